@@ -1,0 +1,257 @@
+//! The dispatch machine: how many tasks may run, and when to lease more.
+//!
+//! Sans I/O: `handle` takes events, `poll_command` says what to do, `next_wakeup` says when to call again. It counts
+//! slots, for the whole node and per lane, for tasks that were leased and for those that were inserted already leased. Time
+//! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
+//! the simulator do.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::id::LaneId;
+use crate::limits::LEASE_TASKS_MAX;
+
+/// How much a node does at once, and how often it looks for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchConfig {
+    /// Tasks that may run at once on this node.
+    pub slots: usize,
+    /// Tasks of one lane that may run at once on this node.
+    pub slots_per_lane: usize,
+    /// How long to wait before looking again when nothing was due and no hint came.
+    pub poll_interval: Duration,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Time passed.
+    Tick,
+    /// There may be new work. A hint: losing one costs latency only.
+    Hint,
+    /// A lease came back.
+    Leased {
+        /// How many tasks it brought.
+        count: usize,
+        /// When the next lane becomes ready, if the store knows of one.
+        next_ready: Option<Duration>,
+    },
+    /// A lease could not be made.
+    LeaseFailed,
+    /// Take nothing any more.
+    Drain,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Lease up to `limit` tasks.
+    Lease {
+        /// How many slots are free.
+        limit: usize,
+        /// What lanes with running tasks have room for; lanes that are not listed have room for `per_lane`.
+        rooms: Vec<(LaneId, usize)>,
+        /// Room of a lane that runs nothing here.
+        per_lane: usize,
+    },
+}
+
+/// The machine's state.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    config: DispatchConfig,
+    running: HashMap<LaneId, usize>,
+    total: usize,
+    leasing: bool,
+    draining: bool,
+    /// The last lease brought something, so there may be more as soon as there is room.
+    backlog: bool,
+    /// A hint came while a lease was under way.
+    hinted: bool,
+    poll_at: Duration,
+}
+
+impl Dispatch {
+    /// A machine that runs nothing and looks for work at once.
+    pub fn new(config: DispatchConfig) -> Dispatch {
+        assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
+        Dispatch {
+            config,
+            running: HashMap::new(),
+            total: 0,
+            leasing: false,
+            draining: false,
+            backlog: false,
+            hinted: false,
+            poll_at: Duration::ZERO,
+        }
+    }
+
+    /// Takes a slot for one task of `lane`, if the node and the lane have room and the node is not stopping.
+    pub fn reserve(&mut self, lane: LaneId) -> bool {
+        let running = self.running.get(&lane).copied().unwrap_or(0);
+        if self.draining || self.total >= self.config.slots || running >= self.config.slots_per_lane {
+            return false;
+        }
+        self.occupy(lane);
+        true
+    }
+
+    /// Counts a task that a lease brought; the lease was asked for with this room in mind.
+    pub fn occupy(&mut self, lane: LaneId) {
+        self.total += 1;
+        *self.running.entry(lane).or_insert(0) += 1;
+    }
+
+    /// Frees a slot. Says whether it is worth looking for work now.
+    pub fn release(&mut self, lane: LaneId) -> bool {
+        let running = self.running.get_mut(&lane).expect("only what was reserved is released");
+        *running -= 1;
+        if *running == 0 {
+            self.running.remove(&lane);
+        }
+        self.total -= 1;
+        let worth_it = self.backlog && !self.leasing && !self.draining;
+        if worth_it {
+            self.poll_at = Duration::ZERO;
+        }
+        worth_it
+    }
+
+    /// Applies what happened; the only place where the machine changes besides its slots.
+    pub fn handle(&mut self, event: Event, now: Duration) {
+        match event {
+            Event::Tick => {}
+            Event::Hint => {
+                self.hinted = true;
+                self.poll_at = Duration::ZERO;
+            }
+            Event::Drain => self.draining = true,
+            Event::LeaseFailed => {
+                self.leasing = false;
+                self.poll_at = now + self.config.poll_interval;
+            }
+            Event::Leased { count, next_ready } => {
+                self.leasing = false;
+                self.backlog = count > 0;
+                let wait = if count > 0 || self.hinted { Duration::ZERO } else { next_ready.unwrap_or(Duration::MAX) };
+                self.poll_at = now + wait.min(self.config.poll_interval);
+            }
+        }
+    }
+
+    /// The next thing to do, if any.
+    pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
+        if self.leasing || self.draining || now < self.poll_at || self.total >= self.config.slots {
+            return None;
+        }
+        self.leasing = true;
+        // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
+        self.hinted = false;
+        let per_lane = self.config.slots_per_lane;
+        let rooms = self.running.iter().map(|(lane, running)| (*lane, per_lane.saturating_sub(*running))).collect();
+        Some(Command::Lease { limit: (self.config.slots - self.total).min(LEASE_TASKS_MAX), rooms, per_lane })
+    }
+
+    /// When to call again with a tick.
+    pub fn next_wakeup(&self) -> Duration {
+        if self.leasing || self.draining || self.total >= self.config.slots { Duration::MAX } else { self.poll_at }
+    }
+
+    /// Whether the node is stopping.
+    pub fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// How many tasks run now.
+    pub fn running(&self) -> usize {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Id;
+
+    const LANE: LaneId = LaneId(Id::MIN);
+    const OTHER: LaneId = LaneId(Id::MAX);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn dispatch() -> Dispatch {
+        Dispatch::new(DispatchConfig { slots: 3, slots_per_lane: 2, poll_interval: SECOND })
+    }
+
+    fn lease(limit: usize, rooms: &[(LaneId, usize)]) -> Option<Command> {
+        Some(Command::Lease { limit, rooms: rooms.to_vec(), per_lane: 2 })
+    }
+
+    #[test]
+    fn a_fresh_node_looks_for_work_once_and_then_waits() {
+        let mut dispatch = dispatch();
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None);
+        assert_eq!(dispatch.next_wakeup(), SECOND);
+        assert_eq!(dispatch.poll_command(SECOND), lease(3, &[]));
+    }
+
+    #[test]
+    fn it_wakes_when_the_next_lane_is_ready() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 0, next_ready: Some(Duration::from_millis(40)) }, Duration::ZERO);
+        assert_eq!(dispatch.next_wakeup(), Duration::from_millis(40));
+    }
+
+    #[test]
+    fn neither_the_node_nor_a_lane_runs_more_than_its_slots() {
+        let mut dispatch = dispatch();
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+        assert!(!dispatch.reserve(LANE), "the lane is full");
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(1, &[(LANE, 0)]));
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert!(dispatch.reserve(OTHER));
+        assert!(!dispatch.reserve(OTHER), "the node is full");
+        dispatch.handle(Event::Hint, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(SECOND), None);
+    }
+
+    #[test]
+    fn room_in_a_backlog_is_filled_at_once() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.occupy(LANE);
+        dispatch.occupy(LANE);
+        dispatch.handle(Event::Leased { count: 2, next_ready: None }, Duration::ZERO);
+        assert!(dispatch.release(LANE));
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+    }
+
+    #[test]
+    fn a_hint_during_a_lease_is_not_lost() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::Hint, Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));
+    }
+
+    #[test]
+    fn a_failed_lease_backs_off() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::LeaseFailed, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(SECOND / 2), None);
+        assert!(dispatch.poll_command(SECOND).is_some());
+    }
+
+    #[test]
+    fn a_stopping_node_takes_nothing() {
+        let mut dispatch = dispatch();
+        dispatch.handle(Event::Drain, Duration::ZERO);
+        assert!(!dispatch.reserve(LANE));
+        assert_eq!(dispatch.poll_command(SECOND), None);
+    }
+}

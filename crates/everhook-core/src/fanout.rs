@@ -1,0 +1,73 @@
+//! Which endpoints get a message.
+//!
+//! Pure. Called by the stores, inside the transaction that appends the message, with the endpoints of that moment.
+
+use crate::endpoint::{Endpoint, EndpointState};
+use crate::name::Name;
+
+/// Whether `endpoint` wants a message of this type on these channels.
+pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
+    endpoint.state == EndpointState::Enabled
+        && endpoint.event_types.as_ref().is_none_or(|wanted| wanted.contains(event_type))
+        && endpoint.channels.as_ref().is_none_or(|wanted| channels.iter().any(|channel| wanted.contains(channel)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ApplicationId, EndpointId, Id};
+    use crate::signing::SigningKeys;
+    use crate::time::Timestamp;
+
+    fn names(list: &str) -> Vec<Name> {
+        list.split(',').filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn some(list: &str) -> Option<Vec<Name>> {
+        (!list.is_empty()).then(|| names(list))
+    }
+
+    #[track_caller]
+    fn check(types: &str, endpoint_channels: &str, message_channels: &str, want: bool) {
+        let endpoint = Endpoint {
+            id: EndpointId(Id::MIN),
+            application: ApplicationId(Id::MIN),
+            uid: None,
+            url: String::new(),
+            description: String::new(),
+            state: EndpointState::Enabled,
+            event_types: some(types),
+            channels: some(endpoint_channels),
+            headers: Default::default(),
+            throttle_rate: None,
+            metadata: Default::default(),
+            version: 1,
+            keys: SigningKeys::default(),
+            created_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+        };
+        let wanted = wants(&endpoint, &"a.b".parse().unwrap(), &names(message_channels));
+        assert_eq!(wanted, want);
+        let disabled = Endpoint { state: EndpointState::Disabled, ..endpoint };
+        assert!(!wants(&disabled, &"a.b".parse().unwrap(), &names(message_channels)));
+    }
+
+    #[test]
+    fn no_filter_means_everything() {
+        check("", "", "", true);
+        check("", "", "x", true);
+    }
+
+    #[test]
+    fn event_types_match_whole() {
+        check("a.b,c", "", "", true);
+        check("a", "", "", false);
+    }
+
+    #[test]
+    fn an_endpoint_with_channels_hears_only_those() {
+        check("", "x,y", "y,z", true);
+        check("", "x,y", "z", false);
+        check("", "x,y", "", false);
+    }
+}

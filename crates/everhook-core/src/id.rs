@@ -1,0 +1,314 @@
+//! Ids: a prefix and 27 base62 characters of a 160-bit value that sorts by time.
+//!
+//! Layout, most significant byte first: 4 bytes of seconds since 2014-05-13, 1 byte of the second's fraction in steps of
+//! 4 ms (so far the format of existing installations, whose ids can be imported), 1 byte reserved for a shard, 2 bytes
+//! of the remaining milliseconds and a counter, 12 random bytes. Stores keep the 20 bytes and compare them bytewise.
+//! Refuses to make ids by itself: time and randomness are the caller's.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::time::Timestamp;
+
+/// Bytes of an id as the stores keep it.
+pub const ID_BYTES: usize = 20;
+/// Characters of an id behind its prefix.
+pub const ID_CHARS: usize = 27;
+/// How many random bytes an id ends with.
+pub const ID_RANDOM_BYTES: usize = 12;
+
+/// 2014-05-13, the zero of the seconds field.
+const EPOCH_SECS: i64 = 1_400_000_000;
+const COUNTER_MAX: u16 = (1 << 14) - 1;
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// An id without its prefix.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id([u8; ID_BYTES]);
+
+impl Id {
+    /// Sorts before every other id.
+    pub const MIN: Id = Id([0; ID_BYTES]);
+    /// Sorts after every other id.
+    pub const MAX: Id = Id([0xff; ID_BYTES]);
+
+    /// The id kept as these bytes.
+    pub const fn from_bytes(bytes: [u8; ID_BYTES]) -> Id {
+        Id(bytes)
+    }
+
+    /// The id kept as these bytes, if there are 20 of them.
+    pub fn from_slice(bytes: &[u8]) -> Option<Id> {
+        bytes.try_into().ok().map(Id)
+    }
+
+    /// What the stores keep.
+    pub const fn as_bytes(&self) -> &[u8; ID_BYTES] {
+        &self.0
+    }
+
+    /// The smallest id made at `at`, to bound a range of ids by time.
+    pub fn floor(at: Timestamp) -> Id {
+        Id::compose(at, 0, [0; ID_RANDOM_BYTES])
+    }
+
+    /// When the id was made, to the millisecond (imported ids: to 4 ms).
+    pub fn timestamp(&self) -> Timestamp {
+        let secs = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
+        let millis = i64::from(self.0[4]) * 4 + i64::from(self.0[6] >> 6);
+        Timestamp::from_millis((i64::from(secs) + EPOCH_SECS) * 1000 + millis)
+    }
+
+    fn compose(at: Timestamp, counter: u16, random: [u8; ID_RANDOM_BYTES]) -> Id {
+        let millis = at.as_millis().max(EPOCH_SECS * 1000);
+        let secs = u32::try_from(millis / 1000 - EPOCH_SECS).unwrap_or(u32::MAX);
+        let fraction = u16::try_from(millis % 1000).expect("a remainder of 1000 fits");
+        let mut bytes = [0; ID_BYTES];
+        bytes[..4].copy_from_slice(&secs.to_be_bytes());
+        bytes[4] = u8::try_from(fraction / 4).expect("below 250");
+        let rest = ((fraction % 4) << 14) | (counter & COUNTER_MAX);
+        bytes[6..8].copy_from_slice(&rest.to_be_bytes());
+        bytes[8..].copy_from_slice(&random);
+        Id(bytes)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = [b'0'; ID_CHARS];
+        let mut limbs = [0_u32; ID_BYTES / 4];
+        for (limb, bytes) in limbs.iter_mut().zip(self.0.chunks_exact(4)) {
+            *limb = u32::from_be_bytes(bytes.try_into().expect("chunks of 4"));
+        }
+        // Five digits at a time: 62^5 is the largest power that fits a limb.
+        const BLOCK: u64 = 62_u64.pow(5);
+        for group in chars.rchunks_mut(5) {
+            let mut remainder = 0_u64;
+            for limb in &mut limbs {
+                let value = (remainder << 32) | u64::from(*limb);
+                *limb = u32::try_from(value / BLOCK).expect("quotient of a value below BLOCK << 32");
+                remainder = value % BLOCK;
+            }
+            for digit in group.iter_mut().rev() {
+                *digit = ALPHABET[usize::try_from(remainder % 62).expect("below 62")];
+                remainder /= 62;
+            }
+        }
+        f.write_str(std::str::from_utf8(&chars).expect("the alphabet is ASCII"))
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not an id: 27 base62 characters of at most 160 bits, behind the right prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid id")]
+pub struct BadId;
+
+impl FromStr for Id {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Id, BadId> {
+        if text.len() != ID_CHARS {
+            return Err(BadId);
+        }
+        let mut limbs = [0_u32; ID_BYTES / 4];
+        for char in text.bytes() {
+            let digit = ALPHABET.binary_search(&char).map_err(|_| BadId)?;
+            let mut carry = digit as u64;
+            for limb in limbs.iter_mut().rev() {
+                let value = u64::from(*limb) * 62 + carry;
+                *limb = (value & u64::from(u32::MAX)) as u32;
+                carry = value >> 32;
+            }
+            if carry != 0 {
+                return Err(BadId);
+            }
+        }
+        let mut bytes = [0; ID_BYTES];
+        for (bytes, limb) in bytes.chunks_exact_mut(4).zip(limbs) {
+            bytes.copy_from_slice(&limb.to_be_bytes());
+        }
+        Ok(Id(bytes))
+    }
+}
+
+/// Makes the ids of one node strictly increasing, however many fall into one millisecond and whatever the clock does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdSequence {
+    last_millis: i64,
+    counter: u16,
+}
+
+impl IdSequence {
+    /// The next id at `now`, ending in `random`.
+    pub fn next(&mut self, now: Timestamp, random: [u8; ID_RANDOM_BYTES]) -> Id {
+        let millis = now.as_millis();
+        if millis > self.last_millis {
+            self.last_millis = millis;
+            self.counter = 0;
+        } else if self.counter == COUNTER_MAX {
+            // Borrow from the next millisecond rather than repeat or run backwards.
+            self.last_millis += 1;
+            self.counter = 0;
+        } else {
+            self.counter += 1;
+        }
+        Id::compose(Timestamp::from_millis(self.last_millis), self.counter, random)
+    }
+}
+
+macro_rules! prefixed_ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub Id);
+
+        impl $name {
+            /// What this kind of id begins with in text.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// The id kept as these bytes, if there are 20 of them.
+            pub fn from_slice(bytes: &[u8]) -> Option<$name> {
+                Id::from_slice(bytes).map($name)
+            }
+
+            /// What the stores keep.
+            pub const fn as_bytes(&self) -> &[u8; ID_BYTES] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($prefix)?;
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<$name, BadId> {
+                text.strip_prefix($prefix).ok_or(BadId)?.parse().map($name)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+prefixed_ids! {
+    /// The public id of an environment.
+    OrgId = "org_";
+    /// A customer of the user.
+    ApplicationId = "app_";
+    /// A URL with its filters and secret.
+    EndpointId = "ep_";
+    /// What happened, once.
+    MessageId = "msg_";
+    /// One life of one delivery or job.
+    TaskId = "task_";
+    /// One try of a task.
+    AttemptId = "atmpt_";
+    /// One tenure of one holder of leases.
+    SessionId = "sess_";
+    /// An API key's handle; the key itself is never kept.
+    KeyId = "key_";
+    /// The fairness key of a task.
+    LaneId = "lane_";
+}
+
+/// The number under which the stores keep an environment: short, because it is part of every key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EnvironmentId(pub i32);
+
+/// The environment of keys and tokens that name none; the id existing installations have.
+pub const DEFAULT_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
+
+impl EndpointId {
+    /// A delivery's lane is its endpoint.
+    pub const fn lane(self) -> LaneId {
+        LaneId(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn text_and_bytes_are_the_same_id_in_the_same_order(a: [u8; ID_BYTES], b: [u8; ID_BYTES]) {
+            let (a, b) = (Id(a), Id(b));
+            prop_assert_eq!(a.to_string().parse::<Id>(), Ok(a));
+            prop_assert_eq!(a.to_string().cmp(&b.to_string()), a.cmp(&b));
+        }
+
+        #[test]
+        fn a_sequence_never_repeats_and_never_runs_backwards(clock in proptest::collection::vec(0_i64..5, 1..200)) {
+            let mut sequence = IdSequence::default();
+            let mut last = Id::MIN;
+            for millis in clock {
+                let id = sequence.next(Timestamp::from_millis(1_700_000_000_000 + millis), [0; ID_RANDOM_BYTES]);
+                prop_assert!(id > last);
+                last = id;
+            }
+        }
+    }
+
+    #[test]
+    fn an_id_tells_when_it_was_made() {
+        let at = Timestamp::from_millis(1_750_000_000_123);
+        assert_eq!(Id::floor(at).timestamp(), at);
+        assert!(Id::floor(at) < IdSequence::default().next(at, [1; ID_RANDOM_BYTES]));
+    }
+
+    #[test]
+    fn a_full_millisecond_borrows_from_the_next() {
+        let at = Timestamp::from_millis(1_750_000_000_000);
+        let mut sequence = IdSequence::default();
+        let mut last = Id::MIN;
+        for _ in 0..40_000 {
+            let id = sequence.next(at, [7; ID_RANDOM_BYTES]);
+            assert!(id > last);
+            last = id;
+        }
+        assert_eq!(last.timestamp(), Timestamp::from_millis(1_750_000_000_002));
+    }
+
+    #[test]
+    fn the_ids_of_existing_installations_are_read() {
+        let org: OrgId = DEFAULT_ORG.parse().unwrap();
+        assert_eq!(org.to_string(), DEFAULT_ORG);
+        assert_eq!("app_23rb8YdGqMT0qIzpgGwdXfHirMu".parse::<OrgId>(), Err(BadId));
+        assert_eq!("org_zzzzzzzzzzzzzzzzzzzzzzzzzzz".parse::<OrgId>(), Err(BadId));
+        assert_eq!("org_23rb8YdGqMT0qIzpgGwdXfHirM".parse::<OrgId>(), Err(BadId));
+        assert_eq!("org_23rb8YdGqMT0qIzpgGwdXfHirM-".parse::<OrgId>(), Err(BadId));
+    }
+}

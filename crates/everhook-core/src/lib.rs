@@ -1,0 +1,21 @@
+//! The nouns of Everhook and every decision it makes.
+//!
+//! Pure: no I/O, no clock, no randomness. Time and chance come in as arguments, so that the same code runs in the
+//! server, in the conformance suite and in the simulator. Everything that acts lives in other crates.
+
+pub mod api_key;
+pub mod application;
+pub mod dispatch;
+pub mod endpoint;
+pub mod event_type;
+pub mod fanout;
+pub mod id;
+pub mod lifecycle;
+pub mod limits;
+pub mod message;
+pub mod name;
+pub mod outcome;
+pub mod retry;
+pub mod signing;
+pub mod task;
+pub mod time;

@@ -1,0 +1,142 @@
+//! The names users give: uids, event types, channels, tags, free text, metadata.
+//!
+//! One validated type for the restricted alphabet, functions for the rest. The stores trust what got through here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::limits::{METADATA_BYTES_MAX, NAME_CHARS_MAX};
+
+/// 1 to 256 of `a-z A-Z 0-9 - _ .`: an event type, a channel, a tag or a uid.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Name(String);
+
+/// Why a text is not a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadName {
+    /// Nothing there.
+    #[error("must not be empty")]
+    Empty,
+    /// Over the limit.
+    #[error("must have at most {NAME_CHARS_MAX} characters")]
+    TooLong,
+    /// Outside the alphabet.
+    #[error("may only contain letters, digits, '-', '_' and '.'")]
+    BadCharacter,
+    /// A uid that could be taken for an id.
+    #[error("must not begin with {0:?}, which is reserved for ids")]
+    LooksLikeId(&'static str),
+}
+
+impl Name {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A uid: a name that cannot be taken for an id of its own kind.
+    pub fn uid(text: &str, prefix: &'static str) -> Result<Name, BadName> {
+        if text.starts_with(prefix) {
+            return Err(BadName::LooksLikeId(prefix));
+        }
+        text.parse()
+    }
+}
+
+impl FromStr for Name {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Name, BadName> {
+        Name::try_from(text.to_owned())
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = BadName;
+
+    fn try_from(text: String) -> Result<Name, BadName> {
+        if text.is_empty() {
+            return Err(BadName::Empty);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')) {
+            return Err(BadName::BadCharacter);
+        }
+        if text.len() > NAME_CHARS_MAX {
+            return Err(BadName::TooLong);
+        }
+        Ok(Name(text))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// What users attach to applications and endpoints; never interpreted.
+pub type Metadata = BTreeMap<String, String>;
+
+/// The metadata is over its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata must have at most {METADATA_BYTES_MAX} bytes as JSON")]
+pub struct MetadataTooLarge;
+
+/// Accepts metadata up to its limit.
+pub fn check_metadata(metadata: &Metadata) -> Result<(), MetadataTooLarge> {
+    let bytes = serde_json::to_vec(metadata).map_err(|_| MetadataTooLarge)?;
+    if bytes.len() > METADATA_BYTES_MAX { Err(MetadataTooLarge) } else { Ok(()) }
+}
+
+/// A free text holds a control character that no screen and no PostgreSQL text can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must not contain control characters")]
+pub struct BadText;
+
+/// Accepts a display name or description.
+pub fn check_text(text: &str) -> Result<(), BadText> {
+    if text.bytes().any(|byte| byte <= 0x08) { Err(BadText) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, want: Result<(), BadName>) {
+        assert_eq!(text.parse::<Name>().map(drop), want);
+    }
+
+    #[test]
+    fn names_keep_to_their_alphabet_and_length() {
+        check("user.signed-up_2", Ok(()));
+        check("", Err(BadName::Empty));
+        check("a b", Err(BadName::BadCharacter));
+        check("a\0", Err(BadName::BadCharacter));
+        check("ä", Err(BadName::BadCharacter));
+        check(&"x".repeat(256), Ok(()));
+        check(&"x".repeat(257), Err(BadName::TooLong));
+    }
+
+    #[test]
+    fn a_uid_cannot_be_taken_for_an_id() {
+        assert_eq!(Name::uid("app_1", "app_"), Err(BadName::LooksLikeId("app_")));
+        assert!(Name::uid("ep_1", "app_").is_ok());
+    }
+
+    #[test]
+    fn text_without_control_characters_passes() {
+        assert_eq!(check_text("Grüße, 世界\n"), Ok(()));
+        assert_eq!(check_text("a\0b"), Err(BadText));
+    }
+}

@@ -1,0 +1,116 @@
+//! Wall-clock time as the store sees it: microseconds since the Unix epoch.
+//!
+//! Nothing here reads a clock. Nodes get timestamps from the store and give it durations.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An instant on the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// Later than everything: the due time of what is not due at all.
+    pub const NEVER: Timestamp = Timestamp(i64::MAX);
+
+    /// The instant `micros` microseconds after the Unix epoch.
+    pub const fn from_micros(micros: i64) -> Timestamp {
+        Timestamp(micros)
+    }
+
+    /// The instant `millis` milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Timestamp {
+        Timestamp(millis.saturating_mul(1000))
+    }
+
+    /// Microseconds since the Unix epoch, as the stores keep it.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// Whole seconds since the Unix epoch, as signatures carry it.
+    pub const fn as_secs(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// This instant moved into the future; saturates at [`Timestamp::NEVER`].
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(micros(span)))
+    }
+
+    /// This instant moved into the past.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(micros(span)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        let span = self.0.saturating_sub(earlier.0);
+        Duration::from_micros(u64::try_from(span).unwrap_or(0))
+    }
+}
+
+/// A span in the unit the stores keep; saturates.
+pub fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(at) => write!(f, "{at:.6}"),
+            Err(_) => f.write_str("never"),
+        }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Timestamp, jiff::Error> {
+        text.parse::<jiff::Timestamp>().map(|at| Timestamp(at.as_microsecond()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom("not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_written_and_read_as_rfc_3339() {
+        let at = Timestamp::from_micros(1_614_265_330_123_456);
+        assert_eq!(at.to_string(), "2021-02-25T15:02:10.123456Z");
+        assert_eq!("2021-02-25T15:02:10.123456Z".parse::<Timestamp>().unwrap(), at);
+        assert_eq!("2021-02-25T16:02:10.123456+01:00".parse::<Timestamp>().unwrap(), at);
+        assert_eq!(Timestamp::NEVER.to_string(), "never");
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Timestamp::NEVER.plus(Duration::MAX), Timestamp::NEVER);
+        assert_eq!(Timestamp::from_micros(5).since(Timestamp::from_micros(9)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,1 @@
+//! The async shell around core, store and sender.

@@ -1,0 +1,1 @@
+//! The only crate that opens outbound sockets.

@@ -1,0 +1,201 @@
+//! A throwaway PostgreSQL cluster: started in a temporary folder, gone when its owner is.
+//!
+//! A small shell process, the guardian, owns the cluster. It waits on a pipe that only this process holds open, so the
+//! cluster is stopped and deleted however we end: normally, by an error, by Ctrl-C or by `kill -9`. The guardian has a
+//! process group of its own, which keeps a Ctrl-C from stopping the database under the tests that are still using it.
+//!
+//! PostgreSQL refuses to run as root; the guardian then runs as `postgres` or `nobody`. It keeps the server's default
+//! durability settings: a crash test on a database that does not fsync would prove nothing.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::{fs, thread};
+
+use anyhow::{Context, Result, bail};
+
+use crate::debian::{self, Requirement};
+
+/// Tests run in parallel, and each of them opens pools of its own.
+const CONNECTIONS_MAX: u32 = 200;
+
+/// Another program may take the free port between our look and PostgreSQL's bind.
+const START_ATTEMPTS_MAX: u32 = 3;
+
+const POSTGRESQL: Requirement = Requirement {
+    what: "PostgreSQL",
+    package: "postgresql",
+    otherwise: "Or set EVERHOOK_TEST_DATABASE=postgres://… to a server whose user may create databases.",
+};
+
+/// Runs until its standard input ends, then removes every trace. `$1` folder, `$2` binaries, `$3` port, `$4` connections.
+const GUARDIAN: &str = r#"
+folder=$1 bin=$2 port=$3 connections=$4
+if "$bin/initdb" --pgdata="$folder/data" --username=everhook --auth=trust --encoding=UTF8 --locale=C --no-sync \
+        </dev/null >"$folder/log" 2>&1 &&
+    "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/log" --wait --timeout=60 --options="\
+        -c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='$folder' \
+        -c max_connections=$connections" start </dev/null >>"$folder/log" 2>&1
+then echo ready
+else tail -n 20 "$folder/log"
+fi
+exec >/dev/null
+read -r _
+"$bin/pg_ctl" --pgdata="$folder/data" --mode=immediate --wait stop </dev/null >/dev/null 2>&1
+rm -rf "$folder"
+"#;
+
+/// Start a throwaway PostgreSQL, print its URL, and keep it until Ctrl-C.
+///
+/// The cluster lives in a temporary folder and is deleted at the end, whatever ends the command. Use it for development:
+///
+///     export EVERHOOK_TEST_DATABASE=postgres://…   (the line this prints)
+///     cargo nextest run -p everhook-postgres
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Also write the URL to this file, for scripts that wait for the database.
+    #[arg(long, value_name = "FILE")]
+    url_file: Option<PathBuf>,
+}
+
+/// `cargo xtask pg`.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let cluster = Cluster::start()?;
+    if let Some(file) = &arguments.url_file {
+        fs::write(file, cluster.url()).with_context(|| format!("could not write {}", file.display()))?;
+    }
+    println!("PostgreSQL is ready; Ctrl-C stops and deletes it.");
+    println!("export EVERHOOK_TEST_DATABASE={}", cluster.url());
+    loop {
+        thread::park();
+    }
+}
+
+/// A running cluster; dropping it stops the server and deletes its folder.
+pub(crate) struct Cluster {
+    guardian: Child,
+    /// Open for as long as the cluster is wanted.
+    leash: Option<ChildStdin>,
+    url: String,
+}
+
+impl Cluster {
+    /// Starts a fresh cluster, installing PostgreSQL first where it is missing and can be installed.
+    pub(crate) fn start() -> Result<Self> {
+        let bin = match find_binaries() {
+            Some(bin) => bin,
+            None => {
+                debian::install(&POSTGRESQL)?;
+                find_binaries().context("PostgreSQL was installed, but initdb and pg_ctl are not where expected")?
+            }
+        };
+        let mut attempt = 1;
+        loop {
+            match Self::start_once(&bin) {
+                Err(error) if attempt == START_ATTEMPTS_MAX => return Err(error),
+                Err(_) => attempt += 1,
+                started => return started,
+            }
+        }
+    }
+
+    /// The superuser's URL; tests create databases of their own beside this one.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn start_once(bin: &Path) -> Result<Self> {
+        let account = Account::for_server()?;
+        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir().context("could not make a folder")?;
+        if let Some(Account { user, group }) = account {
+            chown(folder.path(), Some(user), Some(group)).context("could not hand the folder to the server's user")?;
+        }
+        let port = free_port()?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", GUARDIAN, "everhook-pg-guardian"])
+            .args([folder.path(), bin])
+            .args([port.to_string(), CONNECTIONS_MAX.to_string()])
+            .current_dir(folder.path())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0);
+        if let Some(Account { user, group }) = account {
+            command.uid(user).gid(group);
+        }
+        let mut guardian = command.spawn().context("could not start a shell for PostgreSQL")?;
+        // From here on the guardian deletes the folder, also when we no longer can.
+        let _ = folder.keep();
+        let leash = guardian.stdin.take();
+        let url = format!("postgres://everhook@127.0.0.1:{port}/postgres");
+        let mut cluster = Self { guardian, leash, url };
+        cluster.wait_until_ready()?;
+        Ok(cluster)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let stdout = self.guardian.stdout.take().context("the guardian of PostgreSQL has no output")?;
+        let lines = BufReader::new(stdout).lines().collect::<Result<Vec<_>, _>>()?;
+        if lines == ["ready"] {
+            return Ok(());
+        }
+        bail!("PostgreSQL did not start:\n{}", lines.join("\n"));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        let _ = self.guardian.wait();
+    }
+}
+
+/// The unprivileged account that runs the server when we are root.
+#[derive(Clone, Copy)]
+struct Account {
+    user: u32,
+    group: u32,
+}
+
+impl Account {
+    fn for_server() -> Result<Option<Self>> {
+        if !debian::is_root()? {
+            return Ok(None);
+        }
+        let accounts = fs::read_to_string("/etc/passwd").context("could not read the list of users")?;
+        let account = ["postgres", "nobody"].iter().find_map(|name| Self::named(name, &accounts));
+        Ok(Some(account.context("PostgreSQL refuses to run as root: add a user named postgres")?))
+    }
+
+    fn named(name: &str, accounts: &str) -> Option<Self> {
+        let line = accounts.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut numbers = line.split(':').skip(2);
+        Some(Self { user: numbers.next()?.parse().ok()?, group: numbers.next()?.parse().ok()? })
+    }
+}
+
+/// The folder of the server's programs: what `pg_config` says, else the newest version Debian has installed.
+fn find_binaries() -> Option<PathBuf> {
+    let configured = Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok();
+    let configured = configured.and_then(|output| String::from_utf8(output.stdout).ok());
+    let configured = configured.map(|folder| PathBuf::from(folder.trim()));
+
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut versions: Vec<_> = versions.map(|version| version.path()).collect();
+    versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
+    let installed = versions.into_iter().rev().map(|version| version.join("bin"));
+
+    // `pg_config` also comes with the client library alone, so the server's programs have to be looked for.
+    configured.into_iter().chain(installed).find(|bin| bin.join("initdb").is_file() && bin.join("pg_ctl").is_file())
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("could not find a free port")?;
+    Ok(listener.local_addr()?.port())
+}
