@@ -3,14 +3,21 @@
 //! Each task is one file. This one reads the command line and hands over; it decides nothing.
 
 #![expect(clippy::print_stdout, reason = "a command-line tool talks to its user on stdout")]
+#![expect(clippy::disallowed_methods, reason = "a task takes its settings from the environment, as the binary does")]
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod ci;
+mod count;
 mod debian;
+mod openapi;
 mod postgres;
+mod python;
+mod test;
+mod tidy;
 mod workspace;
 
 /// Everhook's development tasks.
@@ -23,7 +30,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Start a throwaway PostgreSQL, print its URL, and keep it until Ctrl-C.
+    Test(test::Arguments),
+    /// Check what the compiler cannot: who may use what, SQL files, links, words.
+    Tidy,
+    Openapi(openapi::Arguments),
+    /// Run what a change has to pass: formatting, clippy, dependencies, then `test`.
+    Ci,
     Pg(postgres::Arguments),
 }
 
@@ -39,6 +51,10 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<ExitCode> {
     match task {
+        Task::Test(arguments) => test::run(&arguments),
+        Task::Tidy => tidy::run(),
+        Task::Openapi(arguments) => openapi::run(&arguments),
+        Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Workspace {
     /// The folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
     /// Where cargo puts the binaries of the profile the tests use: `target/debug`.
-    pub(crate) binaries: PathBuf,
+    binaries: PathBuf,
 }
 
 impl Workspace {
@@ -29,6 +29,11 @@ impl Workspace {
     /// Cargo's build folder: what a task caches there goes away with `cargo clean`.
     pub(crate) fn target(&self) -> PathBuf {
         self.binaries.parent().unwrap_or(&self.binaries).to_owned()
+    }
+
+    /// Everhook itself, once built.
+    pub(crate) fn binary(&self) -> PathBuf {
+        self.binaries.join("everhook")
     }
 
     /// A cargo command in the workspace's root.

@@ -1,0 +1,173 @@
+//! `cargo xtask test`: sets up what the tests need, runs them all, and ends with one plain summary.
+//!
+//! The set-up is a PostgreSQL, a Python with the client libraries, and the binary, each handed to the tests in an
+//! environment variable. It needs nothing but Rust and Python, and leaves nothing behind outside the build folder.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, iter};
+
+use anyhow::{Context, Result, bail};
+
+use crate::count::{self, Counts};
+use crate::postgres::Cluster;
+use crate::workspace::Workspace;
+use crate::{python, tidy};
+
+/// Names of tests that take long or need more than a database; `--fast` leaves them out.
+const SLOW: [&str; 2] = ["crash", "contract"];
+
+/// Run every test, with all the set-up they need.
+///
+/// Uses the PostgreSQL in EVERHOOK_TEST_DATABASE if that is set, else starts a throwaway one from the installed
+/// programs, else installs the package (as root on Debian), else says what to install. Prepares a Python with the
+/// client libraries, builds the binary, runs all tests, doc tests and `tidy`. The last line is the total.
+///
+///     cargo xtask test                                   everything, as CI does
+///     cargo xtask test --fast                            without crash, contract and doc tests
+///     cargo xtask test -- retry_after                    tests whose name contains retry_after
+///     cargo xtask test -- -p everhook-postgres lease     the same, in one crate
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Leave out the crash, contract and doc tests, and the Python they need.
+    #[arg(long)]
+    fast: bool,
+
+    /// Arguments for `cargo nextest run` (or `cargo test`): names, -p CRATE. Leaves out doc tests and tidy.
+    #[arg(last = true, value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+impl Arguments {
+    /// Everything, as CI runs it.
+    pub(crate) fn everything() -> Self {
+        Self { fast: false, filter: Vec::new() }
+    }
+}
+
+/// `cargo xtask test`.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let steps = match SetUp::prepare(&workspace, arguments) {
+        Ok(set_up) => run_steps(&workspace, arguments, &set_up)?,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            vec![("set-up", Counts::FAILED_ONCE)]
+        }
+    };
+    Ok(summarise(&steps))
+}
+
+type Step = (&'static str, Counts);
+
+fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Result<Vec<Step>> {
+    let mut steps = vec![("tests", run_tests(workspace, arguments, set_up)?)];
+    if arguments.filter.is_empty() {
+        if !arguments.fast {
+            println!("==> running the doc tests");
+            let mut command = workspace.cargo();
+            command.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+            steps.push(("doc tests", count::cargo_test(command.envs(set_up.variables()))?));
+        }
+        println!("==> checking that the tree is tidy");
+        steps.push(("tidy", tidy::check(workspace)?));
+    }
+    Ok(steps)
+}
+
+fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Result<Counts> {
+    let mut command = workspace.cargo();
+    command.envs(set_up.variables());
+    if has_nextest(workspace) {
+        println!("==> running the tests");
+        command.args(["nextest", "run", "--no-fail-fast"]).args(packages(arguments)).args(&arguments.filter);
+        if arguments.fast {
+            let slow = SLOW.map(|name| format!("test({name})"));
+            command.args(["-E", &format!("not ({})", slow.join(" + "))]);
+        }
+        if io::stderr().is_terminal() {
+            command.arg("--color=always");
+        }
+        return count::nextest(&mut command);
+    }
+    println!("==> running the tests with `cargo test`; cargo-nextest would be faster");
+    command.args(["test", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    command.args(packages(arguments)).args(&arguments.filter);
+    if arguments.fast {
+        command.arg("--").args(SLOW.iter().flat_map(|name| ["--skip", name]));
+    }
+    count::cargo_test(&mut command)
+}
+
+fn summarise(steps: &[Step]) -> ExitCode {
+    let total: Counts = steps.iter().map(|(_, counts)| *counts).sum();
+    println!("\n==> summary");
+    for (name, counts) in steps {
+        println!("{name:<10} {counts}");
+    }
+    println!("{total}");
+    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the tests find in their environment. Dropping it stops the database, if it is ours.
+struct SetUp {
+    _cluster: Option<Cluster>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl SetUp {
+    fn prepare(workspace: &Workspace, arguments: &Arguments) -> Result<Self> {
+        let mut variables = Vec::new();
+        let mut cluster = None;
+        if env::var_os("EVERHOOK_TEST_DATABASE").is_some() {
+            println!("==> using the PostgreSQL in EVERHOOK_TEST_DATABASE");
+        } else {
+            println!("==> starting a throwaway PostgreSQL");
+            let started = Cluster::start()?;
+            variables.push(("EVERHOOK_TEST_DATABASE", started.url().into()));
+            cluster = Some(started);
+        }
+        if !arguments.fast && env::var_os("EVERHOOK_TEST_PYTHON").is_none() {
+            variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
+        }
+        println!("==> building the binary and the tests");
+        build(workspace, arguments)?;
+        variables.push(("EVERHOOK_TEST_BINARY", workspace.binary().into()));
+        Ok(Self { _cluster: cluster, variables })
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (&'static str, &OsString)> {
+        self.variables.iter().map(|(name, value)| (*name, value))
+    }
+}
+
+/// Builds the binary together with the tests: in one call cargo chooses one set of features for both, and compiles no
+/// dependency twice.
+fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args(["build", "--bin", "everhook"]);
+    if !names_a_package(arguments) {
+        command.args(["--workspace", "--tests"]);
+    }
+    let status = command.stdin(Stdio::null()).status().context("could not start cargo")?;
+    if !status.success() {
+        bail!("the build failed (see above)");
+    }
+    Ok(())
+}
+
+fn packages(arguments: &Arguments) -> impl Iterator<Item = &'static str> {
+    iter::once("--workspace").filter(|_| !names_a_package(arguments))
+}
+
+fn names_a_package(arguments: &Arguments) -> bool {
+    arguments.filter.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+}
+
+fn has_nextest(workspace: &Workspace) -> bool {
+    let mut command: Command = workspace.cargo();
+    let status = command.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,69 @@
+//! Rules about who may use what: the absences that make the architecture.
+
+use super::{Finding, Tree};
+
+const CORE: &str = "everhook-core";
+const SENDER: &str = "everhook-sender";
+
+/// Crates that do I/O, tell the time or draw randomness.
+const IMPURE_CRATES: [&str; 7] =
+    ["tokio", "tokio-util", "rusqlite", "tokio-postgres", "deadpool-postgres", "hyper", "getrandom"];
+
+/// Words by which code does so without a crate.
+const IMPURE_WORDS: [&str; 6] = ["SystemTime", "Instant::now", "Timestamp::now", "std::fs", "std::env", "std::process"];
+
+/// Words by which code opens a connection to somewhere else.
+const OUTBOUND_WORDS: [&str; 6] =
+    ["TcpStream::connect", "TcpSocket::", "UdpSocket::", "hyper::client", "hyper_util::client", "reqwest::"];
+
+/// The core does no I/O, reads no clock and draws no randomness.
+pub(super) fn core_is_pure(tree: &Tree) -> Vec<Finding> {
+    let manifest = format!("crates/{CORE}/Cargo.toml");
+    let dependencies = dependencies(tree.text(&manifest)).into_iter();
+    let mut findings: Vec<_> = dependencies
+        .filter(|(_, name)| IMPURE_CRATES.contains(name))
+        .map(|(line, name)| {
+            Finding::new(&manifest, line, format!("the core does without {name}: pass in what it needs"))
+        })
+        .collect();
+    for source in tree.product_sources().filter(|source| source.crate_name == CORE) {
+        for (number, line) in source.code_lines() {
+            if let Some(word) = IMPURE_WORDS.iter().find(|word| line.contains(**word)) {
+                let remedy = format!("the core does without {word}: take the value as an argument");
+                findings.push(Finding::new(source.path, number, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// Only the sender opens outbound connections, so that only it has to guard them.
+pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in tree.product_sources().filter(|source| source.crate_name != SENDER) {
+        for (number, line) in source.code_lines() {
+            if let Some(word) = OUTBOUND_WORDS.iter().find(|word| line.contains(**word)) {
+                let remedy = format!("{word} bypasses the guard: send through everhook-sender");
+                findings.push(Finding::new(source.path, number, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// The names under `[dependencies]` and `[build-dependencies]` of a manifest, with their lines. What tests use is free.
+fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (number, line) in (1..).zip(manifest.lines()) {
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.trim_end_matches(']');
+            inside = table == "dependencies" || table == "build-dependencies";
+            found.extend(table.strip_prefix("dependencies.").map(|name| (number, name)));
+        } else if inside {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            found.push((number, name));
+        }
+    }
+    found
+}

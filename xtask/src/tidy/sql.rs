@@ -1,0 +1,78 @@
+//! Rules about SQL: where it may be, and that the two dialects stay twins.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, Tree};
+
+const SQLITE: &str = "crates/everhook-sqlite/";
+const POSTGRES: &str = "crates/everhook-postgres/";
+const STORES: [&str; 2] = ["everhook-sqlite", "everhook-postgres"];
+
+/// `queries/` has the same file names in both stores.
+pub(super) fn same_queries(tree: &Tree) -> Vec<Finding> {
+    let (sqlite, postgres) = (queries(tree, SQLITE), queries(tree, POSTGRES));
+    if sqlite.is_empty() && postgres.is_empty() {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (here, names, there, twins) in [(SQLITE, &sqlite, POSTGRES, &postgres), (POSTGRES, &postgres, SQLITE, &sqlite)]
+    {
+        for name in names.difference(twins) {
+            let remedy = format!("has no twin: add {there}queries/{name}, or merge the two");
+            findings.push(Finding::new(&format!("{here}queries/{name}"), 1, remedy));
+        }
+    }
+    findings
+}
+
+fn queries<'a>(tree: &'a Tree, store: &str) -> BTreeSet<&'a str> {
+    let names = tree.iter().filter_map(|(path, _)| path.strip_prefix(store)?.strip_prefix("queries/"));
+    names.filter(|name| name.ends_with(".sql")).collect()
+}
+
+/// Every `.sql` file of the stores begins with a comment.
+pub(super) fn opening_comments(tree: &Tree) -> Vec<Finding> {
+    let files = tree.iter().filter(|(path, _)| path.ends_with(".sql"));
+    let files = files.filter(|(path, _)| path.starts_with(SQLITE) || path.starts_with(POSTGRES));
+    let silent = files.filter(|(_, text)| !text.starts_with("--"));
+    silent.map(|(path, _)| Finding::new(path, 1, "begin with a `--` comment: purpose and index used")).collect()
+}
+
+/// No string in another crate's product code is a statement.
+pub(super) fn only_in_stores(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in tree.product_sources().filter(|source| !STORES.contains(&source.crate_name)) {
+        for (number, line) in source.code_lines() {
+            if strings(line).any(is_statement) {
+                findings.push(Finding::new(source.path, number, "move the SQL behind the store's traits"));
+            }
+        }
+    }
+    findings
+}
+
+/// A string of one line, or the first line of a longer one.
+struct Literal<'a> {
+    text: &'a str,
+    is_closed: bool,
+}
+
+/// The strings of a line: every second piece between its quotes.
+fn strings(line: &str) -> impl Iterator<Item = Literal<'_>> {
+    let quotes = line.matches('"').count();
+    let pieces = line.split('"').enumerate().skip(1).step_by(2);
+    pieces.map(move |(index, text)| Literal { text, is_closed: index < quotes })
+}
+
+/// Prose may begin with "update " or "select " as well, hence the second word that makes it a statement. Nobody writes
+/// prose over several lines in lower case.
+fn is_statement(literal: Literal<'_>) -> bool {
+    let has = |first: &str, second: &str| {
+        literal.text.strip_prefix(first).is_some_and(|rest| !literal.is_closed || rest.contains(second))
+    };
+    has("select ", " from ")
+        || has("select ", "(")
+        || has("update ", " set ")
+        || has("insert ", "into ")
+        || has("delete ", "from ")
+}

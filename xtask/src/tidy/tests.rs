@@ -1,0 +1,91 @@
+use super::*;
+
+/// Runs one rule on a tree of `(path, text)` and compares the places it finds.
+#[track_caller]
+fn check(rule: fn(&Tree) -> Vec<Finding>, files: &[(&str, &str)], want: &[&str]) {
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    let findings = rule(&Tree { files });
+    let places: Vec<_> = findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect();
+    assert_eq!(places, want);
+}
+
+#[test]
+fn a_query_needs_a_twin_in_the_other_store() {
+    let sqlite = "crates/everhook-sqlite/queries/lease_tasks.sql";
+    check(sql::same_queries, &[(sqlite, "-- Lease.")], &["crates/everhook-sqlite/queries/lease_tasks.sql:1"]);
+    check(sql::same_queries, &[(sqlite, ""), ("crates/everhook-postgres/queries/lease_tasks.sql", "")], &[]);
+    check(sql::same_queries, &[], &[]);
+}
+
+#[test]
+fn a_sql_file_begins_with_a_comment() {
+    let path = "crates/everhook-postgres/migrations/0001.sql";
+    check(sql::opening_comments, &[(path, "-- The first tables.\ncreate table …")], &[]);
+    check(sql::opening_comments, &[(path, "create table …")], &["crates/everhook-postgres/migrations/0001.sql:1"]);
+}
+
+#[test]
+fn a_statement_outside_the_stores_is_found() {
+    let statement = r#"let query = "select id from task";"#;
+    check(sql::only_in_stores, &[("crates/everhook-api/src/a.rs", statement)], &["crates/everhook-api/src/a.rs:1"]);
+    check(sql::only_in_stores, &[("crates/everhook-sqlite/src/a.rs", statement)], &[]);
+    check(sql::only_in_stores, &[("crates/everhook-api/src/a/tests.rs", statement)], &[]);
+    let longer = "let query = \"update task\n    set epoch = epoch + 1\";";
+    check(sql::only_in_stores, &[("crates/everhook-api/src/a.rs", longer)], &["crates/everhook-api/src/a.rs:1"]);
+    check(sql::only_in_stores, &[("crates/everhook-api/src/a.rs", r#"let text = "update the endpoint";"#)], &[]);
+}
+
+#[test]
+fn the_core_takes_time_and_chance_as_arguments() {
+    let manifest = "[dependencies]\nserde.workspace = true\ntokio = \"1\"\n[dev-dependencies]\ngetrandom = \"1\"\n";
+    check(
+        boundaries::core_is_pure,
+        &[
+            ("crates/everhook-core/Cargo.toml", manifest),
+            ("crates/everhook-core/src/a.rs", "// SystemTime\nSystemTime"),
+        ],
+        &["crates/everhook-core/Cargo.toml:3", "crates/everhook-core/src/a.rs:2"],
+    );
+}
+
+#[test]
+fn only_the_sender_may_connect() {
+    let code = "//! Docs.\nlet stream = TcpStream::connect(address).await?;\n";
+    let tests = "//! Docs.\n#[cfg(test)]\nmod tests {\n    TcpStream::connect(address);\n}\n";
+    check(boundaries::only_sender_connects, &[("crates/everhook-sender/src/a.rs", code)], &[]);
+    check(boundaries::only_sender_connects, &[("crates/everhook-api/src/a.rs", tests)], &[]);
+    let path = "crates/everhook-api/src/a.rs";
+    check(boundaries::only_sender_connects, &[(path, code)], &["crates/everhook-api/src/a.rs:2"]);
+}
+
+#[test]
+fn a_source_file_begins_with_its_purpose() {
+    let files = [("crates/a/src/lib.rs", "use b;"), ("crates/a/src/c.rs", "//! C."), ("crates/a/src/c/tests.rs", "")];
+    check(text::module_docs, &files, &["crates/a/src/lib.rs:1"]);
+}
+
+#[test]
+fn paths_and_package_sources_of_one_machine_are_found() {
+    let path = concat!("see /ho", "me/ann/notes");
+    let url = concat!("see https://example.com/ho", "me/ann");
+    check(text::machine_independent, &[("a.md", path), ("b.md", url)], &["a.md:1"]);
+    let locked = "source = \"registry+https://mirror.example/index\"";
+    check(text::machine_independent, &[("Cargo.lock", locked)], &["Cargo.lock:1"]);
+    let public = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
+    check(text::machine_independent, &[("Cargo.lock", public)], &[]);
+}
+
+#[test]
+fn a_link_leads_to_a_file_or_a_folder() {
+    let guide = "[a](../README.md#start) [b](adr/) [`c`](gone.md) `[d](code.md)` [e](https://example.com)\n\
+                 ```\n[f](gone.md)\n```\n[g](../../outside.md)\n";
+    let files = [("README.md", ""), ("docs/adr/0001-a.md", ""), ("docs/guide.md", guide)];
+    check(text::links_resolve, &files, &["docs/guide.md:1", "docs/guide.md:5"]);
+}
+
+#[test]
+fn unfinished_work_names_an_issue() {
+    let word = concat!("TO", "DO");
+    check(text::unfinished_work, &[("a.rs", &format!("// {word}: later"))], &["a.rs:1"]);
+    check(text::unfinished_work, &[("a.rs", &format!("// {word}(#12): later")), ("b.rs", "MASTODONS")], &[]);
+}
