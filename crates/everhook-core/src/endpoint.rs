@@ -54,4 +54,6 @@ pub struct Endpoint {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// One more with every change: what a concurrent change is told apart by.
+    pub revision: i64,
 }

@@ -24,4 +24,6 @@ pub struct EventType {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// One more with every change: what a concurrent change is told apart by.
+    pub revision: i64,
 }

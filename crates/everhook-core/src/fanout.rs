@@ -45,6 +45,7 @@ mod tests {
             keys: SigningKeys::default(),
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),
+            revision: 1,
         };
         let wanted = wants(&endpoint, &"a.b".parse().unwrap(), &names(message_channels));
         assert_eq!(wanted, want);

@@ -1,1 +1,23 @@
-//! The storage seam: traits, parameters, results; the in-memory specification; the conformance suite.
+//! The storage seam.
+//!
+//! One method is one transaction; no transaction type crosses it. Every write is repeatable, because "unavailable" may mean
+//! "perhaps written". Two crates implement it with SQL; [`mem`] implements the lease engine's part as its executable
+//! specification; [`conformance`] holds all of them to the same behaviour. Decides nothing: decisions are in the core.
+
+pub mod append;
+pub mod cache;
+pub mod catalog;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod dedup;
+pub mod error;
+pub mod history;
+pub mod ids;
+pub mod lease;
+pub mod mem;
+pub mod slots;
+
+/// Everything a node needs of a store.
+pub trait Store: lease::LeaseStore + catalog::Catalog + history::History {}
+
+impl<S: lease::LeaseStore + catalog::Catalog + history::History> Store for S {}

@@ -1,0 +1,81 @@
+//! The endpoints of applications, kept by revision.
+//!
+//! An append has to know the endpoints of that moment without reading ten thousand of them every time: it reads the
+//! application's revision inside its transaction and the endpoints only when that has moved.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+
+/// Endpoints kept at most, over all applications; beyond it the cache begins anew.
+const ENDPOINTS_CACHED_MAX: usize = 50_000;
+
+/// The endpoints of one application at one revision, ordered by id.
+#[derive(Debug)]
+pub struct EndpointSet {
+    /// The application's revision they were read at.
+    pub revision: i64,
+    /// All of them but the deleted ones.
+    pub endpoints: Vec<Arc<Endpoint>>,
+}
+
+impl EndpointSet {
+    /// Makes a set of endpoints in any order.
+    pub fn new(revision: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
+        endpoints.sort_by_key(|endpoint| endpoint.id);
+        EndpointSet { revision, endpoints: endpoints.into_iter().map(Arc::new).collect() }
+    }
+
+    /// One of them.
+    pub fn find(&self, id: EndpointId) -> Option<&Arc<Endpoint>> {
+        let at = self.endpoints.binary_search_by_key(&id, |endpoint| endpoint.id).ok()?;
+        Some(&self.endpoints[at])
+    }
+}
+
+/// Endpoint sets by application.
+#[derive(Debug, Default)]
+pub struct EndpointCache(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    sets: HashMap<(EnvironmentId, ApplicationId), Arc<EndpointSet>>,
+    endpoints: usize,
+}
+
+impl EndpointCache {
+    /// What was last read, whatever its revision: a guess, to be checked inside the transaction.
+    pub fn peek(&self, environment: EnvironmentId, application: ApplicationId) -> Option<Arc<EndpointSet>> {
+        self.lock().sets.get(&(environment, application)).cloned()
+    }
+
+    /// What was read at exactly this revision.
+    pub fn get(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        revision: i64,
+    ) -> Option<Arc<EndpointSet>> {
+        self.peek(environment, application).filter(|set| set.revision == revision)
+    }
+
+    /// Keeps what was read, unless something newer is there.
+    pub fn put(&self, environment: EnvironmentId, application: ApplicationId, set: Arc<EndpointSet>) {
+        let mut state = self.lock();
+        if state.endpoints + set.endpoints.len() + state.sets.len() > ENDPOINTS_CACHED_MAX {
+            *state = State::default();
+        }
+        let known = state.sets.get(&(environment, application)).map(|known| (known.revision, known.endpoints.len()));
+        if known.is_some_and(|(revision, _)| revision > set.revision) {
+            return;
+        }
+        state.endpoints = state.endpoints + set.endpoints.len() - known.map_or(0, |(_, endpoints)| endpoints);
+        state.sets.insert((environment, application), set);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+}

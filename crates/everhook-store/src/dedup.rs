@@ -1,0 +1,86 @@
+//! Keys under which something is accepted once: idempotency keys and event ids.
+
+use std::time::Duration;
+
+use everhook_core::id::{ApplicationId, ID_BYTES};
+use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
+use everhook_core::name::Name;
+
+use crate::dedup::DedupScope::{EventId, Idempotency};
+
+/// Which rule a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DedupScope {
+    /// The same request again gets the same answer.
+    Idempotency,
+    /// The user's own id of a message, accepted once per application.
+    EventId,
+}
+
+impl DedupScope {
+    /// The number the stores keep.
+    pub const fn to_db(self) -> i16 {
+        match self {
+            Idempotency => 0,
+            EventId => 1,
+        }
+    }
+}
+
+/// Bytes of a hash in the table: enough to never collide, short because it is in an index.
+pub const HASH_BYTES: usize = ID_BYTES;
+
+/// A key under which something is accepted once per environment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DedupKey {
+    /// Which rule.
+    pub scope: DedupScope,
+    /// Hash of the key.
+    pub hash: [u8; HASH_BYTES],
+    /// Hash of what came with it: the same key with another body is a mistake of the caller.
+    pub body: [u8; HASH_BYTES],
+}
+
+impl DedupKey {
+    /// The key of a request: its method, path and header, compared by its body.
+    pub fn request(method: &str, path: &str, key: &str, body: &[u8]) -> DedupKey {
+        let hash = hash(&[method.as_bytes(), path.as_bytes(), key.as_bytes()]);
+        DedupKey { scope: Idempotency, hash, body: self::hash(&[body]) }
+    }
+
+    /// The key of an event id.
+    pub fn event_id(application: ApplicationId, event_id: &Name) -> DedupKey {
+        let hash = hash(&[application.as_bytes(), event_id.as_str().as_bytes()]);
+        DedupKey { scope: EventId, hash, body: [0; HASH_BYTES] }
+    }
+
+    /// How long it is remembered.
+    pub const fn kept(&self) -> Duration {
+        match self.scope {
+            Idempotency => IDEMPOTENCY_KEPT,
+            EventId => MESSAGES_KEPT,
+        }
+    }
+}
+
+/// SHA-256 over the parts, each with its length before it, cut to what the table keeps.
+fn hash(parts: &[&[u8]]) -> [u8; HASH_BYTES] {
+    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    *context.finish().as_ref().first_chunk().expect("SHA-256 has 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hashed_cannot_be_shifted_between_its_parts() {
+        let key = |method, path, key| DedupKey::request(method, path, key, b"").hash;
+        assert_ne!(key("POST", "/a", "b"), key("POST", "/ab", ""));
+        assert_eq!(key("POST", "/a", "b"), key("POST", "/a", "b"));
+    }
+}

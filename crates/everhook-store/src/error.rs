@@ -1,0 +1,60 @@
+//! What can go wrong in a store, by what the caller does next.
+
+/// The cause, kept for the log.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A store could not tell.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Certainly not written: try again later.
+    #[error("store unavailable during {op}")]
+    Unavailable {
+        /// Which operation.
+        op: &'static str,
+        /// What the driver said.
+        #[source]
+        source: BoxError,
+    },
+    /// It may or may not have been written: repeat it with the same keys, and retire the session it was for.
+    #[error("{op} is in doubt: the reply to the commit was lost")]
+    InDoubt {
+        /// Which operation.
+        op: &'static str,
+        /// What the driver said.
+        #[source]
+        source: BoxError,
+    },
+    /// There is no room to write: someone has to make some.
+    #[error("storage is full during {op}")]
+    Full {
+        /// Which operation.
+        op: &'static str,
+        /// What the driver said.
+        #[source]
+        source: BoxError,
+    },
+    /// The statement itself was refused: alone it will be refused again.
+    #[error("store refused {op}")]
+    Refused {
+        /// Which operation.
+        op: &'static str,
+        /// What the driver said.
+        #[source]
+        source: BoxError,
+    },
+    /// A row breaks a promise of the schema: stop and tell a human.
+    #[error("corrupt {table} row: bad {column}")]
+    Corrupt {
+        /// Which table.
+        table: &'static str,
+        /// Which column.
+        column: &'static str,
+    },
+}
+
+impl StoreError {
+    /// Whether what was asked for may have happened all the same.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self, StoreError::InDoubt { .. })
+    }
+}

@@ -1,0 +1,227 @@
+//! What happened: messages, attempts, where a message stands; and the operator's ways to have it happen again.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::delivery::DeliveryState;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::lifecycle::EndState;
+use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::outcome::Class;
+use everhook_core::task::Trigger;
+use everhook_core::time::Timestamp;
+
+use crate::catalog::{Locator, Slice};
+use crate::dedup::DedupKey;
+use crate::error::StoreError;
+
+/// Which messages a list has.
+#[derive(Clone, Debug)]
+pub struct MessageFilter {
+    /// Which piece of the list.
+    pub slice: Slice<MessageId>,
+    /// Accepted before this.
+    pub before: Option<Timestamp>,
+    /// Accepted after this.
+    pub after: Option<Timestamp>,
+    /// On this channel.
+    pub channel: Option<Name>,
+    /// With this tag.
+    pub tag: Option<Name>,
+    /// Of one of these types; empty means all.
+    pub event_types: Vec<Name>,
+}
+
+/// One try of a task, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Of which message.
+    pub message: MessageId,
+    /// To which endpoint.
+    pub endpoint: EndpointId,
+    /// In which tenure.
+    pub epoch: u32,
+    /// How it ended.
+    pub class: Class,
+    /// How it left the task.
+    pub end: EndState,
+    /// Why the task existed.
+    pub trigger: Trigger,
+    /// Where it was sent.
+    pub url: String,
+    /// The HTTP status; 0 if none came.
+    pub status: u16,
+    /// What is kept of the reply, or what went wrong.
+    pub reply: Bytes,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Whose attempts a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptsOf {
+    /// Those of one message, to any or to one endpoint.
+    Message(MessageId, Option<EndpointId>),
+    /// Those to one endpoint.
+    Endpoint(EndpointId),
+}
+
+/// Whether an attempt reached its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// The receiver answered 2xx.
+    Succeeded,
+    /// Anything else.
+    Failed,
+}
+
+/// Which attempts a list has.
+#[derive(Clone, Debug)]
+pub struct AttemptFilter {
+    /// Whose.
+    pub of: AttemptsOf,
+    /// Which piece of the list.
+    pub slice: Slice<AttemptId>,
+    /// With this result.
+    pub result: Option<AttemptResult>,
+    /// With a status from this on, below this plus 100; 0 means no status at all.
+    pub status_class: Option<u16>,
+    /// Made before this.
+    pub before: Option<Timestamp>,
+    /// Made after this.
+    pub after: Option<Timestamp>,
+    /// Of messages on this channel.
+    pub channel: Option<Name>,
+    /// Of messages with this tag.
+    pub tag: Option<Name>,
+    /// Of messages of one of these types; empty means all.
+    pub event_types: Vec<Name>,
+}
+
+/// Where a message stands with one endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The endpoint, also when it was deleted since.
+    pub endpoint: Endpoint,
+    /// Where the delivery stands.
+    pub state: DeliveryState,
+    /// When it is tried next, if it waits.
+    pub next_attempt: Option<Timestamp>,
+}
+
+/// A wish for one more attempt.
+#[derive(Clone, Debug)]
+pub struct Resend {
+    /// Of this application.
+    pub application: ApplicationId,
+    /// This message.
+    pub message: MessageId,
+    /// To this endpoint.
+    pub endpoint: EndpointId,
+    /// So that a repeated request sends once.
+    pub key: Option<DedupKey>,
+}
+
+/// What became of a wish for one more attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resent {
+    /// A task of its own waits for a lease.
+    Pending,
+    /// The same request asked for it before.
+    Repeated,
+    /// The idempotency key was used with another body.
+    KeyReused,
+    /// There is no such message or endpoint.
+    NotFound,
+    /// The payload was removed.
+    NoPayload,
+}
+
+/// Which dead deliveries to put back.
+#[derive(Clone, Debug)]
+pub struct Redrive {
+    /// To this endpoint, which the caller knows to exist.
+    pub endpoint: EndpointId,
+    /// Only those of this message.
+    pub message: Option<MessageId>,
+    /// Only those of messages accepted since.
+    pub since: Option<Timestamp>,
+    /// Only those of messages accepted before.
+    pub until: Option<Timestamp>,
+    /// At most so many in this transaction.
+    pub limit: usize,
+}
+
+/// What happened.
+#[async_trait]
+pub trait History: Send + Sync {
+    /// Finds a message by id or event id.
+    async fn find_message(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        locator: &Locator<MessageId>,
+    ) -> Result<Option<Message>, StoreError>;
+
+    /// Lists an application's messages by id.
+    async fn list_messages(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        filter: &MessageFilter,
+    ) -> Result<Vec<Message>, StoreError>;
+
+    /// Removes a message's payload for good; open deliveries end as cancelled. False if there is no such message.
+    async fn expunge_message(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: MessageId,
+    ) -> Result<bool, StoreError>;
+
+    /// Lists attempts by id. The caller knows the message or endpoint to be the application's.
+    async fn list_attempts(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        filter: &AttemptFilter,
+    ) -> Result<Vec<Attempt>, StoreError>;
+
+    /// Finds one attempt of a message.
+    async fn find_attempt(
+        &self,
+        environment: EnvironmentId,
+        message: MessageId,
+        id: AttemptId,
+    ) -> Result<Option<Attempt>, StoreError>;
+
+    /// Removes what is kept of a reply. False if there is no such attempt.
+    async fn expunge_attempt(
+        &self,
+        environment: EnvironmentId,
+        message: MessageId,
+        id: AttemptId,
+    ) -> Result<bool, StoreError>;
+
+    /// Where a message stands with each endpoint that it went to, by endpoint id. Read in one statement, so that a
+    /// delivery that is just being settled is never nowhere.
+    async fn list_destinations(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        message: MessageId,
+    ) -> Result<Vec<Destination>, StoreError>;
+
+    /// Adds a task for one manual attempt.
+    async fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Result<Resent, StoreError>;
+
+    /// Puts dead deliveries back to pending, due now, with fresh tries; answers how many.
+    async fn redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, StoreError>;
+}

@@ -1,0 +1,214 @@
+//! The lease engine: sessions, and the life of a task from append to settle.
+//!
+//! The rules behind these methods are in `ARCHITECTURE.md` under "Leases". In short: a session is leased, not a row; tasks
+//! are reclaimed only from closed sessions; every write by a holder is fenced by task, epoch and session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{AttemptId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::message::Message;
+use everhook_core::outcome::Class;
+use everhook_core::task::{Task, TaskKey, Trigger};
+use everhook_core::time::Timestamp;
+
+use crate::dedup::DedupKey;
+use crate::error::StoreError;
+use crate::slots::{Slot, Slots};
+
+/// What a node tells of itself when it begins a tenure.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Random, never reused.
+    pub id: SessionId,
+    /// A name for people: host and process.
+    pub node: String,
+    /// The binary's version.
+    pub version: String,
+    /// How long a renewal lasts.
+    pub lease: Duration,
+}
+
+/// The answer to a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// The session goes on; the store's time when it was renewed.
+    Open(Timestamp),
+    /// Someone closed it: it never works again.
+    Closed,
+}
+
+/// A message to append, with the keys it is accepted once under.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// The tenant.
+    pub environment: EnvironmentId,
+    /// The message; its payload is there, and `created_at` is overwritten with the store's time.
+    pub message: Message,
+    /// An idempotency key, an event id, both or none.
+    pub keys: Vec<DedupKey>,
+}
+
+/// Messages to append in one transaction.
+pub struct Append {
+    /// The session that may take tasks at once; none where this node does not deliver or is in doubt about itself.
+    pub fast: Option<FastPath>,
+    /// The messages, each judged by itself.
+    pub messages: Vec<NewMessage>,
+}
+
+/// Who takes tasks that are inserted already leased, and how many.
+#[derive(Clone)]
+pub struct FastPath {
+    /// The holder.
+    pub session: SessionId,
+    /// Its room.
+    pub slots: Arc<dyn Slots>,
+}
+
+/// What became of one appended message.
+#[derive(Debug)]
+pub enum Appended {
+    /// Committed, with every delivery it causes.
+    Accepted {
+        /// As it was written.
+        message: Arc<Message>,
+        /// Tasks that are this node's already, each with its slot.
+        leased: Vec<(Leased, Slot)>,
+        /// How many tasks wait for a lease.
+        pending: usize,
+    },
+    /// The same request was accepted before, as this message.
+    Repeated(MessageId),
+    /// The idempotency key was used with another body.
+    KeyReused,
+    /// The event id was used before.
+    EventIdTaken,
+    /// There is no such application.
+    NoApplication,
+}
+
+/// A task with what its holder needs to run it.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    /// The task, with the epoch of this tenure.
+    pub task: Task,
+    /// What to send; none if it was pruned.
+    pub message: Option<Arc<Message>>,
+    /// Where to, as of the lease; none if the endpoint was deleted.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
+
+/// A wish for work.
+#[derive(Clone, Debug)]
+pub struct LeaseAsk {
+    /// The holder-to-be.
+    pub session: SessionId,
+    /// Tasks at most.
+    pub limit: usize,
+    /// What lanes with running tasks have room for; zero means: do not look.
+    pub rooms: Vec<(LaneId, usize)>,
+    /// Room of every other lane.
+    pub per_lane: usize,
+}
+
+/// The answer to a wish for work.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseGrant {
+    /// Leased to the asking session now.
+    pub tasks: Vec<Leased>,
+    /// When the next lane becomes ready, as far as the store knows.
+    pub next_ready: Option<Duration>,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// The task.
+    pub key: TaskKey,
+    /// Its lane.
+    pub lane: LaneId,
+    /// Who held it.
+    pub session: SessionId,
+    /// In which tenure.
+    pub epoch: u32,
+    /// What becomes of the row.
+    pub row: NextRow,
+    /// The task's tries from now on.
+    pub tries: u32,
+    /// The task's crashes from now on.
+    pub crashes: u32,
+    /// The log entry; none when the task was handed back untouched.
+    pub attempt: Option<NewAttempt>,
+    /// Nothing of this lane is to start before this has passed.
+    pub hold_lane: Option<Duration>,
+    /// The endpoint answered 410.
+    pub disable_endpoint: bool,
+}
+
+/// A log entry of one try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAttempt {
+    /// Its id, made when the attempt ended.
+    pub id: AttemptId,
+    /// How it ended.
+    pub class: Class,
+    /// How it left the task.
+    pub end: EndState,
+    /// Why the task exists.
+    pub trigger: Trigger,
+    /// Where it was sent.
+    pub url: String,
+    /// The HTTP status; 0 if none came.
+    pub status: u16,
+    /// What is kept of the reply, or what went wrong.
+    pub reply: Bytes,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What became of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It counts; also when this is the second time it was said.
+    Done,
+    /// Someone else holds the task, or ended it: nothing was changed.
+    Lost,
+}
+
+/// Sessions and tasks.
+#[async_trait]
+pub trait LeaseStore: Send + Sync {
+    /// The store's clock.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// Begins a tenure; answers the store's time. Repeating it is harmless.
+    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError>;
+
+    /// Extends a tenure by its lease, unless someone closed it.
+    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError>;
+
+    /// Ends a tenure; what it still holds may be reclaimed from now on.
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
+
+    /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is held.
+    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Appends messages with their deliveries, in one transaction; one answer for each, in order.
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError>;
+
+    /// Leases due tasks, lane by lane, in turn.
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError>;
+
+    /// Ends attempts, in one transaction; one answer for each, in order. Repeating it is harmless.
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError>;
+
+    /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError>;
+}

@@ -1,0 +1,44 @@
+//! Slots: the node's room for running tasks, as the append transaction sees it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use everhook_core::id::LaneId;
+
+/// Where slots come from: the dispatcher of the node.
+pub trait Slots: Send + Sync {
+    /// Takes a slot for one task of `lane`, if there is room.
+    fn reserve(&self, lane: LaneId) -> bool;
+    /// Gives it back.
+    fn release(&self, lane: LaneId);
+}
+
+/// A slot that is held; dropping it frees it, so that a failed transaction leaks none.
+pub struct Slot {
+    slots: Arc<dyn Slots>,
+    lane: LaneId,
+}
+
+impl Slot {
+    /// Takes a slot, if there is room.
+    pub fn reserve(slots: &Arc<dyn Slots>, lane: LaneId) -> Option<Slot> {
+        slots.reserve(lane).then(|| Slot::held(slots, lane))
+    }
+
+    /// A slot that is counted already.
+    pub fn held(slots: &Arc<dyn Slots>, lane: LaneId) -> Slot {
+        Slot { slots: Arc::clone(slots), lane }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.release(self.lane);
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slot({})", self.lane)
+    }
+}
