@@ -1,0 +1,175 @@
+//! Which addresses we may send to.
+//!
+//! Pure: it resolves nothing and opens nothing. The API asks it about an endpoint's URL, the connector about every
+//! address it is about to dial. Both ask the same code, so that there is no weaker second opinion.
+//!
+//! Everything special is denied: for IPv4 by a list, for IPv6 by allowing only global unicast less some blocks. What
+//! the operator allows overrides that. An IPv4-mapped IPv6 address is permitted only if the operator's list allows the
+//! IPv4 address inside it; by default all of them are denied, because nobody has an honest use for one.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use everhook_core::limits::URL_BYTES_MAX;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use url::{Host, Url};
+
+#[cfg(test)]
+mod tests;
+
+/// The rules for outgoing requests.
+#[derive(Clone, Debug)]
+pub struct Egress {
+    allow: Vec<IpNet>,
+    https_only: bool,
+}
+
+/// Why a URL is not one we send to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUrl {
+    /// Longer than the limit, as written or as canonicalised.
+    #[error("url is too long; use at most {URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// Has characters that two parsers may read in two ways.
+    #[error("url has a space, a backslash or a control character; percent-encode it")]
+    Ambiguous,
+    /// Not a URL.
+    #[error("url is not valid; use the form https://host/path")]
+    Unparsable(#[source] url::ParseError),
+    /// Neither http nor https.
+    #[error("url scheme is not supported; use https or http")]
+    Scheme,
+    /// Plain http where the operator wants https.
+    #[error("url is not https; this server sends over https only")]
+    HttpsOnly,
+    /// Has a user name or a password.
+    #[error("url has a user name or password; send credentials in a header")]
+    Userinfo,
+    /// Has a fragment, which would never be sent.
+    #[error("url has a fragment; remove the part from \"#\" on")]
+    Fragment,
+    /// The host is empty, or nothing but a dot.
+    #[error("url has no host; use the form https://host/path")]
+    NoHost,
+    /// Port 0.
+    #[error("url has port 0; use the port the receiver listens on")]
+    Port,
+    /// A literal address that is forbidden.
+    #[error("url has a private or reserved address; use a public one or ask the operator to allow it")]
+    Forbidden,
+}
+
+impl Egress {
+    /// Rules that deny every special address except those in `allow`.
+    pub fn new(allow: Vec<IpNet>, https_only: bool) -> Egress {
+        Egress { allow, https_only }
+    }
+
+    /// Whether a connection to `ip` may be made.
+    pub fn permits(&self, ip: IpAddr) -> bool {
+        let canonical = ip.to_canonical();
+        self.allow.iter().any(|net| net.contains(&canonical)) || is_public(ip)
+    }
+
+    /// Parses a URL and checks all that can be checked without resolving its host.
+    ///
+    /// The API calls it when an endpoint is created; the sender calls it again, because rules change.
+    pub fn check_url(&self, text: &str) -> Result<Url, BadUrl> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(BadUrl::TooLong);
+        }
+        // The URL standard drops tabs and newlines and reads `\` as `/`; other parsers do not.
+        if text.chars().any(|c| c.is_ascii_control() || c == ' ' || c == '\\') {
+            return Err(BadUrl::Ambiguous);
+        }
+        let url = Url::parse(text).map_err(|error| match error {
+            url::ParseError::EmptyHost => BadUrl::NoHost,
+            other => BadUrl::Unparsable(other),
+        })?;
+        match url.scheme() {
+            "https" => {}
+            "http" if self.https_only => return Err(BadUrl::HttpsOnly),
+            "http" => {}
+            _ => return Err(BadUrl::Scheme),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(BadUrl::Userinfo);
+        }
+        if url.fragment().is_some() {
+            return Err(BadUrl::Fragment);
+        }
+        match url.host() {
+            None | Some(Host::Domain("." | "")) => return Err(BadUrl::NoHost),
+            Some(Host::Ipv4(ip)) if !self.permits(ip.into()) => return Err(BadUrl::Forbidden),
+            Some(Host::Ipv6(ip)) if !self.permits(ip.into()) => return Err(BadUrl::Forbidden),
+            Some(_) => {}
+        }
+        if url.port() == Some(0) {
+            return Err(BadUrl::Port);
+        }
+        // Percent-encoding may have made it longer.
+        if url.as_str().len() > URL_BYTES_MAX {
+            return Err(BadUrl::TooLong);
+        }
+        Ok(url)
+    }
+}
+
+impl Default for Egress {
+    /// The strict rules: nothing allowed in addition.
+    fn default() -> Egress {
+        Egress::new(Vec::new(), false)
+    }
+}
+
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !IPV4_DENIED.iter().any(|net| net.contains(&ip)),
+        IpAddr::V6(ip) => IPV6_GLOBAL.contains(&ip) && !IPV6_DENIED.iter().any(|net| net.contains(&ip)),
+    }
+}
+
+/// The special-purpose registry of IANA, multicast, the reserved rest, and one public address that is none.
+const IPV4_DENIED: [Ipv4Net; 20] = [
+    v4([0, 0, 0, 0], 8),
+    v4([10, 0, 0, 0], 8),
+    v4([100, 64, 0, 0], 10),
+    v4([127, 0, 0, 0], 8),
+    // Azure answers metadata here, although the address is in no special range.
+    v4([168, 63, 129, 16], 32),
+    v4([169, 254, 0, 0], 16),
+    v4([172, 16, 0, 0], 12),
+    v4([192, 0, 0, 0], 24),
+    v4([192, 0, 2, 0], 24),
+    v4([192, 31, 196, 0], 24),
+    v4([192, 52, 193, 0], 24),
+    v4([192, 88, 99, 0], 24),
+    v4([192, 168, 0, 0], 16),
+    v4([192, 175, 48, 0], 24),
+    v4([198, 18, 0, 0], 15),
+    v4([198, 51, 100, 0], 24),
+    v4([203, 0, 113, 0], 24),
+    v4([224, 0, 0, 0], 4),
+    v4([240, 0, 0, 0], 4),
+    v4([255, 255, 255, 255], 32),
+];
+
+/// Outside it lie loopback, private, link-local, multicast and every way to wrap an IPv4 address but two.
+const IPV6_GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 3);
+
+const IPV6_DENIED: [Ipv6Net; 5] = [
+    // Protocol assignments, Teredo among them.
+    v6([0x2001, 0, 0], 23),
+    v6([0x2001, 0xdb8, 0], 32),
+    // 6to4 wraps an IPv4 address.
+    v6([0x2002, 0, 0], 16),
+    v6([0x2620, 0x4f, 0x8000], 48),
+    v6([0x3fff, 0, 0], 20),
+];
+
+const fn v4([a, b, c, d]: [u8; 4], prefix_len: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix_len)
+}
+
+const fn v6([a, b, c]: [u16; 3], prefix_len: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix_len)
+}

@@ -1,0 +1,160 @@
+//! A TCP socket that can be asked two things while an HTTP client owns it: is it stuck in a write, and, before reuse,
+//! has the peer closed it?
+//!
+//! It lies below TLS, so that the answers are about the wire. `connect` makes it, `link` asks.
+
+use std::io::{self, IoSlice, Read};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// Plain or encrypted; the rest of the crate does not care.
+pub(crate) enum Stream {
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
+}
+
+/// A TCP connection.
+pub(crate) struct Socket {
+    tcp: TcpStream,
+    watch: Arc<Watch>,
+}
+
+/// The view on a `Socket` from outside. One task at a time has both, so that no order stronger than relaxed is needed.
+#[derive(Default)]
+pub(crate) struct Watch {
+    write_blocked: AtomicBool,
+    ask_kernel: AtomicBool,
+}
+
+impl Socket {
+    pub(crate) fn new(tcp: TcpStream) -> (Socket, Arc<Watch>) {
+        let watch = Arc::new(Watch::default());
+        (Socket { tcp, watch: watch.clone() }, watch)
+    }
+
+    fn note_write(&self, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.watch.write_blocked.store(wrote.is_pending(), Relaxed);
+        wrote
+    }
+}
+
+impl Watch {
+    /// Whether the peer has stopped taking what we write.
+    pub(crate) fn write_blocked(&self) -> bool {
+        self.write_blocked.load(Relaxed)
+    }
+
+    /// Makes the next read ask the kernel, even if the event loop has not heard of anything to read.
+    ///
+    /// On a busy machine the loop learns late that a peer has closed; a request written in that gap would fail
+    /// through nobody's fault.
+    pub(crate) fn ask_kernel_once(&self) {
+        self.ask_kernel.store(true, Relaxed);
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        if polled.is_ready() || !self.watch.ask_kernel.swap(false, Relaxed) {
+            return polled;
+        }
+        // Enough for a TLS alert; what does not fit is read in the usual way.
+        let room = buf.remaining().min(1024);
+        match (&*SockRef::from(&self.tcp)).read(buf.initialize_unfilled_to(room)) {
+            Ok(read) => {
+                buf.advance(read);
+                Poll::Ready(Ok(()))
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.tcp).poll_write(cx, buf);
+        self.note_write(wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs);
+        self.note_write(wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(io) => Pin::new(io).poll_read(cx, buf),
+            Stream::Tls(io) => Pin::new(io).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(io) => Pin::new(io).poll_write(cx, buf),
+            Stream::Tls(io) => Pin::new(io).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(io) => Pin::new(io).poll_write_vectored(cx, bufs),
+            Stream::Tls(io) => Pin::new(io).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(io) => io.is_write_vectored(),
+            Stream::Tls(io) => io.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(io) => Pin::new(io).poll_flush(cx),
+            Stream::Tls(io) => Pin::new(io).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(io) => Pin::new(io).poll_shutdown(cx),
+            Stream::Tls(io) => Pin::new(io).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! URLs in the form the wire needs, remembered, so that each is parsed and checked once and not for every request.
+//!
+//! The rules of `egress` cannot change while a `Sender` lives, hence a target that passed them stays good.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderMap, HeaderValue, Method};
+use http_body_util::Full;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::egress::{BadUrl, Egress};
+use crate::host::{Host, Place, Room};
+use crate::limits::TARGETS_MAX;
+use crate::link::Message;
+
+/// Where a request goes.
+pub(crate) struct Target {
+    pub(crate) host: Arc<Host>,
+    /// Path and query.
+    uri: Uri,
+}
+
+/// The targets seen so far, and their hosts.
+pub(crate) struct Targets {
+    egress: Egress,
+    room: Room,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_url: HashMap<String, Arc<Target>>,
+    /// By scheme, host and port. A host lives as long as a target or a request needs it.
+    by_origin: HashMap<String, Weak<Host>>,
+}
+
+impl Targets {
+    pub(crate) fn new(egress: Egress, room: Room) -> Targets {
+        Targets { egress, room, known: RwLock::default() }
+    }
+
+    /// The target of `url`.
+    pub(crate) fn find(&self, url: &str) -> Result<Arc<Target>, BadUrl> {
+        // A panic elsewhere cannot leave the maps half-changed in a way that matters: they are a cache.
+        if let Some(target) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_url.get(url) {
+            return Ok(target.clone());
+        }
+        let parsed = self.egress.check_url(url)?;
+        let uri = request_uri(&parsed)?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.make_room();
+        let target = Arc::new(Target { host: known.host(&parsed, self.room)?, uri });
+        known.by_url.insert(url.to_owned(), target.clone());
+        Ok(target)
+    }
+
+    /// Closes connections of all hosts that have been kept for too long.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.by_origin.values().filter_map(Weak::upgrade).for_each(|host| host.sweep(now));
+    }
+}
+
+impl Target {
+    /// The POST to this target.
+    pub(crate) fn message(&self, mut headers: HeaderMap, body: Bytes) -> Message {
+        // How a message is framed and where it goes is not the caller's to say: a wrong length smuggles a request.
+        for name in [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
+            headers.remove(name);
+        }
+        headers.insert(HOST, self.host.header.clone());
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // The HTTP library gives every other body its length; without one, some receivers wait for a body.
+        if body.is_empty() {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        let mut message = Message::new(Full::new(body));
+        *message.method_mut() = Method::POST;
+        *message.uri_mut() = self.uri.clone();
+        *message.headers_mut() = headers;
+        message
+    }
+}
+
+impl Known {
+    fn make_room(&mut self) {
+        if self.by_url.len() < TARGETS_MAX {
+            return;
+        }
+        // Half of them go, whichever: exact ages would cost a write for every request.
+        let mut stays = false;
+        self.by_url.retain(|_, _| {
+            stays = !stays;
+            stays
+        });
+        self.by_origin.retain(|_, host| host.strong_count() > 0);
+    }
+
+    fn host(&mut self, url: &Url, room: Room) -> Result<Arc<Host>, BadUrl> {
+        let origin = url.origin().ascii_serialization();
+        if let Some(host) = self.by_origin.get(&origin).and_then(Weak::upgrade) {
+            return Ok(host);
+        }
+        let host = Arc::new(host_of(url, room)?);
+        self.by_origin.insert(origin, Arc::downgrade(&host));
+        Ok(host)
+    }
+}
+
+fn host_of(url: &Url, room: Room) -> Result<Host, BadUrl> {
+    let text = url.host_str().ok_or(BadUrl::NoHost)?;
+    let header = match url.port() {
+        Some(port) => HeaderValue::try_from(format!("{text}:{port}")),
+        None => HeaderValue::from_str(text),
+    };
+    let name = text.trim_end_matches('.');
+    let place = match url.host().ok_or(BadUrl::NoHost)? {
+        url::Host::Ipv4(ip) => Place::Address(ip.into()),
+        url::Host::Ipv6(ip) => Place::Address(ip.into()),
+        url::Host::Domain(_) if name == "localhost" || name.ends_with(".localhost") => Place::Localhost,
+        url::Host::Domain(_) => Place::Name(format!("{name}.")),
+    };
+    let tls_name = match &place {
+        _ if url.scheme() != "https" => None,
+        Place::Address(ip) => Some(ip.to_string()),
+        Place::Localhost | Place::Name(_) => Some(name.to_owned()),
+    };
+    let port = url.port_or_known_default().ok_or(BadUrl::Port)?;
+    Ok(Host::new(place, port, tls_name, header.map_err(|_| BadUrl::NoHost)?, room))
+}
+
+/// Built from the parsed pieces: a second parser reading the whole URL might see another host in it.
+fn request_uri(url: &Url) -> Result<Uri, BadUrl> {
+    let path_and_query = match url.query() {
+        Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),
+        None => PathAndQuery::try_from(url.path()),
+    };
+    Ok(Uri::from(path_and_query.map_err(|_| BadUrl::Ambiguous)?))
+}

@@ -1,0 +1,122 @@
+//! Receivers that are slow, each in its own way. Every script ends with the sender hanging up.
+
+use std::io::{ErrorKind, Write};
+
+use bytes::Bytes;
+use everhook_core::outcome::Class;
+use everhook_sender::{Deadlines, Request, Sender, SenderConfig};
+use http::HeaderMap;
+
+use crate::receiver::{Receiver, answering, read_request, wait_for_hang_up};
+use crate::{PATIENT, SOON, check_failure, hurried, loopback, post};
+
+#[tokio::test]
+async fn a_receiver_that_never_answers_runs_into_the_first_byte_deadline() {
+    let receiver = answering("");
+    let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_slow_reader_of_a_written_request_is_not_a_slow_write() {
+    let receiver = answering("");
+    let sender = hurried(Deadlines { write: SOON, first_byte: SOON * 2, ..PATIENT });
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
+    let receiver = Receiver::start(|listener| listener);
+    let sender = hurried(Deadlines { write: SOON, ..PATIENT });
+    let body = Bytes::from(vec![0; 64 * 1024 * 1024]);
+    let sent = sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body }).await;
+    check_failure(sent, Class::Timeout, "the receiver did not take the request in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_head_that_drips_runs_into_the_first_byte_deadline() {
+    let receiver = Receiver::start(|listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        drip(&mut stream, b"HTTP/1.1 103 Early Hints\r\n\r\n");
+    });
+    let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_runs_into_the_total_deadline() {
+    let receiver = answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
+    let sender = hurried(Deadlines { total: SOON, ..PATIENT });
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "the reply was not complete in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_body_that_drips_without_content_ends_as_well() {
+    let receiver = Receiver::start(|listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;").unwrap();
+        // Chunk extensions are no content: the cap on what is kept would let them go on for ever.
+        drip(&mut stream, b"x");
+    });
+    let sent = hurried(PATIENT).send(post(receiver.url(), "{}")).await;
+    check_failure(sent, Class::Reset, "the connection broke before the reply was complete");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_hang_in_the_handshake_runs_into_the_tls_deadline() {
+    let receiver = Receiver::start(|listener| wait_for_hang_up(&mut listener.accept().unwrap().0));
+    let sender = hurried(Deadlines { tls: SOON, ..PATIENT });
+    let sent = sender.send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
+    check_failure(sent, Class::Timeout, "the TLS handshake was not finished in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn the_wait_for_a_connection_counts_too() {
+    let receiver = answering("");
+    let deadlines = Deadlines { total: SOON, ..PATIENT };
+    let sender = Sender::new(SenderConfig { connections_per_host: 1, deadlines, ..loopback() }).unwrap();
+    let (first, second) =
+        tokio::join!(sender.send(post(receiver.url(), "{}")), sender.send(post(receiver.url(), "{}")));
+    check_failure(first, Class::Timeout, "no reply came in time");
+    check_failure(second, Class::Timeout, "no connection to the receiver became free in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_waiting_closes_the_connection() {
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let receiver = Receiver::start(move |listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        begun.send(()).unwrap();
+        wait_for_hang_up(&mut stream);
+    });
+    let sender = hurried(PATIENT);
+    tokio::select! {
+        sent = sender.send(post(receiver.url(), "{}")) => panic!("{sent:?}"),
+        seen = has_begun => seen.unwrap(),
+    }
+    receiver.end();
+}
+
+/// Writes `piece` again and again until the sender hangs up.
+fn drip(stream: &mut impl Write, piece: &[u8]) {
+    loop {
+        match stream.write_all(piece) {
+            Ok(()) => std::thread::yield_now(),
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
+                return;
+            }
+        }
+    }
+}

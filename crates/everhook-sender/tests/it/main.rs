@@ -1,0 +1,54 @@
+//! The sender against receivers that follow a script, byte by byte.
+//!
+//! They are plain TCP on the loopback, because a proper HTTP server would refuse to misbehave.
+
+#![allow(clippy::unwrap_used, reason = "a step of a script that fails is a test that fails")]
+
+mod deadlines;
+mod encrypted;
+mod guard;
+mod plain;
+mod receiver;
+mod reuse;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_sender::{Deadlines, Egress, Request, Sender, SenderConfig};
+use http::HeaderMap;
+
+/// Long enough never to pass in a test that does not wait for it.
+const NEVER: Duration = Duration::from_secs(300);
+/// Short enough for a test that does.
+const SOON: Duration = Duration::from_millis(200);
+
+const PATIENT: Deadlines = Deadlines { connect: NEVER, tls: NEVER, write: NEVER, first_byte: NEVER, total: NEVER };
+
+fn loopback() -> SenderConfig {
+    let allow = vec!["127.0.0.0/8".parse().unwrap()];
+    SenderConfig { egress: Egress::new(allow, false), deadlines: PATIENT, ..SenderConfig::default() }
+}
+
+fn sender() -> Sender {
+    Sender::new(loopback()).unwrap()
+}
+
+fn hurried(deadlines: Deadlines) -> Sender {
+    Sender::new(SenderConfig { deadlines, ..loopback() }).unwrap()
+}
+
+fn post(url: String, body: &'static str) -> Request {
+    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()) }
+}
+
+#[track_caller]
+fn check_reply(sent: Result<Reply, SendFailure>, status: u16, body: &str) {
+    let reply = sent.expect("a reply");
+    assert_eq!((reply.status, &*String::from_utf8_lossy(&reply.body)), (status, body));
+}
+
+#[track_caller]
+fn check_failure(sent: Result<Reply, SendFailure>, class: Class, detail: &str) {
+    assert_eq!(sent, Err(SendFailure { class, detail: detail.to_owned() }));
+}

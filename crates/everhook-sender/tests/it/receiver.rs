@@ -1,0 +1,69 @@
+//! Receivers with a script.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+
+/// A reply that ends nothing.
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A receiver that plays its script in a thread and returns what the test wants to know.
+pub(crate) struct Receiver<T> {
+    pub(crate) port: u16,
+    script: JoinHandle<T>,
+}
+
+/// A request as it came.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl<T: Send + 'static> Receiver<T> {
+    pub(crate) fn start(script: impl FnOnce(TcpListener) -> T + Send + 'static) -> Receiver<T> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        Receiver { port, script: thread::spawn(move || script(listener)) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hook?a=b", self.port)
+    }
+
+    /// Waits for the end of the script.
+    pub(crate) fn end(self) -> T {
+        self.script.join().expect("the script went as written")
+    }
+}
+
+/// A receiver that takes one request and answers with `reply`, then waits for the sender to hang up.
+pub(crate) fn answering(reply: impl Into<Vec<u8>>) -> Receiver<Seen> {
+    let reply = reply.into();
+    Receiver::start(move |listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let seen = read_request(&mut stream);
+        // The sender may hang up in the middle of a reply it has seen enough of.
+        let _ = stream.write_all(&reply);
+        wait_for_hang_up(&mut stream);
+        seen
+    })
+}
+
+pub(crate) fn read_request(stream: &mut impl Read) -> Seen {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a whole head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    let mut body = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut body).expect("a whole body");
+    Seen { head, body }
+}
+
+pub(crate) fn wait_for_hang_up(stream: &mut TcpStream) {
+    let _ = std::io::copy(stream, &mut std::io::sink());
+}

@@ -1,0 +1,167 @@
+//! Connections that carry more than one request.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::mpsc;
+
+use everhook_core::outcome::Class;
+use everhook_sender::{Sender, SenderConfig};
+
+use crate::receiver::{OK, Receiver, read_request, wait_for_hang_up};
+use crate::{check_failure, check_reply, loopback, post, sender};
+
+/// Answers each connection as many requests as the script says, then closes it. Says when it has closed.
+fn closing_after(requests: &'static [usize]) -> (Receiver<()>, mpsc::Receiver<()>) {
+    let (closed, is_closed) = mpsc::channel();
+    let receiver = Receiver::start(move |listener: TcpListener| {
+        for count in requests {
+            let (mut stream, _) = listener.accept().unwrap();
+            for _ in 0..*count {
+                read_request(&mut stream);
+                stream.write_all(OK.as_bytes()).unwrap();
+            }
+            drop(stream);
+            closed.send(()).unwrap();
+        }
+    });
+    (receiver, is_closed)
+}
+
+#[tokio::test]
+async fn one_connection_carries_many_requests() {
+    let (receiver, _closed) = closing_after(&[100]);
+    let sender = sender();
+    for _ in 0..100 {
+        check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    }
+    receiver.end();
+}
+
+#[tokio::test]
+async fn other_paths_of_a_host_share_its_connection() {
+    let (receiver, _closed) = closing_after(&[2]);
+    let sender = sender();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    check_reply(sender.clone().send(post(format!("{}&other", receiver.url()), "{}")).await, 200, "ok");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_the_peer_has_closed_harms_nobody() {
+    let (receiver, closed) = closing_after(&[1, 2, 1]);
+    let sender = sender();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    // The thread is blocked on purpose: the event loop gets no chance to hear of the close.
+    closed.recv().unwrap();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    closed.recv().unwrap();
+    tokio::task::yield_now().await;
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_connection_on_which_the_peer_speaks_out_of_turn_is_not_used_again() {
+    let (spoken, has_spoken) = mpsc::channel();
+    let receiver = Receiver::start(move |listener| {
+        let (mut first, _) = listener.accept().unwrap();
+        read_request(&mut first);
+        first.write_all(OK.as_bytes()).unwrap();
+        // An answer to a question nobody has asked must not be taken for the answer to the next one.
+        first.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n").unwrap();
+        spoken.send(()).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        read_request(&mut second);
+        second.write_all(OK.as_bytes()).unwrap();
+    });
+    let sender = sender();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    has_spoken.recv().unwrap();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_connection_lost_after_the_request_was_begun_is_not_retried() {
+    let (receiver, closed) = closing_after(&[1]);
+    let url = receiver.url();
+    let sender = sender();
+    check_reply(sender.send(post(url.clone(), "{}")).await, 200, "ok");
+    closed.recv().unwrap();
+    receiver.end();
+    // The listener is gone: a new connection is refused, and there was no other to fall back on.
+    check_failure(sender.send(post(url, "{}")).await, Class::Connect, "the connection was refused");
+}
+
+#[tokio::test]
+async fn a_request_that_was_read_is_sent_once_even_if_the_connection_is_an_old_one() {
+    let receiver = Receiver::start(|listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        stream.write_all(OK.as_bytes()).unwrap();
+        read_request(&mut stream);
+        drop(stream);
+        listener.set_nonblocking(true).unwrap();
+        listener
+    });
+    let sender = sender();
+    check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    let sent = sender.send(post(receiver.url(), "{}")).await;
+    check_failure(sent, Class::Reset, "the connection broke before the reply was complete");
+    let error = receiver.end().accept().expect_err("no second connection");
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn a_peer_that_says_it_closes_is_taken_at_its_word() {
+    let replies = [
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nkeep-alive: timeout=0\r\ncontent-length: 2\r\n\r\nok",
+    ];
+    for reply in replies {
+        let receiver = Receiver::start(move |listener| {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                read_request(&mut stream);
+                stream.write_all(reply.as_bytes()).unwrap();
+                wait_for_hang_up(&mut stream);
+            }
+        });
+        let sender = sender();
+        check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+        check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+        receiver.end();
+    }
+}
+
+#[tokio::test]
+async fn requests_wait_for_a_free_connection() {
+    let (receiver, _closed) = closing_after(&[3]);
+    let sender = Sender::new(SenderConfig { connections_per_host: 1, ..loopback() }).unwrap();
+    let send = || sender.send(post(receiver.url(), "{}"));
+    // All three at once, and only one connection is ever accepted.
+    let (one, two, three) = tokio::join!(send(), send(), send());
+    for sent in [one, two, three] {
+        check_reply(sent, 200, "ok");
+    }
+    receiver.end();
+}
+
+#[tokio::test]
+async fn nothing_is_kept_where_nothing_may_be() {
+    for config in [SenderConfig { idle_per_host: 0, ..loopback() }, SenderConfig { idle_total: 0, ..loopback() }] {
+        let receiver = Receiver::start(|listener| {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                read_request(&mut stream);
+                stream.write_all(OK.as_bytes()).unwrap();
+                wait_for_hang_up(&mut stream);
+            }
+        });
+        let sender = Sender::new(config).unwrap();
+        check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+        check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+        receiver.end();
+    }
+}
