@@ -1,1 +1,114 @@
-//! Placeholder.
+//! The lease engine in memory: its executable specification.
+//!
+//! Plain collections behind one lock, every operation written as its definition and nothing for speed: the SQL stores have to
+//! behave like this one, and the model test holds them to it. Time is the caller's function and ids are the caller's source,
+//! so the same calls give the same rows; the simulator runs many nodes on one of these. Not a product: keeps nothing, and
+//! knows of the catalogue and of history only what the lease engine needs.
+
+mod append;
+mod catalog;
+mod history;
+mod lease;
+mod sessions;
+mod settle;
+mod tables;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use everhook_core::id::SessionId;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+
+use crate::error::StoreError;
+use crate::ids::Ids;
+use crate::lease::{Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement};
+
+pub use crate::mem::tables::{
+    AttemptRow, EndpointRow, KeyRow, LaneRow, LaneState, SessionRow, Tables, TaskPlace, TaskRow,
+};
+
+/// Reads the store's clock.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The lease engine in memory.
+pub struct MemStore {
+    ids: Ids,
+    clock: Clock,
+    tables: Mutex<Tables>,
+}
+
+impl MemStore {
+    /// An empty store with this source of ids and this clock.
+    pub fn new(ids: Ids, clock: Clock) -> MemStore {
+        MemStore { ids, clock, tables: Mutex::default() }
+    }
+
+    /// Everything it holds, in the order of its keys.
+    pub fn dump(&self) -> Tables {
+        self.lock().0.clone()
+    }
+
+    /// Begins an operation: nobody else is inside, and the clock is read once that is so.
+    fn lock(&self) -> (MutexGuard<'_, Tables>, Timestamp) {
+        let tables = self.tables.lock().expect("nothing panics while it holds this lock");
+        let now = (self.clock)();
+        (tables, now)
+    }
+}
+
+impl fmt::Debug for MemStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl LeaseStore for MemStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok((self.clock)())
+    }
+
+    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
+        let (mut tables, now) = self.lock();
+        sessions::open(&mut tables, now, session);
+        Ok(now)
+    }
+
+    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(sessions::renew(&mut tables, now, session))
+    }
+
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
+        let (mut tables, now) = self.lock();
+        sessions::close(&mut tables, now, session);
+        Ok(())
+    }
+
+    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(sessions::close_expired(&mut tables, now))
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(append::append(&mut tables, &self.ids, now, append))
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(lease::lease(&mut tables, now, &ask))
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(batch.iter().map(|settlement| settle::settle(&mut tables, now, settlement)).collect())
+    }
+
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+        let (mut tables, _) = self.lock();
+        Ok(sessions::reclaim(&mut tables, session, limit))
+    }
+}

@@ -1,0 +1,92 @@
+//! Accepting messages with their deliveries.
+
+use std::sync::Arc;
+
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::message::Message;
+use everhook_core::time::Timestamp;
+
+use crate::append::{Holder, PlannedTask, accepted, judge, plan};
+use crate::cache::EndpointSet;
+use crate::dedup::DedupKey;
+use crate::ids::Ids;
+use crate::lease::{Append, Appended, FastPath, NewMessage};
+use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
+use crate::slots::Slot;
+
+/// Appends messages one after the other: each meets what the ones before it left, in the same transaction or an earlier one.
+pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
+    let fast = append.fast.as_ref();
+    append.messages.into_iter().map(|message| append_one(tables, ids, now, fast, message)).collect()
+}
+
+fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&FastPath>, new: NewMessage) -> Appended {
+    let NewMessage { environment, message, keys } = new;
+    let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
+    if let Some(refusal) = judge(&taken) {
+        return refusal;
+    }
+    if !tables.applications.contains(&(environment, message.application)) {
+        return Appended::NoApplication;
+    }
+    for key in &keys {
+        keep_key(tables, environment, key, message.id.0, now);
+    }
+    let message = Arc::new(Message { created_at: now, ..message });
+    tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
+    let endpoints = endpoints_of(tables, environment, message.application);
+    let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
+    let planned = plan(environment, &message, &endpoints, ids, now, take_slot);
+    for task in &planned {
+        write(tables, fast, task);
+    }
+    accepted(message, planned)
+}
+
+fn take_slot(
+    tables: &Tables,
+    fast: &FastPath,
+    environment: EnvironmentId,
+    lane: LaneId,
+    now: Timestamp,
+) -> Option<Slot> {
+    let row = tables.lanes.get(&(environment, lane))?;
+    if row.is_free(now) { Slot::reserve(&fast.slots, lane) } else { None }
+}
+
+fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask) {
+    let task = planned.task;
+    let place = match (&planned.slot, fast) {
+        (Some(_), Some(fast)) => TaskPlace::Leased(fast.session),
+        _ => TaskPlace::Pending,
+    };
+    tables.tasks.insert(task.key, TaskRow { task, place });
+    // From here on the lane is not free: what comes later in the same batch waits behind this.
+    if place == TaskPlace::Pending
+        && let Some(lane) = tables.lane(task.key.environment, task.lane)
+    {
+        lane.touch(task.due_at);
+    }
+}
+
+fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
+    let of = |((env, _), row): &(&(EnvironmentId, _), &crate::mem::EndpointRow)| {
+        *env == environment && row.endpoint.application == application && !row.deleted
+    };
+    let endpoints: Vec<Endpoint> =
+        tables.endpoints.iter().filter(of).map(|(_, row)| Endpoint::clone(&row.endpoint)).collect();
+    EndpointSet::new(0, endpoints)
+}
+
+/// Who holds a key, unless it was forgotten.
+pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey, now: Timestamp) -> Option<Holder> {
+    let row = tables.keys.get(&(environment, key.scope, key.hash))?;
+    (row.expires_at > now).then_some(Holder { object: row.object, body: row.body })
+}
+
+/// Remembers what was accepted under a key.
+pub(super) fn keep_key(tables: &mut Tables, environment: EnvironmentId, key: &DedupKey, object: Id, now: Timestamp) {
+    let row = KeyRow { object, body: key.body, expires_at: now.plus(key.kept()) };
+    tables.keys.insert((environment, key.scope, key.hash), row);
+}

@@ -1,0 +1,65 @@
+//! Ending attempts: fenced by task, epoch and session.
+
+use std::sync::Arc;
+
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{EndpointId, EnvironmentId, LaneId};
+use everhook_core::lifecycle::NextRow;
+use everhook_core::time::Timestamp;
+
+use crate::lease::{Settled, Settlement};
+use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
+
+/// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
+pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
+    let held =
+        |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && row.task.epoch == settlement.epoch;
+    let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
+        return if was_settled(tables, settlement) { Settled::Done } else { Settled::Lost };
+    };
+    row.task.tries = settlement.tries;
+    row.task.crashes = settlement.crashes;
+    let environment = settlement.key.environment;
+    match settlement.row {
+        NextRow::Gone => drop(tables.tasks.remove(&settlement.key)),
+        NextRow::Dead => row.place = TaskPlace::Dead,
+        NextRow::Pending { due_in } => {
+            row.place = TaskPlace::Pending;
+            row.task.due_at = now.plus(due_in);
+            if let Some(lane) = tables.lane(environment, settlement.lane) {
+                lane.touch(now.plus(due_in));
+            }
+        }
+    }
+    if let Some(attempt) = settlement.attempt.clone() {
+        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), attempt };
+        tables.attempts.insert((settlement.key, settlement.epoch), row);
+    }
+    if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
+        lane.hold_until = lane.hold_until.max(now.plus(hold));
+    }
+    if settlement.disable_endpoint {
+        disable(tables, environment, settlement.lane);
+    }
+    Settled::Done
+}
+
+/// Whether this very settlement was made before: its reply was lost, and it is said again.
+fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
+    let logged = tables.attempts.get(&(settlement.key, settlement.epoch)).map(|row| row.attempt.id);
+    logged.is_some() && logged == settlement.attempt.as_ref().map(|attempt| attempt.id)
+}
+
+/// The receiver wants no more: what is left for it waits until someone enables the endpoint again.
+fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
+    let Some(row) = tables.endpoints.get_mut(&(environment, EndpointId(lane.0))) else { return };
+    if row.deleted || row.endpoint.state != EndpointState::Enabled {
+        return;
+    }
+    row.endpoint = Arc::new(Endpoint { state: EndpointState::Gone, ..Endpoint::clone(&row.endpoint) });
+    if let Some(lane) = tables.lane(environment, lane)
+        && lane.state == LaneState::Open
+    {
+        lane.state = LaneState::Held;
+    }
+}

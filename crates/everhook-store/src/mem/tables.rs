@@ -1,0 +1,167 @@
+//! What the store in memory keeps: the tables of the SQL stores, as collections.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
+use everhook_core::message::Message;
+use everhook_core::task::{Task, TaskKey};
+use everhook_core::time::Timestamp;
+
+use crate::dedup::{DedupScope, HASH_BYTES};
+use crate::lease::NewAttempt;
+
+/// Every row there is.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Applications that were not deleted.
+    pub applications: BTreeSet<(EnvironmentId, ApplicationId)>,
+    /// Endpoints, deleted ones too.
+    pub endpoints: BTreeMap<(EnvironmentId, EndpointId), EndpointRow>,
+    /// One lane for each endpoint there ever was.
+    pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
+    /// Accepted messages.
+    pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
+    /// Open tasks.
+    pub tasks: BTreeMap<TaskKey, TaskRow>,
+    /// Every session there ever was.
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    /// What was tried, once for each task and epoch.
+    pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
+    /// Keys under which something was accepted.
+    pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointRow {
+    /// As it is, or was when it was deleted.
+    pub endpoint: Arc<Endpoint>,
+    /// Whether it was deleted.
+    pub deleted: bool,
+}
+
+/// Whether tasks of a lane may be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    /// They may.
+    Open,
+    /// They wait: the endpoint is disabled.
+    Held,
+    /// They are all to come out, to be cancelled: the endpoint was deleted.
+    Closing,
+}
+
+/// A lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneRow {
+    /// Whose messages its tasks are about.
+    pub application: ApplicationId,
+    /// Whether its tasks may be leased.
+    pub state: LaneState,
+    /// No pending task is due before this. Usually exact, never too late.
+    pub next_due: Timestamp,
+    /// Nothing is to start before this.
+    pub hold_until: Timestamp,
+}
+
+impl LaneRow {
+    /// When a lease looks at this lane.
+    pub fn ready_at(&self) -> Timestamp {
+        match self.state {
+            LaneState::Held => Timestamp::NEVER,
+            LaneState::Closing => self.next_due,
+            // Nothing to do is never ready, however the hold ends.
+            LaneState::Open => self.next_due.max(if self.is_idle() { Timestamp::NEVER } else { self.hold_until }),
+        }
+    }
+
+    /// Whether a new task may be taken at once: nothing due waits before it, and nothing holds the lane.
+    pub fn is_free(&self, now: Timestamp) -> bool {
+        self.state == LaneState::Open && self.next_due > now && self.hold_until <= now
+    }
+
+    /// A pending task is due at `due`.
+    pub(super) fn touch(&mut self, due: Timestamp) {
+        self.next_due = self.next_due.min(due);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.next_due == Timestamp::NEVER
+    }
+}
+
+/// Where an open task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskPlace {
+    /// It waits.
+    Pending,
+    /// This session holds it.
+    Leased(SessionId),
+    /// It stays for an operator.
+    Dead,
+}
+
+/// An open task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// The task.
+    pub task: Task,
+    /// Where it stands.
+    pub place: TaskPlace,
+}
+
+/// A session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// How long a renewal lasts.
+    pub lease: Duration,
+    /// Past this it may be closed by others.
+    pub lease_until: Timestamp,
+    /// When it was closed, for ever.
+    pub closed_at: Option<Timestamp>,
+}
+
+/// A log entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRow {
+    /// To which endpoint.
+    pub endpoint: EndpointId,
+    /// What was logged.
+    pub attempt: NewAttempt,
+}
+
+/// Who holds a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// What was accepted under it.
+    pub object: Id,
+    /// The hash of what came with it.
+    pub body: [u8; HASH_BYTES],
+    /// When it is forgotten.
+    pub expires_at: Timestamp,
+}
+
+impl Tables {
+    /// A lane; every task has one.
+    pub(super) fn lane(&mut self, environment: EnvironmentId, id: LaneId) -> Option<&mut LaneRow> {
+        self.lanes.get_mut(&(environment, id))
+    }
+
+    /// Pending tasks of a lane in the order they go.
+    pub(super) fn pending(&self, environment: EnvironmentId, lane: LaneId) -> Vec<Task> {
+        let waits = |row: &&TaskRow| {
+            row.place == TaskPlace::Pending && row.task.lane == lane && row.task.key.environment == environment
+        };
+        let mut tasks: Vec<Task> = self.tasks.values().filter(waits).map(|row| row.task).collect();
+        tasks.sort_by_key(|task| (task.priority, task.due_at, task.key.id));
+        tasks
+    }
+
+    /// Whether a session's tasks are its own: it exists and nobody closed it.
+    pub(super) fn is_open(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|row| row.closed_at.is_none())
+    }
+}

@@ -1,0 +1,24 @@
+//! The store in memory passes the suite.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use everhook_core::time::Timestamp;
+use everhook_store::conformance::{Backend, Fresh};
+use everhook_store::ids::Ids;
+use everhook_store::mem::MemStore;
+
+struct Mem;
+
+impl Backend for Mem {
+    type Store = MemStore;
+
+    async fn fresh() -> Fresh<MemStore> {
+        // Like a real clock it is later whenever it is read; unlike one it does nothing else.
+        let micros = AtomicI64::new(1_790_000_000_000_000);
+        let clock = move || Timestamp::from_micros(micros.fetch_add(1, Ordering::Relaxed));
+        Fresh::one(MemStore::new(Ids::seeded(1), Arc::new(clock)), ())
+    }
+}
+
+everhook_store::conformance_lease!(Mem);
