@@ -105,11 +105,13 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         Outcome::Abandoned if crashes >= CRASHES_MAX => Verdict::Die(DeathCause::Poison),
         Outcome::Abandoned => Verdict::RetryIn(jitter.share_of(RECLAIM_JITTER)),
         Outcome::Interrupted => Verdict::RetryIn(Duration::ZERO),
-        Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => match retry_delay(task, tries, policy, jitter) {
-            // A receiver may ask for more patience than our policy has, never for less.
-            Some(delay) => Verdict::RetryIn(delay.max(retry_after.unwrap_or_default())),
-            None => Verdict::Die(DeathCause::AttemptsExhausted),
-        },
+        Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => {
+            match retry_delay(task, tries, policy, jitter) {
+                // A receiver may ask for more patience than our policy has, never for less.
+                Some(delay) => Verdict::RetryIn(delay.max(retry_after.unwrap_or_default())),
+                None => Verdict::Die(DeathCause::AttemptsExhausted),
+            }
+        }
     };
     Decision {
         verdict,

@@ -131,7 +131,9 @@ pub enum Outcome {
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
-        Err(failure) if failure.class == Class::Timeout => return (Class::Timeout, Outcome::Throttled { retry_after: None }),
+        Err(failure) if failure.class == Class::Timeout => {
+            return (Class::Timeout, Outcome::Throttled { retry_after: None });
+        }
         Err(failure) => return (failure.class, Outcome::Failure { retry_after: None }),
     };
     let retry_after = reply.retry_after.as_deref().and_then(|text| parse_retry_after(text, now));

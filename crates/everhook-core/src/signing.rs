@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use aws_lc_rs::hmac;
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -128,7 +128,9 @@ pub struct SigningKeys {
 
 /// There are too many old keys that still sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at most {OLD_KEYS_MAX} old keys may be unexpired: wait for one to expire, or rotate with a shorter grace period")]
+#[error(
+    "at most {OLD_KEYS_MAX} old keys may be unexpired: wait for one to expire, or rotate with a shorter grace period"
+)]
 pub struct TooManyKeys;
 
 impl SigningKeys {

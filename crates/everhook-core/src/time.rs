@@ -91,7 +91,8 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z"))
+        text.parse()
+            .map_err(|_| serde::de::Error::custom("not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z"))
     }
 }
 

@@ -48,6 +48,7 @@ impl Ids {
 }
 
 impl Entropy {
+    #[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
     fn draw(&mut self) -> [u8; ID_RANDOM_BYTES] {
         match self {
             Entropy::System { pool, used } => {

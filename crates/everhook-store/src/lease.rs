@@ -211,4 +211,9 @@ pub trait LeaseStore: Send + Sync {
 
     /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError>;
+
+    /// What the store itself needs now and then, such as partitions made ahead. Called at start and every hour.
+    async fn maintain(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

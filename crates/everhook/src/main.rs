@@ -1,2 +1,27 @@
 //! Everhook: webhooks, jobs and once-only notifications, durably, from one binary.
-fn main() {}
+//!
+//! The command line, the settings and the wiring. Knows every crate, contains no logic.
+
+mod cli;
+mod config;
+mod environment;
+mod glue;
+mod keys;
+mod logging;
+mod serve;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("everhook: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Accepts messages: group commit, and the fast path behind it.
+//!
+//! Requests that arrive while one transaction commits share the next. A message is answered only after the commit has
+//! returned; tasks that were inserted already leased start then, at once. When the queue is full callers wait, so that memory
+//! does not grow; when the store is gone they are told within seconds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::MessageId;
+use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
+use everhook_core::message::Message;
+use everhook_store::Store;
+use everhook_store::error::StoreError;
+use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use crate::clock::Clock;
+use crate::delivery::Deliverer;
+use crate::dispatcher::Room;
+use crate::session::{Sessions, Tenure};
+
+/// Transactions under way at once: one commits while the next one is filled.
+const WRITERS: usize = 2;
+/// How long a caller waits for its commit. The commit itself has no deadline: it is left to finish.
+const ACCEPT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What became of a message.
+#[derive(Clone, Debug)]
+pub enum Accepted {
+    /// Committed, with every delivery it causes.
+    New(Arc<Message>),
+    /// The same request was accepted before, as this message.
+    Repeated(MessageId),
+    /// The idempotency key was used with another body.
+    KeyReused,
+    /// The event id was used before.
+    EventIdTaken,
+    /// There is no such application.
+    NoApplication,
+}
+
+/// Why a message was not accepted, or perhaps not.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// The store did not take it.
+    #[error(transparent)]
+    Store(Arc<StoreError>),
+    /// The commit did not return in time: it may or may not happen.
+    #[error("the commit did not return in time")]
+    InDoubt,
+    /// The node is stopping.
+    #[error("the node is stopping")]
+    Stopping,
+}
+
+type Answer = Result<Accepted, AcceptError>;
+
+struct Waiting {
+    message: NewMessage,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Takes messages to the store in groups.
+pub(crate) struct Acceptor {
+    store: Arc<dyn Store>,
+    sessions: Arc<Sessions>,
+    deliverer: Arc<Deliverer>,
+    room: Arc<Room>,
+    clock: Arc<Clock>,
+    deliveries: TaskTracker,
+    queue: mpsc::Sender<Waiting>,
+    waiting: Mutex<mpsc::Receiver<Waiting>>,
+}
+
+impl Acceptor {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        sessions: Arc<Sessions>,
+        deliverer: Arc<Deliverer>,
+        room: Arc<Room>,
+        clock: Arc<Clock>,
+        deliveries: TaskTracker,
+    ) -> Acceptor {
+        let (queue, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
+        Acceptor { store, sessions, deliverer, room, clock, deliveries, queue, waiting: Mutex::new(waiting) }
+    }
+
+    /// Appends one message and waits for the commit.
+    pub(crate) async fn accept(&self, message: NewMessage) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let queued = async {
+            self.queue.send(Waiting { message, answer }).await.map_err(|_| AcceptError::Stopping)?;
+            answered.await.map_err(|_| AcceptError::Stopping)?
+        };
+        tokio::time::timeout(ACCEPT_DEADLINE, queued).await.unwrap_or(Err(AcceptError::InDoubt))
+    }
+
+    /// Writes groups for ever; dropped when the engine has drained.
+    pub(crate) async fn run(&self) {
+        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_groups());
+        futures_util::future::join_all(writers).await;
+    }
+
+    async fn write_groups(&self) {
+        loop {
+            let group = self.next_group().await;
+            if !group.is_empty() {
+                self.write(group).await;
+            }
+        }
+    }
+
+    /// Everything that waits, up to the bounds of one transaction.
+    async fn next_group(&self) -> Vec<Waiting> {
+        // One writer waits for work at a time, so that it gets all of what has come, not a share.
+        let mut waiting = self.waiting.lock().await;
+        let Some(first) = waiting.recv().await else { return Vec::new() };
+        let mut bytes = size(&first);
+        let mut group = vec![first];
+        while group.len() < APPEND_BATCH_MAX && bytes < APPEND_BATCH_BYTES_MAX {
+            let Ok(next) = waiting.try_recv() else { break };
+            bytes += size(&next);
+            group.push(next);
+        }
+        // Whoever stopped waiting before it was begun is not written: it was told so.
+        group.retain(|waiting| !waiting.answer.is_closed());
+        group
+    }
+
+    async fn write(&self, group: Vec<Waiting>) {
+        let (messages, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.message, w.answer)).unzip();
+        let again = (messages.len() > 1).then(|| messages.clone());
+        match (self.append(messages).await, again) {
+            (Ok(appended), _) => {
+                for (appended, answer) in appended.into_iter().zip(answers) {
+                    // Nobody waiting is no reason to stop: the message is committed.
+                    let _ = answer.send(Ok(appended));
+                }
+            }
+            (Err(error), Some(messages)) if matches!(*error, StoreError::Refused { .. }) => {
+                warn!(error = &*error as &dyn std::error::Error, "store refused a group of messages: appending singly");
+                for (message, answer) in messages.into_iter().zip(answers) {
+                    let one = self.append(vec![message]).await;
+                    let _ = answer.send(
+                        one.map_err(AcceptError::Store)
+                            .and_then(|mut appended| appended.pop().ok_or(AcceptError::InDoubt)),
+                    );
+                }
+            }
+            (Err(error), _) => {
+                for answer in answers {
+                    let _ = answer.send(Err(AcceptError::Store(Arc::clone(&error))));
+                }
+            }
+        }
+    }
+
+    async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Accepted>, Arc<StoreError>> {
+        let tenure = self.sessions.current();
+        let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
+        match self.store.append(Append { fast, messages }).await {
+            Ok(appended) => Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect()),
+            Err(error) => {
+                if let (true, Some(tenure)) = (error.is_in_doubt(), &tenure) {
+                    self.sessions.retire(tenure);
+                }
+                warn!(error = &error as &dyn std::error::Error, "could not append messages");
+                Err(Arc::new(error))
+            }
+        }
+    }
+
+    /// After the commit: starts what is ours, and tells the dispatcher of the rest.
+    fn begin(&self, appended: Appended, tenure: Option<&Arc<Tenure>>) -> Accepted {
+        match appended {
+            Appended::Accepted { message, leased, pending } => {
+                for (leased, slot) in leased {
+                    let tenure = Arc::clone(tenure.expect("nothing is leased without a session"));
+                    let deliverer = Arc::clone(&self.deliverer);
+                    self.deliveries.spawn(async move { deliverer.run(leased, slot, tenure).await });
+                }
+                if pending > 0 {
+                    self.room.hint(self.clock.elapsed());
+                }
+                Accepted::New(message)
+            }
+            Appended::Repeated(id) => Accepted::Repeated(id),
+            Appended::KeyReused => Accepted::KeyReused,
+            Appended::EventIdTaken => Accepted::EventIdTaken,
+            Appended::NoApplication => Accepted::NoApplication,
+        }
+    }
+}
+
+fn size(waiting: &Waiting) -> usize {
+    waiting.message.message.payload.as_ref().map_or(0, bytes::Bytes::len)
+}

@@ -1,0 +1,214 @@
+//! The engine as a whole: started with a store and a sender, stopped by draining.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::id::Id;
+use everhook_core::retry::RetryPolicy;
+use everhook_core::time::Timestamp;
+use everhook_sender::Sender;
+use everhook_store::Store;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::lease::NewMessage;
+use http::HeaderValue;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::accept::{AcceptError, Accepted, Acceptor};
+use crate::clock::Clock;
+use crate::delivery::Deliverer;
+use crate::dispatcher::{Dispatcher, Room};
+use crate::session::{NodeName, Sessions};
+use crate::settle::Settler;
+use crate::sweeper::Sweeper;
+
+/// How often partitions and the like are looked after.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
+/// How long the last settlements may take after the sends were interrupted.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The engine's settings.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Slots and polling.
+    pub dispatch: DispatchConfig,
+    /// How long a node may be silent before others take over.
+    pub lease: Duration,
+    /// When failed deliveries are tried again.
+    pub retry: RetryPolicy,
+    /// This node.
+    pub name: NodeName,
+}
+
+/// A running engine.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    ids: Arc<Ids>,
+    clock: Arc<Clock>,
+    sessions: Arc<Sessions>,
+    acceptor: Arc<Acceptor>,
+    dispatcher: Arc<Dispatcher>,
+    room: Arc<Room>,
+    deliveries: TaskTracker,
+    loops: TaskTracker,
+    /// Stops taking work.
+    stop: CancellationToken,
+    /// Stops the heartbeat and the writers, last of all.
+    halt: CancellationToken,
+    interrupt: CancellationToken,
+}
+
+impl Engine {
+    /// Starts every loop. The first session is open when this returns.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        sender: Arc<Sender>,
+        ids: Arc<Ids>,
+        config: EngineConfig,
+    ) -> Result<Engine, StoreError> {
+        let clock = Arc::new(Clock::new(store.now().await?));
+        let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
+        let user_agent = user_agent.unwrap_or(HeaderValue::from_static("Everhook"));
+        let sessions =
+            Arc::new(Sessions::new(store.clone(), ids.clone(), clock.clone(), config.name.clone(), config.lease));
+        sessions.step().await;
+        let settler = Arc::new(Settler::new(store.clone(), ids.clone(), clock.clone(), config.retry.clone()));
+        let room = Arc::new(Room::new(config.dispatch));
+        let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
+        let deliverer = Arc::new(Deliverer {
+            sender,
+            sessions: sessions.clone(),
+            settler: settler.clone(),
+            clock: clock.clone(),
+            user_agent,
+            interrupt: interrupt.clone(),
+        });
+        let dispatcher = Arc::new(Dispatcher {
+            store: store.clone(),
+            sessions: sessions.clone(),
+            deliverer: deliverer.clone(),
+            room: room.clone(),
+            clock: clock.clone(),
+            deliveries: deliveries.clone(),
+        });
+        let acceptor = Arc::new(Acceptor::new(
+            store.clone(),
+            sessions.clone(),
+            deliverer,
+            room.clone(),
+            clock.clone(),
+            deliveries.clone(),
+        ));
+        let sweeper = Sweeper {
+            store: store.clone(),
+            sessions: sessions.clone(),
+            settler: settler.clone(),
+            clock: clock.clone(),
+            interval: (config.lease / 8).clamp(Duration::from_millis(50), Duration::from_secs(1)),
+        };
+        let (stop, halt, loops) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let engine = Engine {
+            store,
+            ids,
+            clock,
+            sessions,
+            acceptor,
+            dispatcher,
+            room,
+            deliveries,
+            loops,
+            stop,
+            halt,
+            interrupt,
+        };
+        engine.spawn_loops(settler, sweeper);
+        Ok(engine)
+    }
+
+    fn spawn_loops(&self, settler: Arc<Settler>, sweeper: Sweeper) {
+        let (sessions, halt) = (Arc::clone(&self.sessions), self.halt.clone());
+        self.loops.spawn(async move { sessions.run(halt).await });
+        let halt = self.halt.clone();
+        self.loops.spawn(async move { halt.run_until_cancelled(settler.run()).await });
+        let (acceptor, halt) = (Arc::clone(&self.acceptor), self.halt.clone());
+        self.loops.spawn(async move { halt.run_until_cancelled(acceptor.run()).await });
+        let (dispatcher, stop) = (Arc::clone(&self.dispatcher), self.stop.clone());
+        self.loops.spawn(async move { dispatcher.run(stop).await });
+        let stop = self.stop.clone();
+        self.loops.spawn(async move { sweeper.run(stop).await });
+        let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
+        self.loops.spawn(async move { stop.run_until_cancelled(maintain(store)).await });
+    }
+
+    /// Appends one message and waits for the commit.
+    pub async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
+        self.acceptor.accept(message).await
+    }
+
+    /// There may be new work: after a resend, a redrive, an endpoint that was enabled.
+    pub fn hint(&self) {
+        self.room.hint(self.clock.elapsed());
+    }
+
+    /// The store's time, as this node knows it.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The next id.
+    pub fn new_id(&self) -> Id {
+        self.ids.next(self.clock.now())
+    }
+
+    /// Whether the node may take and send work now, or why not.
+    pub fn ready(&self) -> Result<(), String> {
+        if self.stop.is_cancelled() {
+            return Err("the node is stopping".to_owned());
+        }
+        match self.sessions.current() {
+            Some(_) => Ok(()),
+            None => Err("the node has no renewed session: the store is unavailable or slow".to_owned()),
+        }
+    }
+
+    /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
+    pub async fn drain(&self, grace: Duration) {
+        info!(running = self.room.running(), "stopping: waiting up to {} s for deliveries", grace.as_secs());
+        self.dispatcher.drain();
+        self.stop.cancel();
+        self.deliveries.close();
+        if tokio::time::timeout(grace, self.deliveries.wait()).await.is_err() {
+            warn!(running = self.room.running(), "grace period is over: interrupting deliveries");
+            self.interrupt.cancel();
+        }
+        // A slot is free only when its settlement is written.
+        if tokio::time::timeout(FLUSH_DEADLINE, self.settled()).await.is_err() {
+            warn!(running = self.room.running(), "could not settle everything: the rest is reclaimed later");
+        }
+        self.halt.cancel();
+        self.loops.close();
+        self.loops.wait().await;
+        if tokio::time::timeout(FLUSH_DEADLINE, self.sessions.close_all()).await.is_err() {
+            warn!("could not close the session: it expires by itself");
+        }
+    }
+
+    async fn settled(&self) {
+        const STEP: Duration = Duration::from_millis(10);
+        while self.room.running() > 0 {
+            tokio::time::sleep(STEP).await;
+        }
+    }
+}
+
+async fn maintain(store: Arc<dyn Store>) {
+    loop {
+        if let Err(error) = store.maintain().await {
+            warn!(error = &error as &dyn std::error::Error, "maintenance failed, trying again later");
+        }
+        tokio::time::sleep(MAINTENANCE_INTERVAL).await;
+    }
+}

@@ -1,0 +1,256 @@
+//! The node's sessions: opened, renewed, retired, closed.
+//!
+//! One renewal keeps alive everything a session holds. The keeper is the only one that opens or closes sessions; others ask
+//! for the current [`Tenure`] and hold it while they hold tasks of it. On doubt (a lost reply to a commit) a tenure is
+//! *retired*: it takes no new work, is renewed until nothing of it is held any more, and is closed then, so that whatever it
+//! owns without knowing is reclaimed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everhook_core::id::SessionId;
+use everhook_store::Store;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{NewSession, Renewed};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::clock::Clock;
+
+/// One tenure of this node.
+#[derive(Debug)]
+pub struct Tenure {
+    /// Its id, never reused.
+    pub id: SessionId,
+    /// When the last successful renewal was *sent*, in micros of the node's monotonic clock: the lease counts from there.
+    renewed_us: AtomicU64,
+    retired: AtomicBool,
+    /// Fires when the store says that someone closed it: sends under it are to be aborted.
+    closed: CancellationToken,
+}
+
+impl Tenure {
+    /// Waits until the session was closed by someone else.
+    pub async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Whether the session was closed by someone else.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    fn renewed(&self) -> Duration {
+        Duration::from_micros(self.renewed_us.load(Ordering::Acquire))
+    }
+}
+
+/// Names this node in the session table.
+#[derive(Clone, Debug)]
+pub struct NodeName {
+    /// Host and process, for people.
+    pub node: String,
+    /// The binary's version.
+    pub version: String,
+}
+
+/// Opens, renews, retires and closes this node's sessions.
+pub struct Sessions {
+    store: Arc<dyn Store>,
+    ids: Arc<Ids>,
+    clock: Arc<Clock>,
+    name: NodeName,
+    lease: Duration,
+    state: Mutex<State>,
+    /// Wakes the keeper before its time: a tenure was retired.
+    nudge: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    current: Option<Arc<Tenure>>,
+    retired: Vec<Arc<Tenure>>,
+    /// Since when this node has renewed without a gap; others may be closed only after one whole lease of it.
+    steady_since: Option<Duration>,
+}
+
+impl Sessions {
+    /// A keeper without a session; `open` comes next.
+    pub fn new(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>, name: NodeName, lease: Duration) -> Sessions {
+        Sessions { store, ids, clock, name, lease, state: Mutex::default(), nudge: Notify::new() }
+    }
+
+    /// The tenure under which new work may be taken and sent now: neither retired nor past its self-check.
+    pub fn current(&self) -> Option<Arc<Tenure>> {
+        let current = self.lock().current.clone()?;
+        (!current.retired.load(Ordering::Acquire) && self.may_send(&current)).then_some(current)
+    }
+
+    /// The self-check before each send: less than the lease, less a margin, since the last renewal was sent.
+    pub fn may_send(&self, tenure: &Tenure) -> bool {
+        !tenure.is_closed() && self.clock.elapsed().saturating_sub(tenure.renewed()) < self.lease - self.lease / 8
+    }
+
+    /// Whether this node may close the sessions of others: it has itself renewed without a gap for one lease.
+    pub fn may_close_others(&self) -> bool {
+        let steady_since = self.lock().steady_since;
+        let steady = |since| self.clock.elapsed().saturating_sub(since) >= self.lease;
+        self.current().is_some() && steady_since.is_some_and(steady)
+    }
+
+    /// Takes no new work under `tenure` any more: a commit under it is in doubt.
+    pub fn retire(&self, tenure: &Tenure) {
+        if !tenure.retired.swap(true, Ordering::AcqRel) {
+            warn!(session.id = %tenure.id, "retired session {}: a write under it is in doubt", tenure.id);
+            self.nudge.notify_one();
+        }
+    }
+
+    /// Keeps the sessions until `stop`; opens the first one when it can.
+    pub async fn run(&self, stop: CancellationToken) {
+        let renew_every = self.lease / 4;
+        // After a failure there is less time left: ask again sooner.
+        let retry_every = self.lease / 16;
+        loop {
+            let steady = self.step().await;
+            let pause = if steady { renew_every } else { retry_every };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.nudge.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Renews every tenure, replaces the current one if it is retired or closed, closes retired ones that hold nothing.
+    /// Says whether all went well.
+    pub async fn step(&self) -> bool {
+        let (current, retired) = {
+            let state = self.lock();
+            (state.current.clone(), state.retired.clone())
+        };
+        let mut well = true;
+        for tenure in current.iter().chain(&retired).filter(|tenure| !tenure.is_closed()) {
+            well &= self.renew(tenure).await;
+        }
+        let usable = |tenure: &Arc<Tenure>| !tenure.is_closed() && !tenure.retired.load(Ordering::Acquire);
+        if !current.as_ref().is_some_and(usable) {
+            well &= self.open().await;
+        }
+        drop((current, retired));
+        self.close_idle().await && well
+    }
+
+    /// Closes every session; what it still holds is reclaimed by others, or by this node when it starts again.
+    pub async fn close_all(&self) {
+        let tenures = {
+            let mut state = self.lock();
+            let current = state.current.take();
+            state.retired.drain(..).chain(current).collect::<Vec<_>>()
+        };
+        for tenure in tenures {
+            if let Err(error) = self.store.close_session(tenure.id).await {
+                warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not close session");
+            }
+        }
+    }
+
+    async fn renew(&self, tenure: &Tenure) -> bool {
+        let before = self.clock.elapsed();
+        match self.store.renew_session(tenure.id).await {
+            Ok(Renewed::Open(now)) => {
+                self.clock.sync(now);
+                self.note_renewal(tenure, before);
+                true
+            }
+            Ok(Renewed::Closed) => {
+                error!(session.id = %tenure.id, "session {} was closed by another node: aborting its sends", tenure.id);
+                tenure.closed.cancel();
+                false
+            }
+            Err(error) => {
+                warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not renew session");
+                false
+            }
+        }
+    }
+
+    fn note_renewal(&self, tenure: &Tenure, before: Duration) {
+        let gap = before.saturating_sub(tenure.renewed()) > self.lease;
+        tenure.renewed_us.store(u64::try_from(before.as_micros()).unwrap_or(u64::MAX), Ordering::Release);
+        if gap {
+            self.lock().steady_since = Some(before);
+        }
+    }
+
+    async fn open(&self) -> bool {
+        let before = self.clock.elapsed();
+        let id = SessionId(self.ids.next(self.clock.now()));
+        let NodeName { node, version } = self.name.clone();
+        match self.store.open_session(&NewSession { id, node, version, lease: self.lease }).await {
+            Ok(now) => {
+                self.clock.sync(now);
+                self.install(id, before);
+                info!(session.id = %id, "opened session {id}");
+                true
+            }
+            Err(error) => {
+                // If it was written all the same, nobody renews it, and it is closed as expired.
+                warn!(error = &error as &dyn std::error::Error, "could not open a session");
+                false
+            }
+        }
+    }
+
+    fn install(&self, id: SessionId, before: Duration) {
+        let tenure = Arc::new(Tenure {
+            id,
+            renewed_us: AtomicU64::new(u64::try_from(before.as_micros()).unwrap_or(u64::MAX)),
+            retired: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+        });
+        let mut state = self.lock();
+        state.steady_since.get_or_insert(before);
+        if let Some(old) = state.current.replace(tenure) {
+            if old.is_closed() {
+                // It was taken from us: the proof that there was a gap.
+                state.steady_since = Some(before);
+            } else {
+                state.retired.push(old);
+            }
+        }
+    }
+
+    /// Closes retired tenures of which nothing is held: only this list still refers to them.
+    async fn close_idle(&self) -> bool {
+        let idle = {
+            let mut state = self.lock();
+            state.retired.extract_if(.., |tenure| Arc::strong_count(tenure) == 1).collect::<Vec<_>>()
+        };
+        let mut well = true;
+        for tenure in idle {
+            if !tenure.is_closed() {
+                well &= self.close_retired(tenure).await;
+            }
+        }
+        well
+    }
+
+    async fn close_retired(&self, tenure: Arc<Tenure>) -> bool {
+        let closed: Result<(), StoreError> = self.store.close_session(tenure.id).await;
+        if let Err(error) = closed {
+            warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not close session");
+            self.lock().retired.push(tenure);
+            return false;
+        }
+        info!(session.id = %tenure.id, "closed retired session {}", tenure.id);
+        true
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds this lock")
+    }
+}

@@ -1,0 +1,219 @@
+//! Ends attempts. The only place that does, for whatever reason they end: a reply, a failure, a dead holder, a stop.
+//!
+//! Settlements are collected and written many per transaction: while one commits, the next batch forms; at low load each
+//! goes at once. A failed write is repeated until the store answers: settling is idempotent, so doubt resolves itself. A slot
+//! is free only when its settlement is written, so that a store that is down stops the intake instead of filling memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::id::AttemptId;
+use everhook_core::lifecycle::{self, Decision, NextRow, Verdict};
+use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
+use everhook_core::outcome::{Class, Outcome};
+use everhook_core::retry::RetryPolicy;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::Store;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{NewAttempt, Settled, Settlement};
+use everhook_store::slots::Slot;
+use tokio::sync::{Mutex, mpsc};
+use tracing::{error, info, warn};
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::session::Tenure;
+
+/// Transactions under way at once: one commits while the next one is filled.
+const WRITERS: usize = 2;
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// An attempt that ended, or a task that was not begun.
+pub(crate) struct Ended {
+    pub(crate) task: Task,
+    pub(crate) tenure: Arc<Tenure>,
+    #[expect(dead_code, reason = "held, not read: dropping it after the write frees the slot")]
+    pub(crate) slot: Option<Slot>,
+    pub(crate) end: End,
+}
+
+/// How it ended.
+pub(crate) enum End {
+    /// Nothing was done with the task: it goes back as it was.
+    HandedBack,
+    /// Something was done, or came to light.
+    Attempted(Record),
+}
+
+/// What the attempt log will say.
+pub(crate) struct Record {
+    pub(crate) outcome: Outcome,
+    pub(crate) class: Class,
+    pub(crate) url: String,
+    pub(crate) status: u16,
+    pub(crate) reply: Bytes,
+    pub(crate) started_at: Timestamp,
+    pub(crate) duration: Duration,
+}
+
+/// Takes what ended to the store.
+pub(crate) struct Settler {
+    store: Arc<dyn Store>,
+    ids: Arc<Ids>,
+    clock: Arc<Clock>,
+    policy: RetryPolicy,
+    entropy: Entropy,
+    queue: mpsc::Sender<Ended>,
+    waiting: Mutex<mpsc::Receiver<Ended>>,
+}
+
+impl Settler {
+    pub(crate) fn new(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>, policy: RetryPolicy) -> Settler {
+        let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
+        Settler { store, ids, clock, policy, entropy: Entropy::from_system(), queue, waiting: Mutex::new(waiting) }
+    }
+
+    /// Hands over what ended. It is durable when its slot is free.
+    pub(crate) async fn settle(&self, ended: Ended) {
+        // The receiver lives as long as the settler itself.
+        let _ = self.queue.send(ended).await;
+    }
+
+    /// Writes settlements for ever; dropped when the engine has drained.
+    pub(crate) async fn run(&self) {
+        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_batches());
+        futures_util::future::join_all(writers).await;
+    }
+
+    async fn write_batches(&self) {
+        let mut batch = Vec::with_capacity(SETTLE_BATCH_MAX);
+        loop {
+            // One writer waits for work at a time, so that it gets all of what has come, not a share.
+            self.waiting.lock().await.recv_many(&mut batch, SETTLE_BATCH_MAX).await;
+            self.write(&batch).await;
+            batch.clear();
+        }
+    }
+
+    async fn write(&self, batch: &[Ended]) {
+        let decided = batch.iter().map(|ended| self.decide(ended)).collect::<Vec<_>>();
+        let settlements = decided.iter().map(|(settlement, _)| settlement.clone()).collect::<Vec<_>>();
+        let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
+        for ((ended, (_, decision)), settled) in batch.iter().zip(&decided).zip(settled) {
+            log(ended, decision.as_ref(), settled);
+        }
+    }
+
+    fn decide(&self, ended: &Ended) -> (Settlement, Option<Decision>) {
+        let (task, session) = (&ended.task, ended.tenure.id);
+        let settlement = Settlement {
+            key: task.key,
+            lane: task.lane,
+            session,
+            epoch: task.epoch,
+            row: NextRow::Pending { due_in: Duration::ZERO },
+            tries: task.tries,
+            crashes: task.crashes,
+            attempt: None,
+            hold_lane: None,
+            disable_endpoint: false,
+        };
+        let End::Attempted(record) = &ended.end else { return (settlement, None) };
+        let decision = lifecycle::decide(task, record.outcome, &self.policy, self.entropy.jitter());
+        let attempt = NewAttempt {
+            id: AttemptId(self.ids.next(self.clock.now())),
+            class: record.class,
+            end: decision.end,
+            trigger: task.trigger,
+            url: record.url.clone(),
+            status: record.status,
+            reply: record.reply.clone(),
+            started_at: record.started_at,
+            duration: record.duration,
+        };
+        let settlement = Settlement {
+            row: decision.row,
+            tries: decision.tries,
+            crashes: decision.crashes,
+            attempt: Some(attempt),
+            hold_lane: decision.hold_lane,
+            disable_endpoint: decision.disable_endpoint,
+            ..settlement
+        };
+        (settlement, Some(decision))
+    }
+
+    /// Repeats the write until the store answers, or until nobody waits for the answer any more: every tenure was closed.
+    async fn write_until_answered(&self, settlements: &[Settlement], batch: &[Ended]) -> Option<Vec<Settled>> {
+        loop {
+            match self.store.settle(settlements).await {
+                Ok(settled) => return Some(settled),
+                Err(StoreError::Refused { op, source }) if settlements.len() > 1 => {
+                    warn!(error = &*source, "store refused {op} of {} tasks: settling them singly", settlements.len());
+                    return Some(self.write_singly(settlements).await);
+                }
+                Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) => {
+                    // Its session goes on holding it; a sweep finds it when that ends, and counts a crash.
+                    error!(error = &error as &dyn std::error::Error, "could not settle task {}", settlements[0].key.id);
+                    return None;
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    warn!(error, "could not settle {} tasks, trying again", settlements.len());
+                }
+            }
+            if batch.iter().all(|ended| ended.tenure.is_closed()) {
+                warn!("gave up settling {} tasks: their session was closed", settlements.len());
+                return None;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn write_singly(&self, settlements: &[Settlement]) -> Vec<Settled> {
+        let mut settled = Vec::with_capacity(settlements.len());
+        for settlement in settlements {
+            let one = self.store.settle(std::slice::from_ref(settlement)).await;
+            settled.push(match one {
+                Ok(answers) => answers.first().copied().unwrap_or(Settled::Lost),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    error!(task.id = %settlement.key.id, error, "could not settle task {}", settlement.key.id);
+                    Settled::Lost
+                }
+            });
+        }
+        settled
+    }
+}
+
+fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
+    let task = &ended.task;
+    if settled == Settled::Lost {
+        // Superseded: someone else holds or ended the task. It changed nothing.
+        warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %ended.tenure.id, "lost task {}", task.key.id);
+        return;
+    }
+    let (End::Attempted(record), Some(decision)) = (&ended.end, decision) else {
+        info!(task.id = %task.key.id, "handed back task {}", task.key.id);
+        return;
+    };
+    let duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX);
+    let subject = everhook_core::id::MessageId(task.key.subject);
+    let endpoint = everhook_core::id::EndpointId(task.lane.0);
+    match decision.verdict {
+        Verdict::Succeed => info!(
+            task.id = %task.key.id, message.id = %subject, endpoint.id = %endpoint, class = %record.class,
+            http.status = record.status, duration_ms, attempt = decision.tries,
+            "delivered {subject} in {duration_ms} ms"
+        ),
+        verdict => warn!(
+            task.id = %task.key.id, message.id = %subject, endpoint.id = %endpoint, class = %record.class,
+            http.status = record.status, duration_ms, attempt = decision.tries, verdict = %verdict,
+            "attempt of {subject} ended as {}: {verdict}", record.class
+        ),
+    }
+}

@@ -1,0 +1,140 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Flags, Settings};
+use crate::{keys, logging, serve, store};
+
+/// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
+///
+/// Start with `everhook serve`: it needs nothing else, keeps its data in ./everhook-data, and prints a first API key with a
+/// command to try. On several machines, give every replica the same `--database postgres://…`.
+#[derive(Debug, Parser)]
+#[command(name = "everhook", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where settings come from. Flags win over `EVERHOOK_*` variables, those over the file, that over the defaults.
+#[derive(Debug, Args)]
+struct SettingsArgs {
+    /// Read settings from this TOML file (see `everhook config init`).
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keep everything in an embedded database in this folder [default: ./everhook-data].
+    #[arg(long, global = true, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Keep everything in this PostgreSQL; any number of replicas may share it.
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "data")]
+    database: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server: the API, and the deliveries.
+    Serve {
+        /// Listen on this address [default: 127.0.0.1:8071].
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<String>,
+    },
+    /// Bring the database's schema up to date (`serve` does it by itself unless `auto_migrate = false`).
+    Migrate,
+    /// Create, list and revoke API keys. Works beside a running server.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Print a settings template, or check and show the settings in force.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the OpenAPI document.
+    #[command(hide = true)]
+    Openapi,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyCommand {
+    /// Create a key and print it: the only time it is shown.
+    Create {
+        /// The environment it belongs to; made if new [default: default].
+        #[arg(long, value_name = "NAME", conflicts_with = "admin")]
+        environment: Option<String>,
+        /// Let it do what spans environments.
+        #[arg(long)]
+        admin: bool,
+    },
+    /// List keys by their handles; the keys themselves are not kept.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop a key for ever, on every replica, within seconds.
+    Revoke {
+        /// The key's handle, as `everhook key list` shows it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print a commented template.
+    Init,
+    /// Check the settings and say whether they can be used.
+    Check,
+    /// Show the settings in force and where each comes from; secrets are redacted.
+    Show,
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Command::Openapi = self.command {
+            return print(&everhook_api::openapi());
+        }
+        if let Command::Config(ConfigCommand::Init) = self.command {
+            return print(Settings::TEMPLATE);
+        }
+        let listen = if let Command::Serve { listen } = &self.command { listen.clone() } else { None };
+        let flags = Flags { listen, data: self.settings.data, database: self.settings.database };
+        let settings = Settings::load(self.settings.config.as_deref(), flags)?;
+        let config = settings.check()?;
+        logging::init(&config)?;
+        let runtime = tokio::runtime::Runtime::new().context("could not start the runtime")?;
+        match self.command {
+            Command::Serve { .. } => runtime.block_on(serve::serve(config)),
+            Command::Migrate => runtime.block_on(store::migrate(&config)),
+            Command::Key(command) => runtime.block_on(run_key(command, &config)),
+            Command::Config(ConfigCommand::Show) => print(&settings.show()),
+            Command::Config(_) => print("the settings can be used\n"),
+            Command::Openapi => Ok(()),
+        }
+    }
+}
+
+async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
+    let opened = store::open_beside(config).await?;
+    let text = match command {
+        KeyCommand::Create { environment, admin } => {
+            let key = keys::create(&*opened.store, &opened.ids, keys::wanted(environment, admin)).await?;
+            format!("{}\n", key.expose())
+        }
+        KeyCommand::List { json } => keys::list(&*opened.store, json).await?,
+        KeyCommand::Revoke { id } => keys::revoke(&*opened.store, &id).await?,
+    };
+    opened.close().await;
+    print(&text)
+}
+
+/// To stdout, where other programs read it. A closed pipe is theirs to close.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("could not write to stdout"),
+        _ => Ok(()),
+    }
+}

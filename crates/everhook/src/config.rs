@@ -1,0 +1,265 @@
+//! Settings: defaults < TOML file < `EVERHOOK_*` variables < flags, checked once into a [`Config`].
+//!
+//! Every layer is a table of the same flat keys. An unknown key, a wrong type or a value out of range is an error that names
+//! the key, where it came from and the remedy. Nothing is guessed.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::retry::RetryPolicy;
+use ipnet::IpNet;
+use toml::{Table, Value};
+
+use crate::environment;
+
+/// What the server is told to be, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) store: StoreConfig,
+    pub(crate) auto_migrate: bool,
+    pub(crate) dispatch: DispatchConfig,
+    pub(crate) lease: Duration,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) egress_allow: Vec<IpNet>,
+    pub(crate) https_only: bool,
+    pub(crate) jwt_secret: Option<String>,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+}
+
+/// Where everything is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum StoreConfig {
+    Sqlite { folder: PathBuf },
+    Postgres { url: String, direct_url: Option<String>, pool_size: usize, pooler: bool },
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// What came on the command line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) listen: Option<String>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) database: Option<String>,
+}
+
+/// What a key's value looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Secret,
+    Url,
+    Number,
+    Switch,
+    Texts,
+    Numbers,
+}
+
+/// Every key there is. `TEMPLATE` documents them; a test holds the two together.
+const KEYS: [(&str, Kind); 19] = [
+    ("listen", Kind::Text),
+    ("data", Kind::Text),
+    ("database", Kind::Url),
+    ("database_direct", Kind::Url),
+    ("database_pool", Kind::Number),
+    ("database_pooler", Kind::Switch),
+    ("auto_migrate", Kind::Switch),
+    ("retry_schedule", Kind::Numbers),
+    ("timeout_seconds", Kind::Number),
+    ("connect_timeout_seconds", Kind::Number),
+    ("lease_seconds", Kind::Number),
+    ("grace_seconds", Kind::Number),
+    ("slots", Kind::Number),
+    ("slots_per_endpoint", Kind::Number),
+    ("egress_allow", Kind::Texts),
+    ("https_only", Kind::Switch),
+    ("jwt_secret", Kind::Secret),
+    ("log_level", Kind::Text),
+    ("log_format", Kind::Text),
+];
+
+/// Where a value came from, for people.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Default,
+    File(PathBuf),
+    Variable(String),
+    Flag,
+}
+
+/// The values in force, each with its source; not checked yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    values: BTreeMap<&'static str, (Value, Source)>,
+}
+
+impl Settings {
+    /// A commented file with every key at its default.
+    pub(crate) const TEMPLATE: &str = include_str!("config/template.toml");
+
+    /// Reads every layer.
+    pub(crate) fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Settings> {
+        let mut settings = Settings::defaults();
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+            settings.add_file(path, &text)?;
+        }
+        settings.add_variables(environment::settings())?;
+        settings.add_flags(flags);
+        Ok(settings)
+    }
+
+    fn defaults() -> Settings {
+        let table = Settings::TEMPLATE.parse::<Table>().expect("a test parses the template");
+        let mut settings = Settings { values: BTreeMap::new() };
+        settings.add(table, |_| Source::Default).expect("a test loads the template");
+        settings
+    }
+
+    fn add_file(&mut self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let table = text.parse::<Table>().with_context(|| format!("{} is not valid TOML", path.display()))?;
+        self.add(table, |_| Source::File(path.to_owned()))
+    }
+
+    fn add_variables(&mut self, variables: Vec<(String, String)>) -> anyhow::Result<()> {
+        let variable = |key: &str| format!("{}{}", environment::PREFIX, key.to_ascii_uppercase());
+        let mut table = Table::new();
+        for (key, text) in variables {
+            let kind = kind(&key).ok_or_else(|| unknown(&key, &Source::Variable(variable(&key))))?;
+            let value = parse(kind, &text).with_context(|| format!("bad {}: {text:?}", variable(&key)))?;
+            table.insert(key, value);
+        }
+        self.add(table, |key| Source::Variable(variable(key)))
+    }
+
+    fn add_flags(&mut self, flags: Flags) {
+        let data = flags.data.map(|folder| folder.display().to_string());
+        let flags = [("listen", flags.listen), ("data", data), ("database", flags.database)];
+        let table = flags.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::String(text?)))).collect();
+        self.add(table, |_| Source::Flag).expect("flags are texts under known keys, and clap refuses both stores");
+    }
+
+    /// Adds a layer over the ones before. A layer that names one store puts aside the other of lower layers.
+    fn add(&mut self, table: Table, source: impl Fn(&str) -> Source) -> anyhow::Result<()> {
+        if table.contains_key("data") && table.contains_key("database") {
+            bail!("`data` and `database` are both set ({}): keep one of them", describe(&source("database")));
+        }
+        for (key, value) in table {
+            let source = source(&key);
+            let Some((known, kind)) = KEYS.iter().find(|(known, _)| *known == key) else {
+                return Err(unknown(&key, &source));
+            };
+            if !fits(*kind, &value) {
+                bail!("bad `{key}` ({}): {} is expected", describe(&source), wanted(*kind));
+            }
+            match *known {
+                "data" => drop(self.values.remove("database")),
+                "database" => drop(self.values.remove("data")),
+                _ => {}
+            }
+            self.values.insert(known, (value, source));
+        }
+        Ok(())
+    }
+
+    /// The values in force as TOML, each with its source; secrets redacted.
+    pub(crate) fn show(&self) -> String {
+        let mut text = String::new();
+        for (key, kind) in KEYS {
+            let Some((value, source)) = self.values.get(key) else { continue };
+            let shown = match (kind, value) {
+                (Kind::Secret, Value::String(secret)) if !secret.is_empty() => Value::from("(redacted)"),
+                (Kind::Url, Value::String(url)) => Value::from(redact_url(url)),
+                _ => value.clone(),
+            };
+            text += &format!("{key} = {shown} # {}\n", describe(source));
+        }
+        text
+    }
+}
+
+fn kind(key: &str) -> Option<Kind> {
+    KEYS.iter().find(|(known, _)| *known == key).map(|(_, kind)| *kind)
+}
+
+fn unknown(key: &str, source: &Source) -> anyhow::Error {
+    let keys = KEYS.map(|(known, _)| known).join(", ");
+    anyhow!("unknown setting `{key}` ({}): correct or remove it; there are {keys}", describe(source))
+}
+
+fn describe(source: &Source) -> String {
+    match source {
+        Source::Default => "default".to_owned(),
+        Source::File(path) => path.display().to_string(),
+        Source::Variable(name) => name.clone(),
+        Source::Flag => "flag".to_owned(),
+    }
+}
+
+fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Secret | Kind::Url => "a text",
+        Kind::Number => "a whole number",
+        Kind::Switch => "true or false",
+        Kind::Texts => "a list of texts",
+        Kind::Numbers => "a list of numbers",
+    }
+}
+
+fn fits(kind: Kind, value: &Value) -> bool {
+    let is_number = |value: &Value| value.is_integer() || value.is_float();
+    match kind {
+        Kind::Text | Kind::Secret | Kind::Url => value.is_str(),
+        Kind::Number => value.is_integer(),
+        Kind::Switch => value.is_bool(),
+        Kind::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_str)),
+        Kind::Numbers => value.as_array().is_some_and(|list| list.iter().all(is_number)),
+    }
+}
+
+/// A variable's text as a value; lists are separated by commas.
+fn parse(kind: Kind, text: &str) -> anyhow::Result<Value> {
+    let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let bad = || anyhow!("{} is expected", wanted(kind));
+    match kind {
+        Kind::Text | Kind::Secret | Kind::Url => Ok(Value::from(text)),
+        Kind::Number => text.trim().parse::<i64>().map(Value::from).map_err(|_| bad()),
+        Kind::Switch => text.trim().parse::<bool>().map(Value::from).map_err(|_| bad()),
+        Kind::Texts => Ok(Value::from(items().map(Value::from).collect::<Vec<_>>())),
+        Kind::Numbers => {
+            let numbers = items().map(|item| item.parse::<f64>().map(Value::from).map_err(|_| bad()));
+            Ok(Value::from(numbers.collect::<anyhow::Result<Vec<_>>>()?))
+        }
+    }
+}
+
+/// A database URL without its password.
+pub(crate) fn redact_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "(redacted)".to_owned() };
+    let (authority, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let tail = tail.split('?').next().unwrap_or_default();
+    let shown = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{}:***@{host}", user.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    format!("{scheme}://{shown}{tail}")
+}
+
+#[cfg(test)]
+mod tests;

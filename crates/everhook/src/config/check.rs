@@ -1,0 +1,133 @@
+//! Turns settings into a checked [`Config`]: every value in its range, every error with its key and remedy.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::retry::RetryPolicy;
+use ipnet::IpNet;
+use toml::Value;
+
+use crate::config::{Config, LogFormat, Settings, StoreConfig, describe};
+
+/// Shorter secrets can be guessed.
+const JWT_SECRET_CHARS_MIN: usize = 16;
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Settings {
+    /// The configuration, if every value can be used.
+    pub(crate) fn check(&self) -> anyhow::Result<Config> {
+        let slots = self.number("slots", 1..=100_000)?;
+        let slots_per_lane = self.number("slots_per_endpoint", 1..=100_000)?;
+        if slots_per_lane > slots {
+            bail!("`slots_per_endpoint` is {slots_per_lane} but `slots` is {slots}: the first must not be larger");
+        }
+        let timeout = self.seconds("timeout_seconds", 1..=3600)?;
+        let connect_timeout = self.seconds("connect_timeout_seconds", 1..=3600)?;
+        if connect_timeout > timeout {
+            bail!("`connect_timeout_seconds` is larger than `timeout_seconds`: it must fit into it");
+        }
+        Ok(Config {
+            listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
+            store: self.store()?,
+            auto_migrate: self.switch("auto_migrate"),
+            dispatch: DispatchConfig { slots, slots_per_lane, poll_interval: POLL_INTERVAL },
+            lease: self.seconds("lease_seconds", 1..=3600)?,
+            retry: self.retry()?,
+            timeout,
+            connect_timeout,
+            grace: self.seconds("grace_seconds", 0..=3600)?,
+            egress_allow: self.networks()?,
+            https_only: self.switch("https_only"),
+            jwt_secret: self.jwt_secret()?,
+            log_level: self.text("log_level").unwrap_or("info").to_owned(),
+            log_format: match self.text("log_format") {
+                Some("json") => LogFormat::Json,
+                Some("text") => LogFormat::Text,
+                other => bail!("bad `log_format` {:?}: use text or json", other.unwrap_or_default()),
+            },
+        })
+    }
+
+    fn store(&self) -> anyhow::Result<StoreConfig> {
+        let Some(url) = self.text("database") else {
+            let folder = self.text("data").filter(|folder| !folder.is_empty());
+            let folder = folder.context("`data` is empty: name a folder, or set `database`")?.into();
+            return Ok(StoreConfig::Sqlite { folder });
+        };
+        for key in ["database", "database_direct"] {
+            let url = self.text(key).unwrap_or(url);
+            if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+                bail!("bad `{key}`: a URL that begins with postgres:// is expected");
+            }
+        }
+        Ok(StoreConfig::Postgres {
+            url: url.to_owned(),
+            direct_url: self.text("database_direct").map(str::to_owned),
+            pool_size: self.number("database_pool", 4..=1000)?,
+            pooler: self.switch("database_pooler"),
+        })
+    }
+
+    fn retry(&self) -> anyhow::Result<RetryPolicy> {
+        let delays = self.list("retry_schedule").iter().map(|value| {
+            let secs = value.as_float().or_else(|| value.as_integer().map(|secs| secs as f64)).unwrap_or(-1.0);
+            Duration::try_from_secs_f64(secs).with_context(|| format!("bad delay {value} in `retry_schedule`"))
+        });
+        RetryPolicy::new(delays.collect::<anyhow::Result<_>>()?).context("bad `retry_schedule`")
+    }
+
+    fn networks(&self) -> anyhow::Result<Vec<IpNet>> {
+        let networks = self.list("egress_allow").iter().filter_map(Value::as_str).map(|text| {
+            let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
+            text.parse::<IpNet>().or_else(|_| address()).map_err(|_| {
+                anyhow::anyhow!("bad network {text:?} in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8")
+            })
+        });
+        networks.collect()
+    }
+
+    fn jwt_secret(&self) -> anyhow::Result<Option<String>> {
+        match self.text("jwt_secret") {
+            None | Some("") => Ok(None),
+            Some(secret) if secret.len() < JWT_SECRET_CHARS_MIN => {
+                bail!("`jwt_secret` is too short: use at least {JWT_SECRET_CHARS_MIN} characters")
+            }
+            Some(secret) => Ok(Some(secret.to_owned())),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.values.get(key).and_then(|(value, _)| value.as_str())
+    }
+
+    fn list(&self, key: &str) -> &[Value] {
+        self.values.get(key).and_then(|(value, _)| value.as_array()).map_or(&[], Vec::as_slice)
+    }
+
+    fn switch(&self, key: &str) -> bool {
+        self.values.get(key).and_then(|(value, _)| value.as_bool()).unwrap_or(false)
+    }
+
+    fn parsed<T: std::str::FromStr>(&self, key: &str, form: &str) -> anyhow::Result<T> {
+        let text = self.text(key).unwrap_or_default();
+        text.parse().map_err(|_| anyhow::anyhow!("bad `{key}` {text:?} ({}): use {form}", self.source(key)))
+    }
+
+    fn number(&self, key: &str, range: std::ops::RangeInclusive<usize>) -> anyhow::Result<usize> {
+        let value = self.values.get(key).and_then(|(value, _)| value.as_integer());
+        let number = value.and_then(|value| usize::try_from(value).ok()).filter(|number| range.contains(number));
+        number.with_context(|| {
+            let (value, source) = (value.unwrap_or_default(), self.source(key));
+            format!("bad `{key}` {value} ({source}): use {} to {}", range.start(), range.end())
+        })
+    }
+
+    fn seconds(&self, key: &str, range: std::ops::RangeInclusive<usize>) -> anyhow::Result<Duration> {
+        Ok(Duration::from_secs(self.number(key, range)? as u64))
+    }
+
+    fn source(&self, key: &str) -> String {
+        self.values.get(key).map_or_else(String::new, |(_, source)| describe(source))
+    }
+}

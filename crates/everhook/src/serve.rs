@@ -1,0 +1,127 @@
+//! `everhook serve`: wires the crates together, runs until a signal, stops in good order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use everhook_api::{ApiConfig, router};
+use everhook_engine::engine::{Engine, EngineConfig};
+use everhook_engine::session::NodeName;
+use everhook_sender::egress::Egress;
+use everhook_sender::{Deadlines, Sender, SenderConfig};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::cli::print;
+use crate::config::{Config, StoreConfig};
+use crate::glue::Gate;
+use crate::keys::{self, Wanted};
+use crate::store::{self, Opened};
+use crate::environment;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the server until SIGTERM or SIGINT; a second one exits at once.
+pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut signals = Signals::new()?;
+    raise_file_limit();
+    let opened = store::open_server(&config).await?;
+    // Bound before anything is delivered: a port in use is found out at once.
+    let listener =
+        TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
+    let address = listener.local_addr().context("could not tell the address listened on")?;
+    let egress = Egress::new(config.egress_allow.clone(), config.https_only);
+    let engine = start_engine(&config, &opened, egress.clone()).await?;
+    let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION };
+    let router = router(Arc::clone(&opened.store), Arc::new(Gate(Arc::clone(&engine))), api);
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let server = tasks.spawn(everhook_api::serve(listener, router, stop.clone()));
+    tasks.close();
+    print(&greeting(&config, &opened, address).await?)?;
+
+    signals.next().await;
+    info!("stopping: a second signal exits at once");
+    stop.cancel();
+    let orderly = async {
+        engine.drain(config.grace).await;
+        if let Err(error) = server.await {
+            warn!(error = &error as &dyn std::error::Error, "the API ended badly");
+        }
+        opened.close().await;
+    };
+    tokio::select! {
+        () = orderly => info!("stopped"),
+        () = signals.next() => {
+            warn!("second signal: exiting at once; what was in flight is taken over at the next start");
+            std::process::exit(1);
+        }
+    }
+    Ok(())
+}
+
+async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyhow::Result<Arc<Engine>> {
+    let deadlines = Deadlines { connect: config.connect_timeout, total: config.timeout, ..Deadlines::default() };
+    let sender = SenderConfig {
+        egress,
+        deadlines,
+        connections_per_host: config.dispatch.slots_per_lane,
+        ..SenderConfig::default()
+    };
+    let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);
+    let name = NodeName {
+        node: format!("{}:{}", environment::host_name(), std::process::id()),
+        version: VERSION.to_owned(),
+    };
+    let engine = EngineConfig { dispatch: config.dispatch, lease: config.lease, retry: config.retry.clone(), name };
+    let engine = Engine::start(Arc::clone(&opened.store), sender, Arc::clone(&opened.ids), engine);
+    Ok(Arc::new(engine.await.context("could not start the engine")?))
+}
+
+/// Where it listens, where its data is, and on an empty store a first key with something to try.
+async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyhow::Result<String> {
+    let data = match &config.store {
+        StoreConfig::Sqlite { folder } => folder.display().to_string(),
+        StoreConfig::Postgres { .. } => "PostgreSQL".to_owned(),
+    };
+    let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {data}\n");
+    if opened.store.list_keys().await?.is_empty() {
+        let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
+        let key = keys::create(&*opened.store, &opened.ids, default).await?;
+        text += &format!(
+            "\nYour first API key, shown only this once:\n\n    {key}\n\nTry it:\n\n    \
+             curl -sS http://{address}/api/v1/app -H 'Authorization: Bearer {key}' -d '{{\"name\": \"First\"}}'\n\n\
+             More keys: everhook key create. API: http://{address}/docs\n",
+            key = key.expose(),
+        );
+    }
+    Ok(text)
+}
+
+/// Every delivery in flight and every client is a file to the system; its soft limit is often 1024.
+fn raise_file_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        warn!(error = &error as &dyn std::error::Error, "could not raise the limit of open files");
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Signals> {
+        let listen = |kind| signal(kind).context("could not listen for signals");
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

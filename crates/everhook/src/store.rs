@@ -1,0 +1,73 @@
+//! Opens the store that the settings name.
+
+use std::sync::Arc;
+
+use everhook_postgres::{PostgresConfig, PostgresStore};
+use everhook_sqlite::{OpenAs, SqliteStore};
+use everhook_store::Store;
+use everhook_store::ids::Ids;
+
+use crate::cli::print;
+use crate::config::{Config, StoreConfig};
+
+/// An open store, with the ids it shares with the rest of the node.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ids: Arc<Ids>,
+    backend: Backend,
+}
+
+enum Backend {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Opened {
+    /// Lets go of it in good order.
+    pub(crate) async fn close(&self) {
+        match &self.backend {
+            Backend::Sqlite(store) => store.close(),
+            Backend::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+/// Opens the store for a server.
+pub(crate) async fn open_server(config: &Config) -> anyhow::Result<Opened> {
+    open(config, OpenAs::Server).await
+}
+
+/// Opens the store for a command that may run beside a server.
+pub(crate) async fn open_beside(config: &Config) -> anyhow::Result<Opened> {
+    open(config, OpenAs::Beside).await
+}
+
+async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
+    let ids = Arc::new(Ids::from_system());
+    match &config.store {
+        StoreConfig::Sqlite { folder } => {
+            let store = Arc::new(SqliteStore::open(folder, open_as, Arc::clone(&ids))?);
+            Ok(Opened { store: store.clone(), ids, backend: Backend::Sqlite(store) })
+        }
+        StoreConfig::Postgres { url, direct_url, pool_size, pooler } => {
+            if config.auto_migrate {
+                everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
+            }
+            let (url, direct_url) = (url.clone(), direct_url.clone());
+            let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler };
+            let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
+            Ok(Opened { store: store.clone(), ids, backend: Backend::Postgres(store) })
+        }
+    }
+}
+
+/// Brings the schema up to date and says what was done.
+pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
+    let text = match &config.store {
+        StoreConfig::Sqlite { folder } => everhook_sqlite::migrate(folder)?.to_string(),
+        StoreConfig::Postgres { url, direct_url, .. } => {
+            everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?.to_string()
+        }
+    };
+    print(&format!("{text}\n"))
+}
