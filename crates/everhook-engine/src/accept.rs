@@ -10,8 +10,8 @@ use std::time::Duration;
 use everhook_core::id::MessageId;
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_core::message::Message;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
+use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -65,7 +65,7 @@ struct Waiting {
 
 /// Takes messages to the store in groups.
 pub(crate) struct Acceptor {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LeaseStore>,
     sessions: Arc<Sessions>,
     deliverer: Arc<Deliverer>,
     room: Arc<Room>,
@@ -77,7 +77,7 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn LeaseStore>,
         sessions: Arc<Sessions>,
         deliverer: Arc<Deliverer>,
         room: Arc<Room>,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use everhook_core::dispatch::{Command, Dispatch, DispatchConfig, Event};
 use everhook_core::id::LaneId;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
+use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{LeaseAsk, LeaseGrant};
 use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
@@ -62,7 +62,7 @@ impl Slots for Room {
 
 /// Leases tasks and starts them.
 pub(crate) struct Dispatcher {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn LeaseStore>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) room: Arc<Room>,

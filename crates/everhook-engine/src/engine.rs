@@ -8,9 +8,9 @@ use everhook_core::id::Id;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::time::Timestamp;
 use everhook_sender::Sender;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub struct EngineConfig {
 
 /// A running engine.
 pub struct Engine {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LeaseStore>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     sessions: Arc<Sessions>,
@@ -64,7 +64,7 @@ pub struct Engine {
 impl Engine {
     /// Starts every loop. The first session is open when this returns.
     pub async fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn LeaseStore>,
         sender: Arc<Sender>,
         ids: Arc<Ids>,
         config: EngineConfig,
@@ -204,7 +204,7 @@ impl Engine {
     }
 }
 
-async fn maintain(store: Arc<dyn Store>) {
+async fn maintain(store: Arc<dyn LeaseStore>) {
     loop {
         if let Err(error) = store.maintain().await {
             warn!(error = &error as &dyn std::error::Error, "maintenance failed, trying again later");

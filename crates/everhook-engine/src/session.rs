@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::id::SessionId;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewSession, Renewed};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ pub struct NodeName {
 
 /// Opens, renews, retires and closes this node's sessions.
 pub struct Sessions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LeaseStore>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     name: NodeName,
@@ -79,7 +79,13 @@ struct State {
 
 impl Sessions {
     /// A keeper without a session; `open` comes next.
-    pub fn new(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>, name: NodeName, lease: Duration) -> Sessions {
+    pub fn new(
+        store: Arc<dyn LeaseStore>,
+        ids: Arc<Ids>,
+        clock: Arc<Clock>,
+        name: NodeName,
+        lease: Duration,
+    ) -> Sessions {
         Sessions { store, ids, clock, name, lease, state: Mutex::default(), nudge: Notify::new() }
     }
 

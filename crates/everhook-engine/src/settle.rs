@@ -15,9 +15,9 @@ use everhook_core::outcome::{Class, Outcome};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::slots::Slot;
 use tokio::sync::{Mutex, mpsc};
@@ -61,7 +61,7 @@ pub(crate) struct Record {
 
 /// Takes what ended to the store.
 pub(crate) struct Settler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LeaseStore>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     policy: RetryPolicy,
@@ -71,7 +71,7 @@ pub(crate) struct Settler {
 }
 
 impl Settler {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>, policy: RetryPolicy) -> Settler {
+    pub(crate) fn new(store: Arc<dyn LeaseStore>, ids: Arc<Ids>, clock: Arc<Clock>, policy: RetryPolicy) -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
         Settler { store, ids, clock, policy, entropy: Entropy::from_system(), queue, waiting: Mutex::new(waiting) }
     }

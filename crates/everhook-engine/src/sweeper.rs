@@ -10,8 +10,8 @@ use bytes::Bytes;
 use everhook_core::limits::RECLAIM_BATCH_MAX;
 use everhook_core::outcome::{Class, Outcome};
 use everhook_core::task::Task;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
+use everhook_store::lease::LeaseStore;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -21,7 +21,7 @@ use crate::settle::{End, Ended, Record, Settler};
 
 /// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn LeaseStore>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,

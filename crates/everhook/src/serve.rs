@@ -63,11 +63,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyhow::Result<Arc<Engine>> {
-    let deadlines = Deadlines { connect: config.connect_timeout, total: config.timeout, ..Deadlines::default() };
+    let (connect, total) = (config.connect_timeout, config.timeout);
+    let deadlines = Deadlines { connect, tls: connect, write: total, first_byte: total, total };
     let sender = SenderConfig {
         egress,
         deadlines,
-        connections_per_host: config.dispatch.slots_per_lane,
+        // Lanes bound what one endpoint gets; endpoints that share a host must not wait for each other.
+        connections_per_host: config.dispatch.slots,
         ..SenderConfig::default()
     };
     let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);

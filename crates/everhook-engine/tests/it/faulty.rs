@@ -1,0 +1,108 @@
+//! A store whose replies can be lost or refused, around the one in memory.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use everhook_core::id::SessionId;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::error::StoreError;
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+};
+use everhook_store::mem::MemStore;
+
+/// What goes wrong with one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not done.
+    NotDone,
+    /// It is done, and nobody hears of it.
+    ReplyLost,
+}
+
+/// Faults to come, by operation; an empty list means all is well.
+#[derive(Debug)]
+pub(crate) struct Faulty {
+    pub(crate) inner: MemStore,
+    faults: Mutex<VecDeque<(&'static str, Fault)>>,
+    calls: Mutex<Vec<&'static str>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: MemStore) -> Faulty {
+        Faulty { inner, faults: Mutex::default(), calls: Mutex::default() }
+    }
+
+    /// The next call of `op` goes wrong.
+    pub(crate) fn plan(&self, op: &'static str, fault: Fault) {
+        self.faults.lock().unwrap().push_back((op, fault));
+    }
+
+    /// How often `op` was called.
+    pub(crate) fn calls(&self, op: &'static str) -> usize {
+        self.calls.lock().unwrap().iter().filter(|call| **call == op).count()
+    }
+
+    fn next_fault(&self, op: &'static str) -> Option<Fault> {
+        self.calls.lock().unwrap().push(op);
+        let mut faults = self.faults.lock().unwrap();
+        let at = faults.iter().position(|(planned, _)| *planned == op)?;
+        faults.remove(at).map(|(_, fault)| fault)
+    }
+
+    async fn call<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match self.next_fault(op) {
+            None => call.await,
+            Some(Fault::NotDone) => Err(StoreError::Unavailable { op, source: "planned".into() }),
+            Some(Fault::ReplyLost) => {
+                call.await?;
+                Err(StoreError::InDoubt { op, source: "planned".into() })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl LeaseStore for Faulty {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+
+    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
+        self.call("open", self.inner.open_session(session)).await
+    }
+
+    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
+        self.call("renew", self.inner.renew_session(session)).await
+    }
+
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
+        self.call("close", self.inner.close_session(session)).await
+    }
+
+    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.call("close_expired", self.inner.close_expired()).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        self.call("append", self.inner.append(append)).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        self.call("lease", self.inner.lease(ask)).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+        self.call("settle", self.inner.settle(batch)).await
+    }
+
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+        self.call("reclaim", self.inner.reclaim(session, limit)).await
+    }
+}

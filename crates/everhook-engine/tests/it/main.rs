@@ -1,0 +1,9 @@
+//! The engine on the store in memory, with faults in between and a real receiver at the end.
+#![expect(clippy::disallowed_methods, reason = "the tests' store has a clock, and their receivers are spawned")]
+
+mod doubt;
+mod faulty;
+mod fixture;
+mod receiver;
+mod sessions;
+mod stop;

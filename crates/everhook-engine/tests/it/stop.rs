@@ -1,0 +1,74 @@
+//! Stops, and sessions that are taken away.
+
+use std::time::Duration;
+
+use everhook_store::lease::LeaseStore;
+
+use crate::fixture::{add_endpoint, engine, message, settled, store};
+use crate::receiver::{Answer, Receiver};
+
+#[tokio::test]
+async fn a_stop_waits_for_what_runs() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Hang).await);
+    add_endpoint(&store, &receiver.url);
+    let engine = engine(&store, 1).await;
+    engine.accept(message("{}")).await.unwrap();
+    receiver.received(1).await;
+    let (_, ()) = tokio::join!(engine.drain(Duration::from_secs(60)), async { receiver.answer(Answer::Status(200)) });
+    assert_eq!(settled(&store).await, ["success"]);
+    assert!(store.inner.dump().sessions.values().all(|session| session.closed_at.is_some()));
+}
+
+#[tokio::test]
+async fn what_outlasts_the_grace_period_is_interrupted_and_uses_no_try() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Hang).await);
+    add_endpoint(&store, &receiver.url);
+    let first = engine(&store, 1).await;
+    first.accept(message("{}")).await.unwrap();
+    receiver.received(1).await;
+    first.drain(Duration::ZERO).await;
+    let task = *store.inner.dump().tasks.values().next().unwrap();
+    assert_eq!((task.task.tries, task.task.crashes), (0, 0));
+    receiver.answer(Answer::Status(200));
+    let _second = engine(&store, 2).await;
+    assert_eq!(settled(&store).await, ["interrupted", "success"]);
+}
+
+#[tokio::test]
+async fn a_node_whose_session_was_closed_aborts_its_sends_and_changes_nothing() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Hang).await);
+    add_endpoint(&store, &receiver.url);
+    let engine = engine(&store, 1).await;
+    engine.accept(message("{}")).await.unwrap();
+    receiver.received(1).await;
+    let stolen = *store.inner.dump().sessions.keys().next().unwrap();
+    store.close_session(stolen).await.unwrap();
+    // The node learns of it at its next heartbeat, opens another session, and takes the task over like anyone else.
+    receiver.received(2).await;
+    receiver.answer(Answer::Status(200));
+    let attempts = settled(&store).await;
+    assert_eq!(attempts, ["abandoned", "success"]);
+}
+
+#[tokio::test]
+async fn a_dead_node_is_taken_over_by_one_that_lives() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Hang).await);
+    add_endpoint(&store, &receiver.url);
+    let second = engine(&store, 2).await;
+    {
+        // Its loops stop with its runtime: it neither renews nor settles any more.
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build().unwrap();
+        let (store, lost) = (store.clone(), message("{\"lost\":1}"));
+        let first = runtime.spawn(async move {
+            let first = engine(&store, 1).await;
+            first.accept(lost).await.unwrap();
+            first
+        });
+        let _first = first.await.unwrap();
+        receiver.received(1).await;
+        runtime.shutdown_background();
+    }
+    receiver.answer(Answer::Status(200));
+    assert_eq!(settled(&store).await, ["abandoned", "success"]);
+    assert!(second.ready().is_ok());
+}
