@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod count;
 mod debian;
@@ -31,6 +32,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     Test(test::Arguments),
+    Bench(bench::Arguments),
     /// Check what the compiler cannot: who may use what, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Test(arguments) => test::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Ci => ci::run(),

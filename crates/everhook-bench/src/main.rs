@@ -1,0 +1,48 @@
+//! Measures Everhook as a whole: the real release binary between a load generator and a receiver, on real sockets and disks.
+//!
+//! Rates are ratios to what the same generator and receiver do without Everhook in between, in the same run, because machines
+//! are noisy. Every scenario ends with a check: nothing lost, nothing invented, no duplicate.
+
+#![expect(clippy::print_stdout, reason = "prints its report")]
+#![expect(clippy::disallowed_methods, reason = "measures time and owns its connections' tasks")]
+
+mod http;
+mod load;
+mod process;
+mod receiver;
+mod report;
+mod scenario;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Runs benchmark scenarios and prints a table.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The everhook binary to measure.
+    #[arg(long)]
+    server: PathBuf,
+    /// A PostgreSQL to create databases in; without it only the embedded store is measured.
+    #[arg(long)]
+    database: Option<String>,
+    /// How often each scenario runs.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Scales the number of messages; 0.01 is a smoke run.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Scenarios to run: one, five, latency; all if none is named.
+    names: Vec<String>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Runtime::new()?;
+    let report = runtime.block_on(scenario::run(&arguments))?;
+    println!("{}", if arguments.json { report.to_json() } else { report.to_table() });
+    Ok(())
+}

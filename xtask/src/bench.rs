@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: builds the release binary and measures it.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::postgres::Cluster;
+use crate::workspace::Workspace;
+
+/// Measure throughput and latency on both stores.
+///
+/// Builds the release binary, starts a throwaway PostgreSQL, a load generator and a receiver, and prints a table: medians over
+/// the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU and WAL per message, and what the
+/// check at the end found.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Scenarios: one, five, latency. All if none is named.
+    names: Vec<String>,
+    /// How often each scenario runs.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Scales the number of messages; 0.01 is a smoke run.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `cargo xtask bench`.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let packages = ["build", "--release", "--bin", "everhook", "--bin", "everhook-bench"];
+    let packages = packages.into_iter().chain(["--package", "everhook", "--package", "everhook-bench"]);
+    let built = workspace.cargo().args(packages).stdin(Stdio::null()).status()?;
+    if !built.success() {
+        bail!("the build failed (see above)");
+    }
+    let release = workspace.target().join("release");
+    let cluster = Cluster::start()?;
+    let mut command = Command::new(release.join("everhook-bench"));
+    command.arg("--server").arg(release.join("everhook")).args(["--database", cluster.url()]);
+    command.args(["--runs", &arguments.runs.to_string(), "--scale", &arguments.scale.to_string()]);
+    if arguments.json {
+        command.arg("--json");
+    }
+    let status = command.args(&arguments.names).status().context("could not run the benchmark")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
