@@ -19,6 +19,95 @@ macro_rules! conformance_lease {
             nothing_to_append_is_nothing
             one_bad_neighbour_does_not_cost_the_batch
         }
+        $crate::conformance_cases! { $backend, dedup:
+            a_repeated_request_gets_the_message_of_the_first
+            a_repeated_request_takes_no_slot
+            a_key_with_another_body_is_refused
+            an_event_id_is_accepted_once
+            a_repeated_request_is_no_conflict_with_its_own_event_id
+            a_refused_message_leaves_no_key_behind
+            repetitions_within_one_batch_are_recognised
+            a_refused_message_costs_its_neighbours_in_the_batch_no_key
+            equal_keys_in_two_environments_do_not_meet
+        }
+        $crate::conformance_cases! { $backend, lease:
+            a_pending_delivery_is_leased_once_with_all_its_holder_needs
+            nothing_to_do_is_no_error
+            what_is_not_due_stays_and_its_time_is_told
+            what_was_due_first_goes_first
+            a_lane_gives_no_more_than_it_has_room_for
+            a_lane_without_room_is_not_looked_at
+            a_lease_gives_no_more_than_it_was_asked_for
+            more_work_is_announced_at_once
+            lanes_take_turns
+            a_lane_that_was_cut_off_is_the_next_one
+            a_held_lane_is_not_looked_at_until_its_time
+            a_hold_is_never_shortened
+            a_hold_that_is_over_holds_nothing
+            a_hold_over_an_empty_lane_is_nothing_to_wait_for
+            a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled
+            a_retry_for_a_disabled_endpoint_waits_until_it_is_enabled
+            deliveries_to_a_deleted_endpoint_come_out_whatever_they_waited_for
+            deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_disabled
+            deliveries_to_a_deleted_endpoint_come_out_in_portions
+            deleting_an_application_lets_its_deliveries_out
+            a_removed_payload_comes_as_none
+            a_lease_sees_the_endpoint_as_it_is_now
+            equal_ids_in_two_environments_do_not_meet
+        }
+        $crate::conformance_cases! { $backend, settle:
+            a_delivered_task_leaves_and_its_attempt_stays
+            a_retry_keeps_its_counts_and_gets_a_new_epoch
+            a_dead_task_stays_and_is_not_leased
+            a_task_that_is_handed_back_leaves_no_trace
+            only_the_holder_of_this_tenure_can_settle
+            a_key_that_differs_in_any_part_is_another_task
+            once_a_task_was_taken_over_its_earlier_holder_changes_nothing
+            a_closed_session_can_still_settle_what_nobody_took_over
+            settling_twice_counts_once
+            a_settlement_said_again_after_the_next_lease_is_still_done
+            one_lost_settlement_does_not_cost_its_neighbours
+            a_batch_of_successes_is_settled_whole
+            the_same_settlement_twice_in_a_batch_counts_once
+            several_holds_of_one_lane_in_a_batch_leave_the_longest
+            several_retries_of_one_lane_in_a_batch_leave_the_earliest
+            a_receiver_that_is_gone_is_left_in_peace
+            a_disabled_endpoint_does_not_become_gone
+            a_deleted_endpoint_that_is_gone_still_lets_its_deliveries_out
+            a_retry_of_a_deleted_endpoint_comes_out_again
+        }
+        $crate::conformance_cases! { $backend, sessions:
+            the_clock_does_not_run_backwards
+            a_closed_session_never_renews
+            an_unknown_session_does_not_renew
+            opening_a_session_twice_is_harmless
+            only_sessions_past_their_lease_are_closed_by_others
+            an_expired_session_goes_on_if_nobody_closed_it
+            nothing_is_taken_from_an_open_session_even_past_its_lease
+            what_a_closed_session_held_is_taken_over_once_with_a_new_epoch
+            reclaiming_takes_no_more_than_it_was_asked_for
+            pending_and_dead_tasks_are_nobodys_to_take_over
+            what_was_appended_for_a_closed_session_is_found
+            what_was_leased_for_a_session_nobody_knows_is_found
+            a_reclaimed_task_is_retried_like_any_other
+        }
+        $crate::conformance_cases! { $backend, delivery:
+            a_delivery_is_shown_through_its_whole_life
+            the_next_attempt_is_told_while_a_delivery_waits
+            a_delivery_taken_at_once_is_being_sent
+            what_waits_for_a_deleted_endpoint_is_cancelled
+            each_endpoint_has_its_own_state
+            an_unknown_message_stands_nowhere
+            a_resend_is_a_task_of_its_own_with_a_manual_trigger
+            the_newest_life_of_a_delivery_is_the_one_shown
+            a_resend_needs_a_message_with_its_payload_and_an_endpoint
+            a_repeated_resend_sends_once
+            a_refused_resend_uses_up_no_key
+            a_resend_to_a_disabled_endpoint_waits
+            a_redriven_delivery_begins_anew
+            a_redrive_takes_only_what_is_asked_for
+            a_redrive_here_leaves_the_dead_of_another_environment
+        }
     };
 }
 
@@ -47,4 +136,22 @@ macro_rules! conformance_cases {
             )*
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn every_case_is_in_the_list() {
+        let list = include_str!("list.rs");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
+        for file in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let cases = text.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('<').next());
+            for case in cases {
+                assert!(list.lines().any(|line| line.trim() == case), "{case} is in no list");
+            }
+        }
+    }
 }

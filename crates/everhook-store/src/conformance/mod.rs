@@ -34,8 +34,13 @@
 #![allow(clippy::unwrap_used, reason = "the suite is test code: an error is a failure")]
 
 pub mod append;
+pub mod dedup;
+pub mod delivery;
 pub mod fixture;
+pub mod lease;
 mod list;
+pub mod sessions;
+pub mod settle;
 pub mod stage;
 
 use std::any::Any;

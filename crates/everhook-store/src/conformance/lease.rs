@@ -1,0 +1,320 @@
+//! Tasks go when they are due, lane by lane, and a lane that may not go keeps nobody else waiting.
+
+#![allow(missing_docs, reason = "the name of a case says it")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everhook_core::endpoint::EndpointState;
+use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId};
+use everhook_core::lifecycle::NextRow;
+use everhook_core::task::Trigger;
+
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY};
+use crate::conformance::stage::Stage;
+use crate::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
+
+fn subjects(tasks: &[Leased]) -> Vec<Id> {
+    tasks.iter().map(|leased| leased.task.key.subject).collect()
+}
+
+fn by_lane(tasks: &[Leased]) -> BTreeMap<LaneId, usize> {
+    let mut counts = BTreeMap::new();
+    for leased in tasks {
+        *counts.entry(leased.task.lane).or_default() += 1;
+    }
+    counts
+}
+
+pub async fn a_pending_delivery_is_leased_once_with_all_its_holder_needs<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    let new = fx.message();
+    fx.append_one(None, new.clone()).await;
+    let (session, other) = (fx.session().await, fx.session().await);
+    let leased = fx.lease_one(session).await;
+    let task = leased.task;
+    assert_eq!((task.key.environment, task.key.subject), (fx.here, new.message.id.0));
+    assert_eq!((task.lane, task.trigger), (endpoint.lane(), Trigger::Scheduled));
+    assert_eq!((task.tries, task.crashes, task.epoch, task.cancel), (0, 0, 1, false));
+    let message = leased.message.expect("it was just appended");
+    assert_eq!(message.payload, new.message.payload, "the bytes are the bytes");
+    assert_eq!((message.id, &message.event_type), (new.message.id, &new.message.event_type));
+    assert_eq!(leased.endpoint.expect("it was just created").id, endpoint);
+    assert_eq!(fx.lease(other).await.len(), 0);
+    fx.end(&task, session, NextRow::Gone).await;
+    assert_eq!(fx.lease(session).await.len(), 0);
+}
+
+pub async fn nothing_to_do_is_no_error<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let grant = fx.lease_with(fx.ask(fx.session().await)).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
+}
+
+pub async fn what_is_not_due_stays_and_its_time_is_told<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert_eq!(grant.tasks.len(), 0);
+    let next = grant.next_ready.expect("something is due in an hour");
+    assert!(HOUR / 2 < next && next <= HOUR, "{next:?}");
+}
+
+pub async fn what_was_due_first_goes_first<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let session = fx.session().await;
+    let (first, second) = (fx.send().await.0, fx.send().await.0);
+    let tasks = fx.lease(session).await;
+    assert_eq!(subjects(&tasks), [first, second]);
+    for leased in tasks.iter().rev() {
+        fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    }
+    assert_eq!(subjects(&fx.lease(session).await), [second, first]);
+}
+
+pub async fn a_lane_gives_no_more_than_it_has_room_for<S: Stage>(fx: &Fixture<S>) {
+    let (narrow, wide) = (fx.endpoint().await.lane(), fx.endpoint().await.lane());
+    let session = fx.session().await;
+    for _ in 0..5 {
+        fx.send().await;
+    }
+    let ask = LeaseAsk { rooms: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
+    let tasks = fx.lease_with(ask.clone()).await.tasks;
+    assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 3)]));
+    let tasks = fx.lease_with(ask).await.tasks;
+    assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 2)]));
+}
+
+pub async fn a_lane_without_room_is_not_looked_at<S: Stage>(fx: &Fixture<S>) {
+    let full = fx.endpoint().await.lane();
+    let session = fx.session().await;
+    fx.send().await;
+    let grant = fx.lease_with(LeaseAsk { rooms: vec![(full, 0)], ..fx.ask(session) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
+    assert_eq!(fx.lease(session).await.len(), 1);
+}
+
+pub async fn a_lease_gives_no_more_than_it_was_asked_for<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    let session = fx.session().await;
+    for _ in 0..3 {
+        fx.send().await;
+    }
+    let mut seen = Vec::new();
+    for want in [4, 2, 0] {
+        let grant = fx.lease_with(LeaseAsk { limit: 4, ..fx.ask(session) }).await;
+        assert_eq!(grant.tasks.len(), want);
+        seen.extend(grant.tasks.iter().map(|leased| leased.task.key));
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 6);
+}
+
+pub async fn more_work_is_announced_at_once<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let session = fx.session().await;
+    for _ in 0..3 {
+        fx.send().await;
+    }
+    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (2, Some(Duration::ZERO)));
+    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (1, None));
+}
+
+pub async fn lanes_take_turns<S: Stage>(fx: &Fixture<S>) {
+    let lanes = [fx.endpoint().await.lane(), fx.endpoint().await.lane(), fx.endpoint().await.lane()];
+    let session = fx.session().await;
+    for _ in 0..4 {
+        fx.send().await;
+    }
+    for _ in 0..2 {
+        let mut round = Vec::new();
+        for _ in 0..lanes.len() {
+            round.extend(fx.lease_with(LeaseAsk { limit: 2, per_lane: 2, ..fx.ask(session) }).await.tasks);
+        }
+        assert_eq!(by_lane(&round), lanes.map(|lane| (lane, 2)).into());
+    }
+}
+
+pub async fn a_lane_that_was_cut_off_is_the_next_one<S: Stage>(fx: &Fixture<S>) {
+    let lanes = [fx.endpoint().await.lane(), fx.endpoint().await.lane()];
+    let session = fx.session().await;
+    for _ in 0..4 {
+        fx.send().await;
+    }
+    let first = fx.lease_with(LeaseAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let second = fx.lease_with(LeaseAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let all: Vec<_> = first.into_iter().chain(second).collect();
+    assert_eq!(by_lane(&all), lanes.map(|lane| (lane, 2)).into());
+}
+
+pub async fn a_held_lane_is_not_looked_at_until_its_time<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    fx.send().await;
+    let retry = fx.settlement(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO });
+    fx.settle(&Settlement { hold_lane: Some(HOUR), ..retry }).await;
+    let neighbour = fx.endpoint().await;
+    fx.send().await;
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert_eq!(by_lane(&grant.tasks), BTreeMap::from([(neighbour.lane(), 1)]));
+    let next = grant.next_ready.expect("the hold ends in an hour");
+    assert!(HOUR / 2 < next && next <= HOUR, "{next:?}");
+}
+
+pub async fn a_hold_is_never_shortened<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.send().await;
+    fx.send().await;
+    fx.send().await;
+    let session = fx.session().await;
+    let tasks = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks;
+    for (leased, hold) in tasks.iter().zip([HOUR, Duration::ZERO]) {
+        let gone = fx.settlement(&leased.task, session, NextRow::Gone);
+        fx.settle(&Settlement { hold_lane: Some(hold), ..gone }).await;
+    }
+    assert_eq!(fx.lease(session).await.len(), 0);
+}
+
+pub async fn a_hold_that_is_over_holds_nothing<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    let retry = fx.settlement(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO });
+    fx.settle(&Settlement { hold_lane: Some(Duration::ZERO), ..retry }).await;
+    assert_eq!(fx.lease(session).await.len(), 1);
+}
+
+pub async fn a_hold_over_an_empty_lane_is_nothing_to_wait_for<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    let gone = fx.settlement(&leased.task, session, NextRow::Gone);
+    fx.settle(&Settlement { hold_lane: Some(HOUR), ..gone }).await;
+    assert_eq!(fx.lease_with(fx.ask(session)).await.next_ready, None);
+}
+
+pub async fn a_disabled_endpoint_keeps_its_deliveries_until_it_is_enabled<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    let sent = fx.send().await.0;
+    let session = fx.session().await;
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
+    fx.switch(endpoint, EndpointState::Enabled).await;
+    assert_eq!(subjects(&fx.lease(session).await), [sent]);
+}
+
+pub async fn a_retry_for_a_disabled_endpoint_waits_until_it_is_enabled<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    let endpoint = EndpointId(leased.task.lane.0);
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    assert_eq!(fx.lease(session).await.len(), 0);
+    fx.switch(endpoint, EndpointState::Enabled).await;
+    assert_eq!(fx.lease_one(session).await.task.epoch, 2);
+}
+
+pub async fn deliveries_to_a_deleted_endpoint_come_out_whatever_they_waited_for<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    fx.send().await;
+    fx.send().await;
+    let tasks = fx.lease(session).await;
+    let later = fx.settlement(&tasks[0].task, session, NextRow::Pending { due_in: HOUR });
+    fx.settle(&Settlement { hold_lane: Some(HOUR), ..later }).await;
+    fx.end(&tasks[1].task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    assert_eq!(fx.lease(session).await.len(), 0, "the lane is held");
+    fx.delete(endpoint).await;
+    let tasks = fx.lease(session).await;
+    assert_eq!(tasks.len(), 2);
+    for leased in &tasks {
+        assert!(leased.endpoint.is_none() && leased.message.is_some(), "{leased:?}");
+        fx.end(&leased.task, session, NextRow::Gone).await;
+    }
+    assert_eq!(fx.lease_with(fx.ask(session)).await.next_ready, None);
+}
+
+pub async fn deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_disabled<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    fx.send().await;
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    fx.delete(endpoint).await;
+    assert!(fx.lease_one(fx.session().await).await.endpoint.is_none());
+}
+
+pub async fn deliveries_to_a_deleted_endpoint_come_out_in_portions<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    let session = fx.session().await;
+    for _ in 0..5 {
+        fx.send().await;
+    }
+    for leased in fx.lease(session).await {
+        fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
+    }
+    fx.delete(endpoint).await;
+    let mut portions = Vec::new();
+    for _ in 0..4 {
+        portions.push(fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks.len());
+    }
+    assert_eq!(portions, [2, 2, 1, 0]);
+}
+
+pub async fn deleting_an_application_lets_its_deliveries_out<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    fx.send().await;
+    assert!(fx.other.drop_application(fx.here, fx.application).await);
+    let tasks = fx.lease(fx.session().await).await;
+    assert_eq!(tasks.len(), 2);
+    assert!(tasks.iter().all(|leased| leased.endpoint.is_none()));
+}
+
+pub async fn a_removed_payload_comes_as_none<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let sent = fx.send().await;
+    assert!(fx.other.drop_payload(fx.here, fx.application, sent).await);
+    let leased = fx.lease_one(fx.session().await).await;
+    assert_eq!(leased.message.expect("the message itself stays").payload, None);
+}
+
+pub async fn a_lease_sees_the_endpoint_as_it_is_now<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    let endpoint = EndpointId(leased.task.lane.0);
+    fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    fx.switch(endpoint, EndpointState::Enabled).await;
+    let seen = fx.lease_one(session).await.endpoint.expect("it is there");
+    assert_eq!(seen.state, EndpointState::Enabled);
+}
+
+pub async fn equal_ids_in_two_environments_do_not_meet<S: Stage>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint().await;
+    let new = fx.message();
+    let mut twin = NewMessage { environment: fx.there, ..new.clone() };
+    twin.message.payload = Some(bytes::Bytes::from_static(b"{\"twin\":true}"));
+    let payloads = BTreeMap::from([(fx.here, new.message.payload.clone()), (fx.there, twin.message.payload.clone())]);
+    fx.store.append(Append { fast: None, messages: vec![new, twin] }).await.unwrap();
+    let session = fx.session().await;
+    let lease = async || fx.store.lease(LeaseAsk { per_lane: PLENTY, ..fx.ask(session) }).await.unwrap().tasks;
+    let environments = |tasks: &[Leased]| {
+        let mut list: Vec<EnvironmentId> = tasks.iter().map(|leased| leased.task.key.environment).collect();
+        list.sort();
+        list
+    };
+    fx.switch(endpoint, EndpointState::Disabled).await;
+    let there = lease().await;
+    assert_eq!(environments(&there), [fx.there]);
+    fx.end(&there[0].task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    fx.switch(endpoint, EndpointState::Enabled).await;
+    let both = lease().await;
+    let mut want = vec![fx.here, fx.there];
+    want.sort();
+    assert_eq!(environments(&both), want);
+    for leased in &both {
+        let message = leased.message.as_ref().expect("it was just appended");
+        assert_eq!(message.payload, payloads[&leased.task.key.environment]);
+        let due_in = if leased.task.key.environment == fx.here { Duration::ZERO } else { HOUR };
+        fx.end(&leased.task, session, NextRow::Pending { due_in }).await;
+    }
+    fx.delete(endpoint).await;
+    assert_eq!(environments(&lease().await), [fx.here], "there the retry waits for its time");
+}

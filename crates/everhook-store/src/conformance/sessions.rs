@@ -1,0 +1,160 @@
+//! While a session is open nobody takes what it holds; once it is closed somebody does.
+
+#![allow(missing_docs, reason = "the name of a case says it")]
+
+use std::time::Duration;
+
+use everhook_core::id::SessionId;
+use everhook_core::lifecycle::NextRow;
+
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast};
+use crate::conformance::stage::Stage;
+use crate::lease::{Renewed, Settlement};
+
+async fn is_open<S: Stage>(fx: &Fixture<S>, session: SessionId) -> bool {
+    matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
+}
+
+async fn close_expired<S: Stage>(fx: &Fixture<S>) -> Vec<SessionId> {
+    let mut closed = fx.other.close_expired().await.unwrap();
+    closed.sort();
+    closed
+}
+
+pub async fn the_clock_does_not_run_backwards<S: Stage>(fx: &Fixture<S>) {
+    let before = fx.store.now().await.unwrap();
+    let session = fx.session().await;
+    let Renewed::Open(renewed) = fx.store.renew_session(session).await.unwrap() else { panic!("it is open") };
+    let after = fx.store.now().await.unwrap();
+    assert!(before <= renewed && renewed <= after);
+}
+
+pub async fn a_closed_session_never_renews<S: Stage>(fx: &Fixture<S>) {
+    let session = fx.session().await;
+    assert!(is_open(fx, session).await);
+    fx.store.close_session(session).await.unwrap();
+    assert!(!is_open(fx, session).await);
+    fx.open(session, HOUR).await;
+    assert!(!is_open(fx, session).await, "opening it again does not bring it back");
+    fx.store.close_session(session).await.unwrap();
+    assert!(!is_open(fx, session).await);
+}
+
+pub async fn an_unknown_session_does_not_renew<S: Stage>(fx: &Fixture<S>) {
+    let stranger = SessionId(fx.id());
+    assert!(!is_open(fx, stranger).await);
+    fx.store.close_session(stranger).await.unwrap();
+}
+
+pub async fn opening_a_session_twice_is_harmless<S: Stage>(fx: &Fixture<S>) {
+    let session = fx.session().await;
+    fx.open(session, Duration::ZERO).await;
+    assert_eq!(close_expired(fx).await, [], "it keeps its first lease");
+    assert!(is_open(fx, session).await);
+}
+
+pub async fn only_sessions_past_their_lease_are_closed_by_others<S: Stage>(fx: &Fixture<S>) {
+    let living = fx.session().await;
+    let mut expired = [fx.expired_session().await, fx.expired_session().await];
+    expired.sort();
+    assert_eq!(close_expired(fx).await, expired);
+    assert_eq!(close_expired(fx).await, [], "each is closed once");
+    assert!(is_open(fx, living).await);
+    assert!(!is_open(fx, expired[0]).await);
+}
+
+pub async fn an_expired_session_goes_on_if_nobody_closed_it<S: Stage>(fx: &Fixture<S>) {
+    let session = fx.expired_session().await;
+    assert!(is_open(fx, session).await);
+}
+
+pub async fn nothing_is_taken_from_an_open_session_even_past_its_lease<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.send().await;
+    let (slow, sweeper) = (fx.expired_session().await, fx.session().await);
+    let leased = fx.lease_one(slow).await;
+    assert_eq!(fx.store.reclaim(sweeper, PLENTY).await.unwrap(), []);
+    assert_eq!(close_expired(fx).await, [slow]);
+    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
+}
+
+pub async fn what_a_closed_session_held_is_taken_over_once_with_a_new_epoch<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.send().await;
+    let (first, second) = (fx.session().await, fx.session().await);
+    let leased = fx.lease_one(first).await;
+    let retry = fx.settlement(&leased.task, first, NextRow::Pending { due_in: Duration::ZERO });
+    fx.settle(&Settlement { tries: 4, crashes: 1, ..retry }).await;
+    let held = fx.lease_one(first).await.task;
+    fx.store.close_session(first).await.unwrap();
+    let taken = fx.store.reclaim(second, PLENTY).await.unwrap();
+    let [task] = taken[..] else { panic!("{taken:?}") };
+    assert_eq!((task.key, task.lane, task.trigger), (held.key, held.lane, held.trigger));
+    assert_eq!((task.tries, task.crashes, task.epoch), (4, 1, held.epoch + 1));
+    let third = fx.session().await;
+    assert_eq!(fx.store.reclaim(third, PLENTY).await.unwrap(), []);
+    fx.store.close_session(second).await.unwrap();
+    let taken = fx.store.reclaim(third, PLENTY).await.unwrap();
+    assert_eq!(taken.iter().map(|task| task.epoch).collect::<Vec<_>>(), [held.epoch + 2]);
+    fx.end(&taken[0], third, NextRow::Gone).await;
+}
+
+pub async fn reclaiming_takes_no_more_than_it_was_asked_for<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for _ in 0..5 {
+        fx.send().await;
+    }
+    let (dead, sweeper) = (fx.session().await, fx.session().await);
+    assert_eq!(fx.lease(dead).await.len(), 5);
+    fx.store.close_session(dead).await.unwrap();
+    let mut keys = Vec::new();
+    for want in [2, 2, 1, 0] {
+        let taken = fx.store.reclaim(sweeper, 2).await.unwrap();
+        assert_eq!(taken.len(), want);
+        keys.extend(taken.iter().map(|task| task.key));
+    }
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 5);
+}
+
+pub async fn pending_and_dead_tasks_are_nobodys_to_take_over<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    fx.end(&leased.task, session, NextRow::Dead).await;
+    fx.send().await;
+    fx.store.close_session(session).await.unwrap();
+    let sweeper = fx.session().await;
+    assert_eq!(fx.store.reclaim(sweeper, PLENTY).await.unwrap(), []);
+}
+
+pub async fn what_was_appended_for_a_closed_session_is_found<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let (closed, sweeper) = (fx.session().await, fx.session().await);
+    fx.store.close_session(closed).await.unwrap();
+    let sent = fx.message();
+    let id = sent.message.id.0;
+    fx.append_one(Some(fast(closed, &Room::of(1))), sent).await;
+    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    assert_eq!(taken.iter().map(|task| (task.key.subject, task.epoch)).collect::<Vec<_>>(), [(id, 2)]);
+}
+
+pub async fn what_was_leased_for_a_session_nobody_knows_is_found<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.send().await;
+    let leased = fx.lease_one(SessionId(fx.id())).await;
+    let sweeper = fx.session().await;
+    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
+}
+
+pub async fn a_reclaimed_task_is_retried_like_any_other<S: Stage>(fx: &Fixture<S>) {
+    let (dead, _) = fx.held().await;
+    fx.store.close_session(dead).await.unwrap();
+    let sweeper = fx.session().await;
+    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let abandoned = fx.settlement(&taken[0], sweeper, NextRow::Pending { due_in: Duration::ZERO });
+    fx.settle(&Settlement { tries: 0, crashes: 1, ..abandoned }).await;
+    let again = fx.lease_one(sweeper).await.task;
+    assert_eq!((again.tries, again.crashes, again.epoch), (0, 1, 3));
+}
