@@ -1,1 +1,36 @@
 //! The HTTP API.
+//!
+//! One file per resource, each with its wire types, its rules and its handlers. A request is authenticated by [`auth`],
+//! what its path names is resolved within the caller's rights by `scope`, its body is read by `input`; the resource
+//! decides what it means and calls the store. Messages enter only through [`accept::Accept`]. Handlers never spawn, read
+//! no clock and keep no state; what goes wrong is told by `error`, in one place.
+
+mod accept;
+mod application;
+mod attempt;
+mod auth;
+mod destination;
+mod document;
+mod endpoint;
+mod endpoint_headers;
+mod endpoint_secret;
+mod error;
+mod event_type;
+mod health;
+mod input;
+mod limits;
+mod message;
+mod page;
+mod portal;
+mod query;
+mod redrive;
+mod routes;
+mod scope;
+mod serve;
+mod state;
+
+pub use crate::accept::{Accept, AcceptError, Accepted};
+pub use crate::document::openapi;
+pub use crate::routes::router;
+pub use crate::serve::serve;
+pub use crate::state::ApiConfig;

@@ -1,0 +1,326 @@
+//! Applications: the customers of the user.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::application::Application;
+use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Created, Locator, Order, Replaced};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::{self, Input};
+use crate::limits::REPLACE_TRIES_MAX;
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, Slots};
+use crate::state::Api;
+
+/// An application to create, or to put in the place of another.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApplicationIn {
+    /// A name for people.
+    #[schema(min_length = 1)]
+    name: String,
+    /// The user's own id for it, unique in the environment.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    pub(crate) uid: Option<Option<String>>,
+    /// Messages per second.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// The same, under an older name.
+    #[schema(minimum = 1, deprecated)]
+    rate_limit: Option<u16>,
+    /// Never interpreted.
+    metadata: Option<Metadata>,
+}
+
+/// A change of an application: what is absent stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApplicationPatch {
+    #[serde(default, deserialize_with = "input::present")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>)]
+    uid: Option<Option<String>>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<u16>, minimum = 1)]
+    throttle_rate: Option<Option<u16>>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
+    rate_limit: Option<Option<u16>>,
+    metadata: Option<Metadata>,
+}
+
+/// An application.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApplicationOut {
+    #[schema(value_type = String, example = "app_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: ApplicationId,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    uid: Option<Name>,
+    throttle_rate: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(deprecated)]
+    rate_limit: Option<u16>,
+    metadata: Metadata,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// How to create.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CreateParams {
+    /// Answer the application that has the uid, if there is one.
+    #[serde(deserialize_with = "query::one")]
+    get_if_exists: Option<bool>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(put, __path_put)
+        .add(patch, __path_patch)
+        .add(delete, __path_delete)
+}
+
+/// List applications.
+#[utoipa::path(
+    get, path = "/api/v1/app", operation_id = "v1.application.list", tag = "Application",
+    params(PageParams, OrderParams),
+    responses((status = 200, body = Page<ApplicationOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+) -> Result<Json<Page<ApplicationOut>>, ApiError> {
+    let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
+    let rows = api.store.list_applications(environment, &cursor.slice()).await?;
+    Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
+}
+
+/// Create an application.
+#[utoipa::path(
+    post, path = "/api/v1/app", operation_id = "v1.application.create", tag = "Application",
+    params(CreateParams), request_body = ApplicationIn,
+    responses(
+        (status = 201, body = ApplicationOut),
+        (status = 200, body = ApplicationOut, description = "It was there already."),
+    )
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(params): Query<CreateParams>,
+    input: Input,
+) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
+    let application = input.json::<ApplicationIn>()?.into_new(&api)?;
+    match api.store.create_application(environment, &application, input.key.as_ref()).await? {
+        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
+        Created::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
+        Created::Taken(_) => Err(uid_taken()),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+/// Get an application.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}", operation_id = "v1.application.get", tag = "Application",
+    params(ApplicationPath), responses((status = 200, body = ApplicationOut))
+)]
+async fn get(InApplication { application, .. }: InApplication) -> Json<ApplicationOut> {
+    Json(application.into())
+}
+
+/// Put an application in the place of what has this id or uid, or create it under this uid.
+#[utoipa::path(
+    put, path = "/api/v1/app/{app_id}", operation_id = "v1.application.update", tag = "Application",
+    params(ApplicationPath), request_body = ApplicationIn,
+    responses(
+        (status = 200, body = ApplicationOut),
+        (status = 201, body = ApplicationOut, description = "It is new."),
+    )
+)]
+async fn put(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    input: Input,
+) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
+    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let mut wanted = input.json::<ApplicationIn>()?;
+    if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
+        // Without this, the same request again would create another one.
+        wanted.uid = Some(Some(uid.as_str().to_owned()));
+    }
+    let wanted = wanted.into_new(&api)?;
+    let change = |old: Application| Application {
+        uid: wanted.uid.clone(),
+        name: wanted.name.clone(),
+        throttle_rate: wanted.throttle_rate,
+        metadata: wanted.metadata.clone(),
+        ..old
+    };
+    if let Some(changed) = replace(&api, environment, &locator, change).await? {
+        return Ok((StatusCode::OK, Json(changed.into())));
+    }
+    if let Locator::Id(_) = locator {
+        return Err(ApiError::not_found());
+    }
+    match api.store.create_application(environment, &wanted, None).await? {
+        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
+        Created::Taken(_) => Err(uid_taken()),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+/// Change an application: what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/app/{app_id}", operation_id = "v1.application.patch", tag = "Application",
+    params(ApplicationPath), request_body = ApplicationPatch,
+    responses((status = 200, body = ApplicationOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    input: Input,
+) -> Result<Json<ApplicationOut>, ApiError> {
+    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let patch: ApplicationPatch = input.json()?;
+    let uid = patch.uid.map(|uid| input::uid(uid, ApplicationId::PREFIX)).transpose()?;
+    let name = patch.name.map(|name| input::some_text("name", name)).transpose()?;
+    let throttle_rate = patch.throttle_rate.or(patch.rate_limit).map(input::throttle_rate).transpose()?;
+    let metadata = patch.metadata.map(input::metadata).transpose()?;
+    let change = |old: Application| Application {
+        uid: uid.clone().unwrap_or(old.uid),
+        name: name.clone().unwrap_or(old.name),
+        throttle_rate: throttle_rate.unwrap_or(old.throttle_rate),
+        metadata: metadata.clone().unwrap_or(old.metadata),
+        ..old
+    };
+    let changed = replace(&api, environment, &locator, change).await?;
+    changed.map(|changed| Json(changed.into())).ok_or_else(ApiError::not_found)
+}
+
+/// Delete an application with its endpoints; open deliveries are cancelled.
+#[utoipa::path(
+    delete, path = "/api/v1/app/{app_id}", operation_id = "v1.application.delete", tag = "Application",
+    params(ApplicationPath), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    InApplication { application, .. }: InApplication,
+) -> Result<StatusCode, ApiError> {
+    let deleted = api.store.delete_application(environment, application.id).await?;
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// Finds the application of a slot; where there is none, creates `wanted`, which has to have the slot's uid.
+pub(crate) async fn find_or_create(
+    api: &Api,
+    environment: EnvironmentId,
+    locator: &Locator<ApplicationId>,
+    wanted: Option<ApplicationIn>,
+) -> Result<ApplicationId, ApiError> {
+    if let (Some(wanted), Locator::Uid(uid)) = (&wanted, locator) {
+        check_uid(wanted, uid)?;
+    }
+    if let Some(found) = api.store.find_application(environment, locator).await? {
+        return Ok(found.id);
+    }
+    let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(ApiError::not_found()) };
+    let wanted = wanted.into_new(api)?;
+    match api.store.create_application(environment, &wanted, None).await? {
+        // Whoever was quicker created what was wanted.
+        Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application.id),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+fn check_uid(wanted: &ApplicationIn, uid: &Name) -> Result<(), ApiError> {
+    let loc = ["body", "application", "uid"];
+    match &wanted.uid {
+        Some(Some(text)) if text == uid.as_str() => Ok(()),
+        Some(Some(_)) => Err(ApiError::invalid_as("application_uid_mismatch", loc, "is not the uid of the path")),
+        Some(None) | None => Err(ApiError::invalid_as("application_uid_missing", loc, "must be the uid of the path")),
+    }
+}
+
+/// Changes an application; none if there is none.
+async fn replace(
+    api: &Api,
+    environment: EnvironmentId,
+    locator: &Locator<ApplicationId>,
+    change: impl Fn(Application) -> Application,
+) -> Result<Option<Application>, ApiError> {
+    for _ in 0..REPLACE_TRIES_MAX {
+        let Some(old) = api.store.find_application(environment, locator).await? else { return Ok(None) };
+        match api.store.replace_application(environment, &change(old)).await? {
+            Replaced::Done(new) => return Ok(Some(new)),
+            Replaced::Stale | Replaced::Repeated => {}
+            Replaced::Taken => return Err(uid_taken()),
+            Replaced::KeyReused => return Err(ApiError::key_reused()),
+        }
+    }
+    Err(ApiError::conflict("Others keep changing the application: try again."))
+}
+
+fn uid_taken() -> ApiError {
+    ApiError::conflict("An application with this uid exists already.")
+}
+
+impl ApplicationIn {
+    fn into_new(self, api: &Api) -> Result<Application, ApiError> {
+        let now = api.now();
+        Ok(Application {
+            id: ApplicationId(api.new_id()),
+            uid: input::uid(self.uid.flatten(), ApplicationId::PREFIX)?,
+            name: input::some_text("name", self.name)?,
+            throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
+            metadata: input::metadata(self.metadata.unwrap_or_default())?,
+            created_at: now,
+            updated_at: now,
+            revision: 0,
+        })
+    }
+}
+
+impl From<Application> for ApplicationOut {
+    fn from(application: Application) -> ApplicationOut {
+        ApplicationOut {
+            id: application.id,
+            name: application.name,
+            uid: application.uid,
+            throttle_rate: application.throttle_rate,
+            rate_limit: application.throttle_rate,
+            metadata: application.metadata,
+            created_at: application.created_at,
+            updated_at: application.updated_at,
+        }
+    }
+}

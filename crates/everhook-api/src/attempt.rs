@@ -1,0 +1,311 @@
+//! Attempts: every try of a delivery, as it was.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::outcome::Class;
+use everhook_core::task::Trigger;
+use everhook_core::time::Timestamp;
+use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf};
+use http::StatusCode;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::message::{ContentParams, FilterParams};
+use crate::page::{Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InEnvironment, MessagePath, OfMessage, Slots};
+use crate::state::Api;
+
+/// One try of a delivery.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageAttemptOut {
+    #[schema(value_type = String, example = "atmpt_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: AttemptId,
+    #[schema(value_type = String)]
+    msg_id: MessageId,
+    #[schema(value_type = String)]
+    endpoint_id: EndpointId,
+    /// Where it was sent.
+    url: String,
+    /// What is kept of the reply as text, in base64 if it is none; without a reply, what went wrong.
+    response: String,
+    /// 0 if no reply came.
+    response_status_code: u16,
+    response_duration_ms: u64,
+    /// 0 success, 2 fail, 4 canceled.
+    status: u8,
+    #[schema(value_type = String)]
+    status_text: &'static str,
+    /// 0 scheduled, 1 manual.
+    trigger_type: u8,
+    /// How it ended: success, status, throttled, gone, dns, connect, tls, timeout, reset, blocked, abandoned,
+    /// interrupted, cancelled, internal.
+    class: String,
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+}
+
+/// Which attempts a list has.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AttemptParams {
+    /// 0 success, 2 fail; nothing else is an attempt's.
+    #[serde(deserialize_with = "query::one")]
+    #[param(minimum = 0, maximum = 4)]
+    status: Option<u8>,
+    /// With a status from this on, below this plus 100; 0 means no reply.
+    #[serde(deserialize_with = "query::one")]
+    status_code_class: Option<u16>,
+    /// Whether the client knows status 4, canceled; else it is shown as 2.
+    #[serde(deserialize_with = "query::one")]
+    expanded_statuses: Option<bool>,
+}
+
+/// To which endpoint.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ToEndpointParams {
+    /// To this endpoint, by id or uid.
+    #[serde(deserialize_with = "query::one")]
+    endpoint_id: Option<String>,
+}
+
+/// The slot of an attempt.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AttemptPath {
+    /// The attempt's id.
+    attempt_id: String,
+}
+
+#[expect(deprecated, reason = "old clients use the old paths")]
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list_by_endpoint, __path_list_by_endpoint)
+        .add(list_by_message, __path_list_by_message)
+        .add(list_by_message_deprecated, __path_list_by_message_deprecated)
+        .add(list_by_both_deprecated, __path_list_by_both_deprecated)
+        .add(get, __path_get)
+        .add(expunge, __path_expunge)
+}
+
+type Attempts = Result<Json<Page<MessageAttemptOut>>, ApiError>;
+
+/// List the attempts to an endpoint, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}",
+    operation_id = "v1.message-attempt.list-by-endpoint", tag = "Message Attempt",
+    params(ApplicationPath, EndpointPath, PageParams, AttemptParams, FilterParams, ContentParams),
+    responses((status = 200, body = Page<MessageAttemptOut>))
+)]
+async fn list_by_endpoint(State(api): State<Arc<Api>>, at: AtEndpoint, asked: Asked) -> Attempts {
+    asked.list(&api, (at.environment, at.application), AttemptsOf::Endpoint(at.endpoint.id)).await
+}
+
+/// List the attempts of a message, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/attempt/msg/{msg_id}",
+    operation_id = "v1.message-attempt.list-by-msg", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, ToEndpointParams, PageParams, AttemptParams, FilterParams, ContentParams),
+    responses((status = 200, body = Page<MessageAttemptOut>))
+)]
+async fn list_by_message(
+    State(api): State<Arc<Api>>,
+    of: OfMessage,
+    Query(to): Query<ToEndpointParams>,
+    asked: Asked,
+) -> Attempts {
+    let scope = (of.environment, of.application);
+    let endpoint = match to.endpoint_id {
+        None => None,
+        Some(slot) => Some(scope::find_endpoint(&api, scope, &slot).await?.ok_or_else(ApiError::not_found)?.id),
+    };
+    asked.list(&api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
+}
+
+/// List the attempts of a message, under an older path.
+#[deprecated]
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}/attempt",
+    operation_id = "v1.message-attempt.list-by-msg-deprecated", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, ToEndpointParams, PageParams, AttemptParams, FilterParams, ContentParams),
+    responses((status = 200, body = Page<MessageAttemptOut>))
+)]
+async fn list_by_message_deprecated(
+    state: State<Arc<Api>>,
+    of: OfMessage,
+    to: Query<ToEndpointParams>,
+    asked: Asked,
+) -> Attempts {
+    list_by_message(state, of, to, asked).await
+}
+
+/// List the attempts of a message to an endpoint, under an older path.
+#[deprecated]
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt",
+    operation_id = "v1.message-attempt.list-by-endpoint-deprecated", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, EndpointPath, PageParams, AttemptParams, FilterParams, ContentParams),
+    responses((status = 200, body = Page<MessageAttemptOut>))
+)]
+async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at: AtEndpoint, asked: Asked) -> Attempts {
+    asked.list(&api, (of.environment, of.application), AttemptsOf::Message(of.message.id, Some(at.endpoint.id))).await
+}
+
+/// Get an attempt.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}", operation_id = "v1.message-attempt.get",
+    tag = "Message Attempt", params(ApplicationPath, MessagePath, AttemptPath, AttemptParams),
+    responses((status = 200, body = MessageAttemptOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    of: OfMessage,
+    Slots(path): Slots<AttemptPath>,
+    Query(params): Query<AttemptParams>,
+) -> Result<Json<MessageAttemptOut>, ApiError> {
+    let found = api.store.find_attempt(of.environment, of.message.id, path.id()?).await?;
+    let found = found.ok_or_else(ApiError::not_found)?;
+    Ok(Json(MessageAttemptOut::new(found, &params, &ContentParams::default())))
+}
+
+/// Remove what is kept of an attempt's reply.
+#[utoipa::path(
+    delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content",
+    operation_id = "v1.message-attempt.expunge-content", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, AttemptPath), responses((status = 204))
+)]
+async fn expunge(
+    State(api): State<Arc<Api>>,
+    _: InEnvironment,
+    of: OfMessage,
+    Slots(path): Slots<AttemptPath>,
+) -> Result<StatusCode, ApiError> {
+    let found = api.store.expunge_attempt(of.environment, of.message.id, path.id()?).await?;
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// What every list of attempts may be asked.
+struct Asked {
+    page: PageParams,
+    params: AttemptParams,
+    filter: FilterParams,
+    content: ContentParams,
+}
+
+impl FromRequestParts<Arc<Api>> for Asked {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Asked, ApiError> {
+        Ok(Asked {
+            page: Query::from_request_parts(parts, api).await?.0,
+            params: Query::from_request_parts(parts, api).await?.0,
+            filter: Query::from_request_parts(parts, api).await?.0,
+            content: Query::from_request_parts(parts, api).await?.0,
+        })
+    }
+}
+
+impl Asked {
+    async fn list(
+        self,
+        api: &Api,
+        (environment, application): (EnvironmentId, ApplicationId),
+        of: AttemptsOf,
+    ) -> Attempts {
+        let Asked { page, params, filter, content } = self;
+        let cursor = filter.cursor(&page)?;
+        let show = |row| MessageAttemptOut::new(row, &params, &content);
+        let Some(result) = params.result()? else {
+            return Ok(Json(cursor.page(Vec::new(), |row: &Attempt| row.id, show)));
+        };
+        let filter = AttemptFilter {
+            of,
+            slice: cursor.slice(),
+            result,
+            status_class: params.status_class()?,
+            before: filter.before,
+            after: filter.after,
+            channel: filter.channel,
+            tag: filter.tag,
+            event_types: filter.event_types,
+        };
+        let rows = api.store.list_attempts(environment, application, &filter).await?;
+        Ok(Json(cursor.page(rows, |row| row.id, show)))
+    }
+}
+
+impl AttemptParams {
+    /// The result that is asked for, if any; none at all where no attempt can have it.
+    fn result(&self) -> Result<Option<Option<AttemptResult>>, ApiError> {
+        match self.status {
+            None => Ok(Some(None)),
+            Some(0) => Ok(Some(Some(AttemptResult::Succeeded))),
+            Some(2) => Ok(Some(Some(AttemptResult::Failed))),
+            Some(1 | 3 | 4) => Ok(None),
+            Some(_) => Err(ApiError::invalid(["query", "status"], "must be from 0 to 4")),
+        }
+    }
+
+    fn status_class(&self) -> Result<Option<u16>, ApiError> {
+        match self.status_code_class {
+            None | Some(0 | 100 | 200 | 300 | 400 | 500) => Ok(self.status_code_class),
+            Some(_) => Err(ApiError::invalid(["query", "status_code_class"], "must be 0, 100, 200, 300, 400 or 500")),
+        }
+    }
+}
+
+impl AttemptPath {
+    fn id(&self) -> Result<AttemptId, ApiError> {
+        self.attempt_id.parse().map_err(|_| ApiError::not_found())
+    }
+}
+
+impl MessageAttemptOut {
+    fn new(attempt: Attempt, params: &AttemptParams, content: &ContentParams) -> MessageAttemptOut {
+        let (status, status_text) = match attempt.class {
+            Class::Success => (0, "success"),
+            Class::Cancelled if params.expanded_statuses == Some(true) => (4, "canceled"),
+            _ => (2, "fail"),
+        };
+        MessageAttemptOut {
+            id: attempt.id,
+            msg_id: attempt.message,
+            endpoint_id: attempt.endpoint,
+            url: attempt.url,
+            response: if content.is_wanted() { reply_text(&attempt.reply) } else { "{}".to_owned() },
+            response_status_code: attempt.status,
+            response_duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+            status,
+            status_text,
+            trigger_type: match attempt.trigger {
+                Trigger::Scheduled => 0,
+                Trigger::Manual => 1,
+            },
+            class: attempt.class.to_string(),
+            timestamp: attempt.started_at,
+        }
+    }
+}
+
+fn reply_text(reply: &[u8]) -> String {
+    match std::str::from_utf8(reply) {
+        Ok(text) => text.to_owned(),
+        // Only the end may be cut within a character: that is still text.
+        Err(error) if error.error_len().is_none() => {
+            String::from_utf8_lossy(&reply[..error.valid_up_to()]).into_owned()
+        }
+        Err(_) => BASE64.encode(reply),
+    }
+}

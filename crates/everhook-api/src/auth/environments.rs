@@ -1,0 +1,58 @@
+//! Which environment a token or an admin key means.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use everhook_core::id::{DEFAULT_ORG, EnvironmentId, OrgId};
+use everhook_store::Store;
+
+use crate::error::ApiError;
+use crate::limits::ENVIRONMENTS_CACHED_MAX;
+
+/// The name of the environment that is there without anyone naming it.
+const DEFAULT_NAME: &str = "default";
+
+/// Environments seen so far. They are never deleted, so what is known stays true.
+#[derive(Default)]
+pub(crate) struct Environments(Mutex<HashMap<OrgId, EnvironmentId>>);
+
+impl Environments {
+    /// The environment of an `org_` id; one that is named for the first time comes into being.
+    pub(crate) async fn ensure(&self, store: &dyn Store, org: OrgId) -> Result<EnvironmentId, ApiError> {
+        if let Some(known) = self.lock().get(&org) {
+            return Ok(*known);
+        }
+        let text = org.to_string();
+        let name = if text == DEFAULT_ORG { DEFAULT_NAME } else { &text };
+        let environment = store.ensure_environment(org, name).await?.id;
+        let mut known = self.lock();
+        if known.len() >= ENVIRONMENTS_CACHED_MAX {
+            known.clear();
+        }
+        known.insert(org, environment);
+        Ok(environment)
+    }
+
+    /// The environment of an admin key that names none.
+    pub(crate) async fn default_one(&self, store: &dyn Store) -> Result<EnvironmentId, ApiError> {
+        self.ensure(store, DEFAULT_ORG.parse().expect("a valid id, checked by a test of the core")).await
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<OrgId, EnvironmentId>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+/// The environment of this name or `org_` id.
+pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<Option<EnvironmentId>, ApiError> {
+    let org = wanted.parse::<OrgId>().ok();
+    let all = store.list_environments().await?;
+    let found = all.iter().find(|environment| Some(environment.org) == org || environment.name == wanted);
+    Ok(found.map(|environment| environment.id))
+}
+
+/// The `org_` id of an environment.
+pub(crate) async fn org(store: &dyn Store, id: EnvironmentId) -> Result<Option<OrgId>, ApiError> {
+    let all = store.list_environments().await?;
+    Ok(all.iter().find(|environment| environment.id == id).map(|environment| environment.org))
+}

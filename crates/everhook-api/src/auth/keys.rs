@@ -1,0 +1,108 @@
+//! What API keys may do, remembered for moments, so that the store is not asked for every request.
+//!
+//! A key that does not work is never remembered: one created a moment ago works at once.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use everhook_core::api_key::{ApiKeyHash, KeyScope};
+use everhook_core::time::Timestamp;
+use everhook_store::Store;
+use everhook_store::error::StoreError;
+
+use crate::limits::{KEY_FRESH, KEY_REFRESH, KEY_STALE, KEYS_CACHED_MAX};
+
+/// API keys seen lately.
+#[derive(Default)]
+pub(crate) struct Keys(Mutex<HashMap<ApiKeyHash, Known>>);
+
+#[derive(Clone, Copy)]
+struct Known {
+    scope: KeyScope,
+    read_at: Timestamp,
+    refresh_at: Timestamp,
+}
+
+impl Keys {
+    /// What a key may do; none if it is unknown or revoked.
+    pub(crate) async fn find(
+        &self,
+        store: &dyn Store,
+        hash: ApiKeyHash,
+        now: Timestamp,
+    ) -> Result<Option<KeyScope>, StoreError> {
+        if let Some(scope) = self.remembered(&hash, now) {
+            return Ok(Some(scope));
+        }
+        let scope = store.find_key(&hash).await?;
+        self.remember(hash, scope, now);
+        Ok(scope)
+    }
+
+    fn remembered(&self, hash: &ApiKeyHash, now: Timestamp) -> Option<KeyScope> {
+        let mut keys = self.lock();
+        let known = keys.get_mut(hash)?;
+        // A clock that was set back would keep a revoked key alive.
+        if now >= known.read_at.plus(KEY_STALE) || now < known.read_at {
+            return None;
+        }
+        if now >= known.refresh_at {
+            // This request reads it again; the others need not all do so at the same moment.
+            known.refresh_at = now.plus(KEY_REFRESH);
+            return None;
+        }
+        Some(known.scope)
+    }
+
+    fn remember(&self, hash: ApiKeyHash, scope: Option<KeyScope>, now: Timestamp) {
+        let mut keys = self.lock();
+        let Some(scope) = scope else {
+            keys.remove(&hash);
+            return;
+        };
+        if keys.len() >= KEYS_CACHED_MAX {
+            keys.clear();
+        }
+        keys.insert(hash, Known { scope, read_at: now, refresh_at: now.plus(KEY_FRESH) });
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ApiKeyHash, Known>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HASH: ApiKeyHash = [7; 32];
+    const AT: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+
+    fn remembers(keys: &Keys, millis: u64) -> bool {
+        keys.remembered(&HASH, AT.plus(Duration::from_millis(millis))).is_some()
+    }
+
+    #[test]
+    fn a_key_is_read_again_by_one_request_at_a_time() {
+        let keys = Keys::default();
+        assert!(!remembers(&keys, 0));
+        keys.remember(HASH, Some(KeyScope::Admin), AT);
+        assert!(remembers(&keys, 1999));
+        assert!(!remembers(&keys, 2000), "this one reads it again");
+        assert!(remembers(&keys, 2001), "this one need not wait for it");
+        assert!(!remembers(&keys, 2500), "the reader seems to have failed");
+        assert!(!remembers(&keys, 4000), "nobody uses what is this old");
+    }
+
+    #[test]
+    fn a_revoked_key_is_forgotten_and_a_clock_set_back_revives_none() {
+        let keys = Keys::default();
+        keys.remember(HASH, Some(KeyScope::Admin), AT.plus(Duration::from_secs(60)));
+        assert!(!remembers(&keys, 0));
+        keys.remember(HASH, Some(KeyScope::Admin), AT);
+        keys.remember(HASH, None, AT);
+        assert!(!remembers(&keys, 0));
+    }
+}

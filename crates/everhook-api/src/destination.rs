@@ -1,0 +1,110 @@
+//! Where a message stands with each of its endpoints, and one more attempt on request.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::delivery::DeliveryState;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
+use everhook_store::history::{Destination, Resend, Resent};
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::endpoint::EndpointCommonOut;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::page::{Cursor, Page, PageParams};
+use crate::query::Query;
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
+use crate::state::Api;
+
+/// Where a message stands with one endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageEndpointOut {
+    #[serde(flatten)]
+    endpoint: EndpointCommonOut,
+    /// 0 success, 1 pending, 2 fail, 3 sending, 4 canceled.
+    status: u8,
+    #[schema(value_type = String)]
+    status_text: &'static str,
+    /// When it is tried next.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt: Option<Timestamp>,
+    /// Whether it waits because the endpoint is disabled.
+    held: bool,
+}
+
+/// Nothing.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EmptyResponse {}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().add(list, __path_list).add(resend, __path_resend)
+}
+
+/// List the endpoints a message goes to, and where it stands with each.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint",
+    operation_id = "v1.message-attempt.list-attempted-destinations", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, PageParams),
+    responses((status = 200, body = Page<MessageEndpointOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    of: OfMessage,
+    Query(page): Query<PageParams>,
+) -> Result<Json<Page<MessageEndpointOut>>, ApiError> {
+    let cursor = Cursor::new(&page, Order::Ascending)?;
+    let all = api.store.list_destinations(of.environment, of.application, of.message.id).await?;
+    let rows = cursor.cut(all, |row| row.endpoint.id);
+    Ok(Json(cursor.page(rows, |row| row.endpoint.id, MessageEndpointOut::from)))
+}
+
+/// Send a message to an endpoint once more. One attempt, without retries.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend",
+    operation_id = "v1.message-attempt.resend", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, EndpointPath), responses((status = 202, body = EmptyResponse))
+)]
+async fn resend(
+    State(api): State<Arc<Api>>,
+    of: OfMessage,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<(StatusCode, Json<EmptyResponse>), ApiError> {
+    let (message, endpoint) = (of.message.id, at.endpoint.id);
+    let wish = Resend { application: of.application, message, endpoint, key: input.key };
+    match api.store.resend(of.environment, &wish).await? {
+        Resent::Pending => api.accept.hint(),
+        Resent::Repeated => {}
+        Resent::KeyReused => return Err(ApiError::key_reused()),
+        Resent::NotFound => return Err(ApiError::not_found()),
+        Resent::NoPayload => {
+            return Err(ApiError::bad_request("missing_payload", "The payload of the message was removed."));
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(EmptyResponse {})))
+}
+
+impl From<Destination> for MessageEndpointOut {
+    fn from(destination: Destination) -> MessageEndpointOut {
+        let (status, status_text) = match destination.state {
+            DeliveryState::Succeeded => (0, "success"),
+            DeliveryState::Pending | DeliveryState::Held => (1, "pending"),
+            DeliveryState::Dead => (2, "fail"),
+            DeliveryState::Sending => (3, "sending"),
+            DeliveryState::Cancelled => (4, "canceled"),
+        };
+        MessageEndpointOut {
+            endpoint: destination.endpoint.into(),
+            status,
+            status_text,
+            next_attempt: destination.next_attempt,
+            held: destination.state == DeliveryState::Held,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The OpenAPI document, and the page that leads to it.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApiBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::error::{Invalid, InvalidOut, ProblemOut};
+use crate::routes;
+
+/// The name of the security scheme in the document.
+const BEARER: &str = "HTTPBearer";
+
+/// What people see at `/docs`.
+pub(crate) const PAGE: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Everhook</title>
+<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }</style>
+<h1>Everhook</h1>
+<p>The API is under <code>/api/v1</code>. It speaks the wire format of the Svix API: existing client libraries work.</p>
+<ul>
+<li><a href="/api/v1/openapi.json">The OpenAPI document</a></li>
+<li><a href="/api/v1/health/ready">Whether this server is ready</a></li>
+</ul>
+<p>Create a key with <code>everhook key create</code> and send it as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
+</html>
+"#;
+
+/// The OpenAPI document of every route, as JSON. The same for the same binary.
+pub fn openapi() -> String {
+    let routes = routes::all();
+    let bearer = SecurityScheme::Http(
+        HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, or a token signed with the server's secret (HS256)."))
+            .build(),
+    );
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(routes.schemas)
+        .schema(Invalid::name(), Invalid::schema())
+        .schema(InvalidOut::name(), InvalidOut::schema())
+        .schema(ProblemOut::name(), ProblemOut::schema())
+        .security_scheme(BEARER, bearer)
+        .build();
+    let info = InfoBuilder::new()
+        .title("Everhook API")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Durable webhook delivery. Speaks the wire format of the Svix API."))
+        .build();
+    let document = OpenApiBuilder::new()
+        .info(info)
+        .paths(routes.paths)
+        .components(Some(components))
+        .security(Some([SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, [])]))
+        .build();
+    let mut text = document.to_pretty_json().expect("the document holds nothing but strings, numbers and lists");
+    text.push('\n');
+    text
+}
+
+/// The failures that every route with a caller has.
+pub(crate) fn add_failures(operation: &mut Operation) {
+    let failures = [
+        ("400", "The request cannot be read.", ProblemOut::name()),
+        ("401", "No valid key or token.", ProblemOut::name()),
+        ("403", "The token is for one application only.", ProblemOut::name()),
+        ("404", "Not found, or not the caller's.", ProblemOut::name()),
+        ("409", "A conflict with what is there.", ProblemOut::name()),
+        ("413", "The body is too large.", ProblemOut::name()),
+        ("422", "A value breaks a rule.", InvalidOut::name()),
+        ("503", "Try again, with the same idempotency key.", ProblemOut::name()),
+    ];
+    for (status, description, schema) in failures {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+}
+
+/// Routes that anyone may use say so.
+pub(crate) fn without_security(operation: &mut Operation) {
+    operation.security = Some(Vec::new());
+}

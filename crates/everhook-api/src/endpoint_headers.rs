@@ -1,0 +1,191 @@
+//! Headers that are sent along with every delivery to an endpoint.
+//!
+//! Refused are those that are ours to set, those that steer the connection, and those that could pass for a cloud
+//! provider's or the signature's. What looks like a credential is never shown again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::limits::{HEADER_VALUE_BYTES_MAX, HEADERS_MAX};
+use everhook_store::catalog::Locator;
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::endpoint;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
+use crate::state::Api;
+
+/// Shown by name only.
+const SENSITIVE: [&str; 6] =
+    ["x-auth-token", "x-api-key", "www-authenticate", "authorization", "proxy-authenticate", "proxy-authorization"];
+
+const FORBIDDEN: [&str; 27] = [
+    "accept-encoding",
+    "age",
+    "cache-control",
+    "clear-site-data",
+    "connection",
+    "cookie",
+    "cookie2",
+    "date",
+    "expect",
+    "expires",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "idempotency-key",
+    "keep-alive",
+    "pragma",
+    "range",
+    "set-cookie",
+    "set-cookie2",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+    "warning",
+];
+
+const FORBIDDEN_PREFIXES: [&str; 14] = [
+    "content-",
+    "everhook-",
+    "proxy-",
+    "svix-",
+    "webhook-",
+    "x-amz-",
+    "x-amzn-",
+    "x-azure-",
+    "x-fd-",
+    "x-gfe",
+    "x-goog-",
+    "x-google",
+    "x-svix-",
+    "x-forwarded-",
+];
+
+/// All the headers of an endpoint.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct EndpointHeadersIn {
+    headers: BTreeMap<String, String>,
+}
+
+/// A change of the headers of an endpoint: what is absent stays, null removes.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EndpointHeadersPatchIn {
+    #[serde(default)]
+    headers: BTreeMap<String, Option<String>>,
+    /// Removed as well.
+    #[serde(default)]
+    delete_headers: Vec<String>,
+}
+
+/// The headers of an endpoint.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EndpointHeadersOut {
+    headers: BTreeMap<String, String>,
+    /// Names of headers whose values are not shown.
+    sensitive: BTreeSet<String>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().add(get, __path_get).add(put, __path_put).add(patch, __path_patch)
+}
+
+/// Get the headers of an endpoint.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", operation_id = "v1.endpoint.get-headers",
+    tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointHeadersOut))
+)]
+async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointHeadersOut> {
+    let (sensitive, headers): (BTreeMap<_, _>, _) =
+        endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &SENSITIVE));
+    Json(EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() })
+}
+
+/// Set the headers of an endpoint.
+#[utoipa::path(
+    put, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", operation_id = "v1.endpoint.update-headers",
+    tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersIn,
+    responses((status = 204))
+)]
+async fn put(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+    let headers = check(input.json::<EndpointHeadersIn>()?.headers)?;
+    change(&api, &at, |_| Ok(headers.clone())).await
+}
+
+/// Change the headers of an endpoint: what is absent stays, null removes.
+#[utoipa::path(
+    patch, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", operation_id = "v1.endpoint.patch-headers",
+    tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = EndpointHeadersPatchIn,
+    responses((status = 204))
+)]
+async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+    let patch: EndpointHeadersPatchIn = input.json()?;
+    let is_touched = |name: &str| {
+        patch.headers.keys().chain(&patch.delete_headers).any(|touched| touched.eq_ignore_ascii_case(name))
+    };
+    change(&api, &at, |mut headers| {
+        headers.retain(|name, _| !is_touched(name));
+        let set = patch.headers.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        headers.extend(set);
+        check(headers)
+    })
+    .await
+}
+
+async fn change(
+    api: &Api,
+    at: &AtEndpoint,
+    change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError>,
+) -> Result<StatusCode, ApiError> {
+    let change = |mut old: Endpoint| {
+        let headers = change(std::mem::take(&mut old.headers))?;
+        Ok(Endpoint { headers, ..old })
+    };
+    let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
+    let changed = endpoint::replace(api, scope, &locator, None, change).await?;
+    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(ApiError::not_found)
+}
+
+/// Accepts headers that may be sent along.
+pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
+    if headers.len() > HEADERS_MAX {
+        return Err(ApiError::invalid(["body", "headers"], format!("must have at most {HEADERS_MAX} entries")));
+    }
+    let mut seen = BTreeSet::new();
+    for (name, value) in &headers {
+        let wrong = match () {
+            () if HeaderName::from_bytes(name.as_bytes()).is_err() => Some("is not the name of a header"),
+            () if is_forbidden(name) => Some("is a header that cannot be set"),
+            () if !seen.insert(name.to_ascii_lowercase()) => Some("is there twice, in another case"),
+            () if value.len() > HEADER_VALUE_BYTES_MAX => Some("has a value that is too long"),
+            () if HeaderValue::from_str(value).is_err() => Some("has a value with control characters"),
+            () => None,
+        };
+        if let Some(wrong) = wrong {
+            let loc = ["body".to_owned(), "headers".to_owned(), name.clone()];
+            return Err(ApiError::invalid(loc, wrong));
+        }
+    }
+    Ok(headers)
+}
+
+fn is_forbidden(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    FORBIDDEN.contains(&&*name) || FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn is_one_of(name: &str, list: &[&str]) -> bool {
+    list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,93 @@
+//! What an endpoint's deliveries are signed with. Shown on a route of its own, never in lists, never in logs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::signing::SigningKey;
+use everhook_store::catalog::Locator;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::endpoint;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::limits::{ROTATE_GRACE_DEFAULT, ROTATE_GRACE_MAX};
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
+use crate::state::Api;
+
+/// What receivers verify with.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EndpointSecretOut {
+    /// The secret itself, or the public half of an ed25519 key.
+    #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
+    key: String,
+}
+
+/// A new secret.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EndpointSecretRotateIn {
+    /// The new secret; random where none is given.
+    key: Option<String>,
+    /// How long the old one goes on signing beside it; a day where nothing is said.
+    #[schema(minimum = 0, maximum = 604_800)]
+    grace_period_seconds: Option<u64>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().add(get, __path_get).add(rotate, __path_rotate)
+}
+
+/// Get the secret of an endpoint.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", operation_id = "v1.endpoint.get-secret",
+    tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointSecretOut))
+)]
+async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointSecretOut> {
+    Json(EndpointSecretOut { key: endpoint.keys.current.shared() })
+}
+
+/// Rotate the secret of an endpoint; the old one goes on signing for a while.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate",
+    operation_id = "v1.endpoint.rotate-secret", tag = "Endpoint",
+    params(ApplicationPath, EndpointPath), request_body = EndpointSecretRotateIn, responses((status = 204))
+)]
+async fn rotate(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+    let wanted: EndpointSecretRotateIn = input.json()?;
+    let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
+    if grace > ROTATE_GRACE_MAX {
+        let rule = format!("must be at most {}", ROTATE_GRACE_MAX.as_secs());
+        return Err(ApiError::invalid(["body", "gracePeriodSeconds"], rule));
+    }
+    let key = given_or_random("key", wanted.key)?;
+    let now = api.now();
+    let change = |old: Endpoint| {
+        let rotated = old.keys.rotate(key.clone(), grace, now);
+        let keys = rotated.map_err(|error| ApiError::bad_request("limit_reached", error.to_string()))?;
+        Ok(Endpoint { keys, ..old })
+    };
+    let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
+    let changed = endpoint::replace(&api, scope, &locator, input.key.as_ref(), change).await?;
+    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(ApiError::not_found)
+}
+
+/// The secret that was given, or a new one.
+pub(crate) fn given_or_random(field: &'static str, given: Option<String>) -> Result<SigningKey, ApiError> {
+    match given {
+        Some(text) => text.parse().map_err(|error| ApiError::invalid(["body", field, "__all__"], error)),
+        None => Ok(SigningKey::generate(random())),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a secret has to be unpredictable, and no decision depends on it")]
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes
+}

@@ -1,0 +1,192 @@
+//! What a caller is told when a request fails: one shape for every reason, and one place that logs.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use everhook_store::error::StoreError;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use tracing::{error, warn};
+use utoipa::ToSchema;
+
+use crate::accept::AcceptError;
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// The caller is told exactly this.
+    Problem(Problem),
+    /// A value breaks a rule.
+    Invalid(Invalid),
+    /// The store could not tell.
+    Store(StoreError),
+    /// Too much is waiting already.
+    Overloaded,
+    /// The node is on its way out.
+    Stopping,
+}
+
+/// A status with the code that programs compare and the text that people read.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: Cow<'static, str>,
+}
+
+/// Which value breaks a rule, and which rule.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ValidationError)]
+pub(crate) struct Invalid {
+    /// Where it is: `body`, `query` or `header`, then the path to it.
+    #[schema(value_type = Vec<String>)]
+    loc: Vec<Cow<'static, str>>,
+    /// What is wrong with it.
+    msg: String,
+    /// The kind of rule.
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// The body of every failure but 422.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HttpErrorOut)]
+pub(crate) struct ProblemOut {
+    /// To be compared by programs.
+    #[schema(value_type = String)]
+    code: &'static str,
+    /// To be read by people.
+    #[schema(value_type = String)]
+    detail: Cow<'static, str>,
+}
+
+/// The body of a 422.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HTTPValidationError)]
+pub(crate) struct InvalidOut {
+    detail: [Invalid; 1],
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::Problem(Problem { status, code, detail: detail.into() })
+    }
+
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    pub(crate) fn unauthenticated(detail: &'static str) -> ApiError {
+        ApiError::new(StatusCode::UNAUTHORIZED, "authentication_failed", detail)
+    }
+
+    pub(crate) fn forbidden() -> ApiError {
+        let detail = "Insufficient access for the given operation: use a key or token of the environment.";
+        ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
+    pub(crate) fn not_found() -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", "Entity not found")
+    }
+
+    pub(crate) fn conflict(detail: &'static str) -> ApiError {
+        ApiError::new(StatusCode::CONFLICT, "conflict", detail)
+    }
+
+    pub(crate) fn key_reused() -> ApiError {
+        let detail = "The idempotency key was used before with another body: use a new key for a new request.";
+        ApiError::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
+    }
+
+    pub(crate) fn too_large() -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Request payload is too large.")
+    }
+
+    /// A value at `loc` that breaks a rule of ours.
+    pub(crate) fn invalid<L: Into<Cow<'static, str>>>(
+        loc: impl IntoIterator<Item = L>,
+        message: impl Display,
+    ) -> ApiError {
+        ApiError::invalid_as("value_error", loc, message)
+    }
+
+    /// A value at `loc` that breaks a rule with a name of its own.
+    pub(crate) fn invalid_as<L: Into<Cow<'static, str>>>(
+        kind: &'static str,
+        loc: impl IntoIterator<Item = L>,
+        message: impl Display,
+    ) -> ApiError {
+        ApiError::Invalid(Invalid { loc: loc.into_iter().map(Into::into).collect(), msg: message.to_string(), kind })
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
+        ApiError::Store(error)
+    }
+}
+
+impl From<AcceptError> for ApiError {
+    fn from(error: AcceptError) -> ApiError {
+        match error {
+            AcceptError::Store(error) => ApiError::Store(error),
+            AcceptError::Overloaded => ApiError::Overloaded,
+            AcceptError::Stopping => ApiError::Stopping,
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        match self {
+            ApiError::Problem(problem) => problem.into_response(),
+            ApiError::Invalid(invalid) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Json(InvalidOut { detail: [invalid] })).into_response()
+            }
+            ApiError::Store(error) => store_failed(&error),
+            ApiError::Overloaded => {
+                unavailable("overloaded", "Too many messages are waiting to be written: try again.")
+            }
+            ApiError::Stopping => unavailable("stopping", "The server is stopping: try again."),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        (self.status, Json(ProblemOut { code: self.code, detail: self.detail })).into_response()
+    }
+}
+
+/// Tells the caller what to do next, and the log what happened. The cause is for the log only.
+fn store_failed(error: &StoreError) -> Response {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    match error {
+        StoreError::Unavailable { .. } => {
+            warn!(error.cause = cause, "request failed: {error}");
+            unavailable("unavailable", "The storage is unavailable: try again.")
+        }
+        StoreError::InDoubt { .. } => {
+            warn!(error.cause = cause, "request failed: {error}");
+            unavailable("in_doubt", "It may or may not have been written: try again with the same idempotency key.")
+        }
+        StoreError::Full { .. } => {
+            error!(error.cause = cause, "request failed: {error}");
+            let (status, detail) = (StatusCode::INSUFFICIENT_STORAGE, "The storage is full.");
+            Problem { status, code: "storage_full", detail: detail.into() }.into_response()
+        }
+        StoreError::Refused { .. } | StoreError::Corrupt { .. } => {
+            error!(error.cause = cause, "request failed: {error}");
+            let (status, detail) = (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+            Problem { status, code: "server_error", detail: detail.into() }.into_response()
+        }
+    }
+}
+
+fn unavailable(code: &'static str, detail: &'static str) -> Response {
+    let problem = Problem { status: StatusCode::SERVICE_UNAVAILABLE, code, detail: detail.into() };
+    ([(RETRY_AFTER, HeaderValue::from_static("1"))], problem).into_response()
+}

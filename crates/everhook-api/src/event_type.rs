@@ -1,0 +1,425 @@
+//! Event types: the catalogue of an environment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::event_type::EventType;
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::PAGE_MAX;
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::auth::{Caller, Rights};
+use crate::error::ApiError;
+use crate::input::{self, At, Input};
+use crate::limits::{REPLACE_TRIES_MAX, VISIBLE_ROUNDS_MAX};
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{InEnvironment, Slots};
+use crate::state::Api;
+
+/// An event type to create.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct EventTypeIn {
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "user.signup")]
+    name: String,
+    #[serde(flatten)]
+    content: EventTypeUpdate,
+}
+
+/// An event type to put in the place of another.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventTypeUpdate {
+    /// A text for people.
+    description: String,
+    /// Whether it is no longer offered to new endpoints.
+    archived: Option<bool>,
+    /// Whether it is on its way out.
+    deprecated: Option<bool>,
+    /// JSON Schemas (draft 7) by version.
+    #[schema(value_type = Option<Object>)]
+    schemas: Option<BTreeMap<String, Value>>,
+    /// Application tokens without this flag do not see it.
+    feature_flag: Option<String>,
+    /// The same as a list of at most one.
+    feature_flags: Option<Vec<String>>,
+    /// The group it is listed under.
+    group_name: Option<String>,
+}
+
+/// A change of an event type: what is absent stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventTypePatch {
+    #[serde(default, deserialize_with = "input::present")]
+    description: Option<String>,
+    #[serde(default, deserialize_with = "input::present")]
+    archived: Option<bool>,
+    #[serde(default, deserialize_with = "input::present")]
+    deprecated: Option<bool>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<Object>)]
+    schemas: Option<Option<BTreeMap<String, Value>>>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>)]
+    feature_flag: Option<Option<String>>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<Vec<String>>)]
+    feature_flags: Option<Option<Vec<String>>>,
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>)]
+    group_name: Option<Option<String>>,
+}
+
+/// An event type.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventTypeOut {
+    #[schema(value_type = String)]
+    name: Name,
+    description: String,
+    archived: bool,
+    deprecated: bool,
+    #[schema(value_type = Option<Object>)]
+    schemas: Option<Box<RawValue>>,
+    #[schema(value_type = Option<String>)]
+    feature_flag: Option<Name>,
+    #[schema(value_type = Option<Vec<String>>)]
+    feature_flags: Option<[Name; 1]>,
+    group_name: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// Which event types a list has, and how much of them.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListParams {
+    /// Archived ones too.
+    #[serde(deserialize_with = "query::one")]
+    include_archived: Option<bool>,
+    /// With their schemas.
+    #[serde(deserialize_with = "query::one")]
+    with_content: Option<bool>,
+}
+
+/// How to delete.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteParams {
+    /// Remove it for good, rather than archive it.
+    #[serde(deserialize_with = "query::one")]
+    expunge: Option<bool>,
+}
+
+/// The slot of an event type.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct EventTypePath {
+    /// The event type's name.
+    event_type_name: String,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(put, __path_put)
+        .add(patch, __path_patch)
+        .add(delete, __path_delete)
+}
+
+/// List event types.
+#[utoipa::path(
+    get, path = "/api/v1/event-type", operation_id = "v1.event-type.list", tag = "Event Type",
+    params(PageParams, OrderParams, ListParams),
+    responses((status = 200, body = Page<EventTypeOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+    Query(params): Query<ListParams>,
+) -> Result<Json<Page<EventTypeOut>>, ApiError> {
+    let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
+    let archived = match params.include_archived {
+        Some(true) => ArchivedTypes::Included,
+        Some(false) | None => ArchivedTypes::Excluded,
+    };
+    let rows = read_visible(&api, &caller, archived, cursor.slice()).await?;
+    let show = |row: EventType| match params.with_content {
+        Some(true) => row.into(),
+        Some(false) | None => EventTypeOut::from(EventType { schemas: None, ..row }),
+    };
+    Ok(Json(cursor.page(rows, |row| row.name.clone(), show)))
+}
+
+/// Create an event type; an archived one of this name is revived.
+#[utoipa::path(
+    post, path = "/api/v1/event-type", operation_id = "v1.event-type.create", tag = "Event Type",
+    request_body = EventTypeIn, responses((status = 201, body = EventTypeOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    input: Input,
+) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
+    let EventTypeIn { name, content } = input.json()?;
+    let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
+    match api.store.create_event_type(environment, &wanted, input.key.as_ref()).await? {
+        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
+        Created::Taken(old) if old.archived => {
+            let revived = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await?;
+            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(ApiError::not_found)
+        }
+        Created::Taken(_) => Err(exists()),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+/// Get an event type.
+#[utoipa::path(
+    get, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.get", tag = "Event Type",
+    params(EventTypePath), responses((status = 200, body = EventTypeOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Slots(path): Slots<EventTypePath>,
+) -> Result<Json<EventTypeOut>, ApiError> {
+    let found = api.store.find_event_type(caller.environment, &path.name()?).await?;
+    let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(ApiError::not_found)?;
+    Ok(Json(found.into()))
+}
+
+/// Put an event type in the place of another, or create it.
+#[utoipa::path(
+    put, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.update", tag = "Event Type",
+    params(EventTypePath), request_body = EventTypeUpdate,
+    responses(
+        (status = 200, body = EventTypeOut),
+        (status = 201, body = EventTypeOut, description = "It is new."),
+    )
+)]
+async fn put(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(path): Slots<EventTypePath>,
+    input: Input,
+) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
+    let name =
+        Name::try_from(path.event_type_name).map_err(|error| ApiError::invalid(["path", "event_type_name"], error))?;
+    let wanted = input.json::<EventTypeUpdate>()?.into_new(&api, name)?;
+    if let Some(new) = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await? {
+        return Ok((StatusCode::OK, Json(new.into())));
+    }
+    match api.store.create_event_type(environment, &wanted, None).await? {
+        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
+        Created::Taken(_) => Err(exists()),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+/// Change an event type: what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.patch", tag = "Event Type",
+    params(EventTypePath), request_body = EventTypePatch, responses((status = 200, body = EventTypeOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(path): Slots<EventTypePath>,
+    input: Input,
+) -> Result<Json<EventTypeOut>, ApiError> {
+    let patch: EventTypePatch = input.json()?;
+    let description = patch.description.map(|text| input::text("description", text)).transpose()?;
+    let schemas = patch.schemas.map(check_schemas).transpose()?;
+    let flag = match (patch.feature_flag, patch.feature_flags) {
+        (None, None) => None,
+        (one, list) => Some(check_flag(one.flatten(), list.flatten())?),
+    };
+    let group = patch.group_name.map(check_group).transpose()?;
+    let change = |old: EventType| EventType {
+        description: description.clone().unwrap_or(old.description),
+        archived: patch.archived.unwrap_or(old.archived),
+        deprecated: patch.deprecated.unwrap_or(old.deprecated),
+        schemas: schemas.clone().unwrap_or(old.schemas),
+        feature_flag: flag.clone().unwrap_or(old.feature_flag),
+        group_name: group.clone().unwrap_or(old.group_name),
+        ..old
+    };
+    let changed = replace(&api, environment, &path.name()?, change).await?;
+    changed.map(|changed| Json(changed.into())).ok_or_else(ApiError::not_found)
+}
+
+/// Archive an event type, or remove it for good.
+#[utoipa::path(
+    delete, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.delete",
+    tag = "Event Type", params(EventTypePath, DeleteParams), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(path): Slots<EventTypePath>,
+    Query(params): Query<DeleteParams>,
+) -> Result<StatusCode, ApiError> {
+    let name = path.name()?;
+    let found = match params.expunge {
+        Some(true) => api.store.delete_event_type(environment, &name).await?,
+        Some(false) | None => {
+            replace(&api, environment, &name, |old| EventType { archived: true, ..old }).await?.is_some()
+        }
+    };
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// Reads the rows of a page; what an application token may not see does not count.
+async fn read_visible(
+    api: &Api,
+    caller: &Caller,
+    archived: ArchivedTypes,
+    slice: Slice<Name>,
+) -> Result<Vec<EventType>, ApiError> {
+    if let Rights::Environment = caller.rights {
+        return Ok(api.store.list_event_types(caller.environment, archived, &slice).await?);
+    }
+    let mut visible = Vec::new();
+    let mut piece = Slice { limit: PAGE_MAX, ..slice.clone() };
+    for _ in 0..VISIBLE_ROUNDS_MAX {
+        let rows = api.store.list_event_types(caller.environment, archived, &piece).await?;
+        let is_last = rows.len() < piece.limit;
+        piece.after = rows.last().map(|row| row.name.clone());
+        visible.extend(rows.into_iter().filter(|row| is_visible(caller, row)));
+        if is_last || visible.len() >= slice.limit {
+            break;
+        }
+    }
+    visible.truncate(slice.limit);
+    Ok(visible)
+}
+
+fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
+    match (&caller.rights, &event_type.feature_flag) {
+        (Rights::Environment, _) | (_, None) => true,
+        (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
+    }
+}
+
+/// Changes an event type; none if there is none.
+async fn replace(
+    api: &Api,
+    environment: EnvironmentId,
+    name: &Name,
+    change: impl Fn(EventType) -> EventType,
+) -> Result<Option<EventType>, ApiError> {
+    for _ in 0..REPLACE_TRIES_MAX {
+        let Some(old) = api.store.find_event_type(environment, name).await? else { return Ok(None) };
+        match api.store.replace_event_type(environment, &change(old)).await? {
+            Replaced::Done(new) => return Ok(Some(new)),
+            Replaced::Stale | Replaced::Repeated => {}
+            Replaced::Taken => return Err(exists()),
+            Replaced::KeyReused => return Err(ApiError::key_reused()),
+        }
+    }
+    Err(ApiError::conflict("Others keep changing the event type: try again."))
+}
+
+fn exists() -> ApiError {
+    let detail = "An event type with this name exists already.";
+    ApiError::new(StatusCode::CONFLICT, "event_type_exists", detail)
+}
+
+/// Accepts schemas of draft 7; nothing they refer to is fetched.
+fn check_schemas(schemas: Option<BTreeMap<String, Value>>) -> Result<Option<String>, ApiError> {
+    let Some(schemas) = schemas else { return Ok(None) };
+    for (version, schema) in &schemas {
+        if !jsonschema::draft7::meta::is_valid(schema) {
+            let loc = ["body".to_owned(), "schemas".to_owned(), version.clone()];
+            return Err(ApiError::invalid(loc, "is not a JSON Schema of draft 7"));
+        }
+    }
+    serde_json::to_string(&schemas).at("schemas").map(Some)
+}
+
+fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, ApiError> {
+    let mut flags = list.unwrap_or_default();
+    if flags.len() > 1 {
+        return Err(ApiError::invalid(["body", "featureFlags"], "must have at most one entry"));
+    }
+    one.or(flags.pop()).map(Name::try_from).transpose().at("featureFlag")
+}
+
+fn check_group(group: Option<String>) -> Result<Option<String>, ApiError> {
+    group.map(|group| input::text("groupName", group)).transpose()
+}
+
+impl EventTypePath {
+    /// What is no name names nothing.
+    fn name(&self) -> Result<Name, ApiError> {
+        self.event_type_name.parse().map_err(|_| ApiError::not_found())
+    }
+}
+
+impl EventTypeUpdate {
+    fn into_new(self, api: &Api, name: Name) -> Result<EventType, ApiError> {
+        let now = api.now();
+        Ok(EventType {
+            name,
+            description: input::text("description", self.description)?,
+            archived: self.archived.unwrap_or(false),
+            deprecated: self.deprecated.unwrap_or(false),
+            schemas: check_schemas(self.schemas)?,
+            feature_flag: check_flag(self.feature_flag, self.feature_flags)?,
+            group_name: check_group(self.group_name)?,
+            created_at: now,
+            updated_at: now,
+            revision: 0,
+        })
+    }
+}
+
+/// Puts what is wanted in the place of what there is.
+trait InPlaceOf {
+    fn in_place_of(self, old: &EventType) -> EventType;
+}
+
+impl InPlaceOf for EventType {
+    fn in_place_of(self, old: &EventType) -> EventType {
+        EventType { created_at: old.created_at, revision: old.revision, ..self }
+    }
+}
+
+impl From<EventType> for EventTypeOut {
+    fn from(event_type: EventType) -> EventTypeOut {
+        EventTypeOut {
+            name: event_type.name,
+            description: event_type.description,
+            archived: event_type.archived,
+            deprecated: event_type.deprecated,
+            schemas: event_type.schemas.and_then(|text| RawValue::from_string(text).ok()),
+            feature_flags: event_type.feature_flag.clone().map(|flag| [flag]),
+            feature_flag: event_type.feature_flag,
+            group_name: event_type.group_name,
+            created_at: event_type.created_at,
+            updated_at: event_type.updated_at,
+        }
+    }
+}

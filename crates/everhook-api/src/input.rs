@@ -1,0 +1,191 @@
+//! Bodies of requests: read to a limit under a deadline, kept as bytes, parsed as JSON whatever the content type says.
+//!
+//! The bytes stay, because the idempotency key is compared by them and a payload is cut out of them. Wire types hold
+//! what JSON can say; the rules of each field are applied by the resource, with [`At`] naming the field.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use everhook_core::limits::BODY_BYTES_MAX;
+use everhook_core::name::{self, Metadata, Name};
+use everhook_store::dedup::DedupKey;
+use http::header::EXPECT;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::{Deserialize, Deserializer};
+use serde_path_to_error::Segment;
+
+use crate::error::ApiError;
+use crate::limits::{BODY_DISCARDED_MAX, BODY_TIMEOUT, IDEMPOTENCY_KEY_CHARS_MAX};
+use crate::state::Api;
+
+/// The body of a request, and the key it is to be done once under.
+pub(crate) struct Input {
+    bytes: Bytes,
+    /// Of the `idempotency-key` header, on POST only.
+    pub(crate) key: Option<DedupKey>,
+}
+
+impl Input {
+    /// Reads the body as JSON.
+    pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        // The first pass does not keep track of where it is, because that is slow; only a body that fails gets a second.
+        serde_json::from_slice(&self.bytes).map_err(|error| {
+            let deserializer = &mut serde_json::Deserializer::from_slice(&self.bytes);
+            let mut loc = vec!["body".to_owned()];
+            if let Err(traced) = serde_path_to_error::deserialize::<_, T>(deserializer) {
+                loc.extend(traced.path().iter().filter_map(segment));
+            }
+            ApiError::invalid_as("value_error.jsondecode", loc, error)
+        })
+    }
+
+    /// Reads the body as JSON; no body at all means the default.
+    pub(crate) fn json_or_default<'a, T: Deserialize<'a> + Default>(&'a self) -> Result<T, ApiError> {
+        if self.bytes.is_empty() { Ok(T::default()) } else { self.json() }
+    }
+}
+
+fn segment(segment: &Segment) -> Option<String> {
+    match segment {
+        Segment::Seq { index } => Some(format!("[{index}]")),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { variant } => Some(variant.clone()),
+        Segment::Unknown => None,
+    }
+}
+
+impl FromRequest<Arc<Api>> for Input {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &Arc<Api>) -> Result<Input, ApiError> {
+        let (parts, body) = request.into_parts();
+        let header = idempotency_key(&parts)?;
+        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read(&parts, body)).await {
+            Ok(read) => read?,
+            Err(_) => {
+                let detail = "The body of the request took too long.";
+                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail));
+            }
+        };
+        let key = header.map(|key| {
+            let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+            DedupKey::request(parts.method.as_str(), path, key, &bytes)
+        });
+        Ok(Input { bytes, key })
+    }
+}
+
+/// Only POST has a key: the other methods can be repeated anyway.
+fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
+    let Some(value) = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok("") => Ok(None),
+        Ok(key) if key.len() <= IDEMPOTENCY_KEY_CHARS_MAX => Ok(Some(key)),
+        _ => {
+            let rule = format!("must have at most {IDEMPOTENCY_KEY_CHARS_MAX} ASCII characters");
+            Err(ApiError::invalid(["header", "idempotency-key"], rule))
+        }
+    }
+}
+
+async fn read(parts: &Parts, mut body: Body) -> Result<Bytes, ApiError> {
+    match Limited::new(&mut body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            // A client that asked first sends nothing more when it is told no.
+            if !parts.headers.contains_key(EXPECT) {
+                discard(body).await;
+            }
+            Err(ApiError::too_large())
+        }
+        Err(_) => Err(ApiError::bad_request("generic_error", "The body of the request could not be read.")),
+    }
+}
+
+async fn discard(mut body: Body) {
+    let mut left = BODY_DISCARDED_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(bytes) else { return };
+        left = rest;
+    }
+}
+
+/// Names the field of the body that broke a rule.
+pub(crate) trait At<T> {
+    /// At a field.
+    fn at(self, field: &'static str) -> Result<T, ApiError>;
+    /// At an entry of a list.
+    fn at_index(self, field: &'static str, index: usize) -> Result<T, ApiError>;
+}
+
+impl<T, E: Display> At<T> for Result<T, E> {
+    fn at(self, field: &'static str) -> Result<T, ApiError> {
+        self.map_err(|error| ApiError::invalid(["body", field], error))
+    }
+
+    fn at_index(self, field: &'static str, index: usize) -> Result<T, ApiError> {
+        self.map_err(|error| ApiError::invalid(["body".to_owned(), field.to_owned(), format!("[{index}]")], error))
+    }
+}
+
+/// A uid, if there is one.
+pub(crate) fn uid(text: Option<String>, prefix: &'static str) -> Result<Option<Name>, ApiError> {
+    text.map(|text| Name::uid(&text, prefix))
+        .transpose()
+        .map_err(|error| ApiError::invalid(["body", "uid", "__all__"], error))
+}
+
+/// A list of names.
+pub(crate) fn names(field: &'static str, list: Vec<String>) -> Result<Vec<Name>, ApiError> {
+    list.into_iter().enumerate().map(|(index, text)| Name::try_from(text).at_index(field, index)).collect()
+}
+
+/// A list of names that may be left out, but neither be empty nor too long.
+pub(crate) fn some_names(
+    field: &'static str,
+    list: Option<Vec<String>>,
+    max: usize,
+) -> Result<Option<Vec<Name>>, ApiError> {
+    let Some(list) = list else { return Ok(None) };
+    if list.is_empty() || list.len() > max {
+        return Err(ApiError::invalid(["body", field], format!("must have 1 to {max} entries, or be null")));
+    }
+    names(field, list).map(Some)
+}
+
+/// A text for people.
+pub(crate) fn text(field: &'static str, text: String) -> Result<String, ApiError> {
+    name::check_text(&text).at(field).map(|()| text)
+}
+
+/// A text for people that must not be empty.
+pub(crate) fn some_text(field: &'static str, value: String) -> Result<String, ApiError> {
+    if value.is_empty() { Err(ApiError::invalid(["body", field], "must not be empty")) } else { text(field, value) }
+}
+
+/// What users attach.
+pub(crate) fn metadata(metadata: Metadata) -> Result<Metadata, ApiError> {
+    name::check_metadata(&metadata).at("metadata")?;
+    for (key, value) in &metadata {
+        name::check_text(key).and_then(|()| name::check_text(value)).at("metadata")?;
+    }
+    Ok(metadata)
+}
+
+/// Deliveries per second, under its name or the one it used to have.
+pub(crate) fn throttle_rate(rate: Option<u16>) -> Result<Option<u16>, ApiError> {
+    if rate == Some(0) { Err(ApiError::invalid(["body", "throttleRate"], "must be at least 1")) } else { Ok(rate) }
+}
+
+/// A field of a change that is there: null is a value of it, or a mistake, but never the same as absent.
+pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,46 @@
+//! The bounds of the HTTP side. What messages, names and pages may be is bounded in `everhook_core::limits`.
+
+use std::time::Duration;
+
+/// Connections served at once; more wait in the listen queue.
+pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+/// How long a connection may be idle, or take to send the head of a request.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest head of a request.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// How long the body of a request may take.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a body that is too large is read and thrown away, so that the client reads our answer instead of a reset.
+pub(crate) const BODY_DISCARDED_MAX: usize = 32 * 1024 * 1024;
+/// Pause after the system refused a new connection, for example because files ran out.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest idempotency key.
+pub(crate) const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
+
+/// What is known of an API key is read again after this.
+pub(crate) const KEY_FRESH: Duration = Duration::from_secs(2);
+/// What is known of an API key is never used after this: a revoked key stops within it on every replica.
+pub(crate) const KEY_STALE: Duration = Duration::from_secs(4);
+/// While one request reads a key again, the others go on with what is known for this long.
+pub(crate) const KEY_REFRESH: Duration = Duration::from_millis(500);
+/// API keys remembered; beyond it the memory begins anew.
+pub(crate) const KEYS_CACHED_MAX: usize = 10_000;
+/// Environments remembered; beyond it the memory begins anew.
+pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
+/// How far a token's clock may be off ours.
+pub(crate) const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
+/// How long an application token is valid.
+pub(crate) const TOKEN_VALID: Duration = Duration::from_secs(28 * 24 * 3600);
+
+/// How often a change is tried anew when others change the same object.
+pub(crate) const REPLACE_TRIES_MAX: usize = 10;
+/// Transactions of one redrive request; what is left is for the next one.
+pub(crate) const REDRIVE_ROUNDS_MAX: usize = 20;
+/// Pieces of the event type list that are searched for what an application token may see.
+pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
+
+/// How long an old signing key goes on signing, where the request does not say.
+pub(crate) const ROTATE_GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+/// The longest a request may ask for.
+pub(crate) const ROTATE_GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -1,0 +1,358 @@
+//! Messages: what happened, accepted once.
+//!
+//! Creation is the hot path: the body is parsed once, the payload is cut out of it as it is and given to the node, which
+//! answers when it is durable. An application named by its id is not looked up; the append finds out whether it exists.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::limits::{MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
+use everhook_core::message::{self, Message};
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Locator, Order};
+use everhook_store::dedup::DedupKey;
+use everhook_store::history::MessageFilter;
+use everhook_store::lease::NewMessage;
+use http::StatusCode;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::accept::Accepted;
+use crate::application::{self, ApplicationIn};
+use crate::error::ApiError;
+use crate::input::{self, At, Input};
+use crate::page::{Cursor, Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, Slots};
+use crate::state::Api;
+
+/// A message to accept.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageIn<'a> {
+    /// What kind of thing happened; need not be in the catalogue.
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "user.signup")]
+    event_type: String,
+    /// What is sent, byte for byte.
+    #[serde(borrow)]
+    #[schema(value_type = Object)]
+    payload: Option<&'a RawValue>,
+    /// The same, under another name.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    data: Option<&'a RawValue>,
+    /// The user's own id for it, accepted once per application.
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    event_id: Option<String>,
+    /// Only endpoints that listen to one of these, or to all, get it.
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    /// For finding it again.
+    #[schema(max_items = 8)]
+    tags: Option<Vec<String>>,
+    /// Days that the payload is wanted for; it is kept as long as the message.
+    #[schema(minimum = 5, maximum = 90)]
+    payload_retention_period: Option<u16>,
+    /// Not supported yet, and refused rather than ignored.
+    #[schema(ignore)]
+    deliver_at: Option<IgnoredAny>,
+    /// Created if there is no application of the path's uid.
+    application: Option<ApplicationIn>,
+    /// How to send it.
+    transformations_params: Option<TransformationsParams>,
+}
+
+/// How to send a message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TransformationsParams {
+    /// Sent byte for byte in the place of the payload.
+    raw_payload: Option<String>,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageOut<'a> {
+    #[schema(value_type = String, example = "msg_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: MessageId,
+    #[schema(value_type = String)]
+    event_type: &'a Name,
+    #[schema(value_type = Option<String>)]
+    event_id: Option<&'a Name>,
+    #[schema(value_type = Option<Vec<String>>)]
+    channels: Option<&'a [Name]>,
+    #[schema(value_type = Option<Vec<String>>)]
+    tags: Option<&'a [Name]>,
+    #[schema(value_type = Object)]
+    payload: Cow<'a, RawValue>,
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+}
+
+/// How much of a message is shown.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ContentParams {
+    /// With its payload or response.
+    #[serde(deserialize_with = "query::one")]
+    with_content: Option<bool>,
+}
+
+/// Which messages a list has.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FilterParams {
+    /// On this channel.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    pub(crate) channel: Option<Name>,
+    /// With this tag.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    pub(crate) tag: Option<Name>,
+    /// Before this.
+    #[serde(deserialize_with = "query::time")]
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub(crate) before: Option<Timestamp>,
+    /// After this.
+    #[serde(deserialize_with = "query::time")]
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub(crate) after: Option<Timestamp>,
+    /// Of one of these types.
+    #[serde(deserialize_with = "query::names")]
+    #[param(value_type = Option<Vec<String>>, style = Form)]
+    pub(crate) event_types: Vec<Name>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(create, __path_create)
+        .add(list, __path_list)
+        .add(get, __path_get)
+        .add(expunge, __path_expunge)
+}
+
+/// Create a message. The answer comes when it is durable, with every delivery that it causes.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.create", tag = "Message",
+    params(ApplicationPath, ContentParams), request_body = MessageIn,
+    responses((status = 202, body = MessageOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    Query(content): Query<ContentParams>,
+    input: Input,
+) -> Result<Response, ApiError> {
+    let mut wanted: MessageIn<'_> = input.json()?;
+    let payload = wanted.payload()?;
+    let application = match scope::locator(&app_id, ApplicationId::PREFIX)? {
+        Locator::Id(id) => id,
+        uid => application::find_or_create(&api, environment, &uid, wanted.application.take()).await?,
+    };
+    let message = wanted.into_new(&api, application, payload.bytes())?;
+    let mut keys = Vec::with_capacity(2);
+    keys.extend(input.key.clone());
+    keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
+    let accepted = match api.accept.accept(NewMessage { environment, message: message.clone(), keys }).await? {
+        Accepted::New(accepted) => return Ok(show(&accepted, &content, payload.verbatim())),
+        Accepted::Repeated(id) => repeated(&api, environment, message, id).await?,
+        Accepted::KeyReused => return Err(ApiError::key_reused()),
+        Accepted::EventIdTaken => return Err(ApiError::conflict("A message with this eventId exists already.")),
+        Accepted::NoApplication => return Err(ApiError::not_found()),
+    };
+    Ok(show(&accepted, &content, None))
+}
+
+/// List the messages of an application, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.list", tag = "Message",
+    params(ApplicationPath, PageParams, FilterParams, ContentParams),
+    responses((status = 200, body = Page<MessageOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+    Query(page): Query<PageParams>,
+    Query(filter): Query<FilterParams>,
+    Query(content): Query<ContentParams>,
+) -> Result<Response, ApiError> {
+    let cursor = filter.cursor(&page)?;
+    let filter = MessageFilter {
+        slice: cursor.slice(),
+        before: filter.before,
+        after: filter.after,
+        channel: filter.channel,
+        tag: filter.tag,
+        event_types: filter.event_types,
+    };
+    let rows = api.store.list_messages(environment, application.id, &filter).await?;
+    let rows: Vec<&Message> = rows.iter().collect();
+    let page = cursor.page(rows, |row| row.id, |row| MessageOut::new(row, &content, None));
+    Ok(Json(page).into_response())
+}
+
+/// Get a message.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/msg/{msg_id}", operation_id = "v1.message.get", tag = "Message",
+    params(ApplicationPath, MessagePath, ContentParams), responses((status = 200, body = MessageOut))
+)]
+async fn get(OfMessage { message, .. }: OfMessage, Query(content): Query<ContentParams>) -> Response {
+    Json(MessageOut::new(&message, &content, None)).into_response()
+}
+
+/// Remove a message's payload for good; its open deliveries are cancelled.
+#[utoipa::path(
+    delete, path = "/api/v1/app/{app_id}/msg/{msg_id}/content", operation_id = "v1.message.expunge-content",
+    tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
+)]
+async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
+    let found = api.store.expunge_message(of.environment, of.application, of.message.id).await?;
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// The message that the same request created before. Where it is gone already, the request says what it was.
+async fn repeated(
+    api: &Api,
+    environment: EnvironmentId,
+    message: Message,
+    id: MessageId,
+) -> Result<Arc<Message>, ApiError> {
+    let found = api.store.find_message(environment, message.application, &Locator::Id(id)).await?;
+    Ok(Arc::new(found.unwrap_or(Message { id, created_at: id.0.timestamp(), ..message })))
+}
+
+fn show(message: &Message, content: &ContentParams, payload: Option<&RawValue>) -> Response {
+    (StatusCode::ACCEPTED, Json(MessageOut::new(message, content, payload))).into_response()
+}
+
+/// What is to be sent.
+enum Payload<'a> {
+    /// A JSON object, as it is in the body.
+    Verbatim(&'a RawValue),
+    /// Any text.
+    Raw(String),
+}
+
+impl<'a> Payload<'a> {
+    /// A copy, because the body shares its memory with everything else that came over the connection.
+    fn bytes(&self) -> Bytes {
+        match self {
+            Payload::Verbatim(json) => Bytes::copy_from_slice(json.get().as_bytes()),
+            Payload::Raw(text) => Bytes::copy_from_slice(text.as_bytes()),
+        }
+    }
+
+    fn verbatim(&self) -> Option<&'a RawValue> {
+        match self {
+            Payload::Verbatim(json) => Some(json),
+            Payload::Raw(_) => None,
+        }
+    }
+}
+
+impl<'a> MessageIn<'a> {
+    fn payload(&mut self) -> Result<Payload<'a>, ApiError> {
+        let raw = self.transformations_params.take().and_then(|params| params.raw_payload);
+        let json = self.payload.or(self.data);
+        if let Some(json) = json {
+            message::check_payload(json.get()).at("payload")?;
+        }
+        match (raw, json) {
+            (Some(text), _) => Ok(Payload::Raw(text)),
+            (None, Some(json)) => Ok(Payload::Verbatim(json)),
+            (None, None) => Err(ApiError::invalid(["body", "payload"], "must be there")),
+        }
+    }
+
+    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
+        if self.deliver_at.is_some() {
+            return Err(ApiError::invalid(["body", "deliverAt"], "is not supported: send the message when it is due"));
+        }
+        if self.payload_retention_period.is_some_and(|days| !(5..=90).contains(&days)) {
+            return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
+        }
+        let tags = self.tags.unwrap_or_default();
+        if tags.len() > MESSAGE_TAGS_MAX {
+            let rule = format!("must have at most {MESSAGE_TAGS_MAX} entries");
+            return Err(ApiError::invalid(["body", "tags"], rule));
+        }
+        let event_id = self.event_id.map(|text| Name::uid(&text, MessageId::PREFIX)).transpose().at("eventId")?;
+        Ok(Message {
+            id: MessageId(api.new_id()),
+            application,
+            event_type: Name::try_from(self.event_type).at("eventType")?,
+            event_id,
+            channels: input::some_names("channels", self.channels, MESSAGE_CHANNELS_MAX)?.unwrap_or_default(),
+            tags: input::names("tags", tags)?,
+            payload: Some(payload),
+            created_at: api.now(),
+        })
+    }
+}
+
+impl<'a> MessageOut<'a> {
+    /// Shows a message; `payload` is given where it is at hand as JSON.
+    fn new(message: &'a Message, content: &ContentParams, payload: Option<&'a RawValue>) -> MessageOut<'a> {
+        let payload = match (payload, &message.payload) {
+            _ if !content.is_wanted() => json(r"{}"),
+            (Some(payload), _) => Cow::Borrowed(payload),
+            (None, Some(bytes)) => stored_payload(bytes),
+            (None, None) => json(r#"{"expired":true}"#),
+        };
+        let some = |list: &'a Vec<Name>| (!list.is_empty()).then_some(list.as_slice());
+        MessageOut {
+            id: message.id,
+            event_type: &message.event_type,
+            event_id: message.event_id.as_ref(),
+            channels: some(&message.channels),
+            tags: some(&message.tags),
+            payload,
+            timestamp: message.created_at,
+        }
+    }
+}
+
+/// A payload as a JSON object, which is what clients expect; what is none is shown inside of one.
+fn stored_payload(bytes: &Bytes) -> Cow<'_, RawValue> {
+    match serde_json::from_slice::<&RawValue>(bytes) {
+        Ok(payload) if payload.get().starts_with('{') => Cow::Borrowed(payload),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            let wrapped = serde_json::json!({ "rawPayload": text });
+            Cow::Owned(serde_json::value::to_raw_value(&wrapped).expect("a string is always JSON"))
+        }
+    }
+}
+
+fn json(text: &'static str) -> Cow<'static, RawValue> {
+    Cow::Borrowed(serde_json::from_str(text).expect("a literal that is JSON"))
+}
+
+impl ContentParams {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.with_content.unwrap_or(true)
+    }
+}
+
+impl FilterParams {
+    /// Newest first. Whoever only says after which time wants what came right after it.
+    pub(crate) fn cursor<K: std::str::FromStr + Clone>(&self, page: &PageParams) -> Result<Cursor<K>, ApiError> {
+        let cursor = Cursor::new(page, Order::Descending)?;
+        let starts_after = self.after.is_some() && self.before.is_none();
+        Ok(if starts_after { cursor.or_last() } else { cursor })
+    }
+}

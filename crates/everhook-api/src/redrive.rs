@@ -1,0 +1,95 @@
+//! Redrive: dead deliveries go back to pending.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::REDRIVE_BATCH_MAX;
+use everhook_core::time::Timestamp;
+use everhook_store::history::Redrive;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::limits::REDRIVE_ROUNDS_MAX;
+use crate::routes::Routes;
+use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
+use crate::state::Api;
+
+/// Which dead deliveries to put back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct RedriveIn {
+    /// Only those of messages accepted since.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only those of messages accepted before.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+}
+
+/// How many were put back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RedriveOut {
+    redriven: usize,
+    /// Whether that was all; if not, ask again.
+    done: bool,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default().add(redrive_endpoint, __path_redrive_endpoint).add(redrive_message, __path_redrive_message)
+}
+
+/// Put an endpoint's dead deliveries back to pending, due now, with fresh tries.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", operation_id = "v1.endpoint.redrive",
+    tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = Option<RedriveIn>,
+    responses((status = 202, body = RedriveOut))
+)]
+async fn redrive_endpoint(
+    State(api): State<Arc<Api>>,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+    let RedriveIn { since, until } = input.json_or_default()?;
+    let wish = Redrive { endpoint: at.endpoint.id, message: None, since, until, limit: REDRIVE_BATCH_MAX };
+    redrive(&api, at.environment, &wish).await
+}
+
+/// Put a message's dead delivery to an endpoint back to pending, due now, with fresh tries.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive",
+    operation_id = "v1.message-attempt.redrive", tag = "Message Attempt",
+    params(ApplicationPath, MessagePath, EndpointPath), responses((status = 202, body = RedriveOut))
+)]
+async fn redrive_message(
+    State(api): State<Arc<Api>>,
+    of: OfMessage,
+    at: AtEndpoint,
+) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+    let (endpoint, message) = (at.endpoint.id, Some(of.message.id));
+    let wish = Redrive { endpoint, message, since: None, until: None, limit: REDRIVE_BATCH_MAX };
+    redrive(&api, of.environment, &wish).await
+}
+
+async fn redrive(
+    api: &Api,
+    environment: EnvironmentId,
+    wish: &Redrive,
+) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
+    let mut out = RedriveOut { redriven: 0, done: false };
+    for _ in 0..REDRIVE_ROUNDS_MAX {
+        let redriven = api.store.redrive(environment, wish).await?;
+        if redriven > 0 {
+            api.accept.hint();
+        }
+        out.redriven += redriven;
+        if redriven < wish.limit {
+            out.done = true;
+            break;
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(out)))
+}

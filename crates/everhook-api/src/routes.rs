@@ -1,0 +1,158 @@
+//! Every route, with and without a trailing slash, and what surrounds them.
+//!
+//! Path and method of a route come from the description at its handler, so that the OpenAPI document cannot differ from
+//! what is served.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::response::{Html, IntoResponse, Redirect};
+use axum::routing::{MethodFilter, get, on};
+use everhook_store::Store;
+use http::header::CONTENT_TYPE;
+use http::{StatusCode, Uri};
+use tower_http::cors::{AllowHeaders, Any, CorsLayer};
+use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{Paths, RefOr};
+
+use crate::accept::Accept;
+use crate::error::ApiError;
+use crate::state::{Api, ApiConfig};
+use crate::{
+    application, attempt, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
+    message, portal, redrive,
+};
+
+/// How long a browser may remember what it may send.
+const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Everything under `/api/v1`, and the documentation.
+pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Router {
+    let api = Arc::new(Api::new(store, accept, config));
+    let document = bytes::Bytes::from(document::openapi());
+    let cors = CorsLayer::new()
+        .allow_origin(Any)
+        .allow_methods(Any)
+        .allow_headers(AllowHeaders::mirror_request())
+        .max_age(CORS_MAX_AGE);
+    all()
+        .router
+        .route("/", get(|| async { Redirect::temporary("/docs") }))
+        .route("/docs", get(|| async { Html(document::PAGE) }))
+        .route("/docs/", get(|| async { Html(document::PAGE) }))
+        .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(api)
+        .layer(cors)
+}
+
+/// Every described route.
+pub(crate) fn all() -> Routes {
+    application::routes()
+        .merge(endpoint::routes())
+        .merge(endpoint_headers::routes())
+        .merge(endpoint_secret::routes())
+        .merge(event_type::routes())
+        .merge(message::routes())
+        .merge(attempt::routes())
+        .merge(destination::routes())
+        .merge(redrive::routes())
+        .merge(portal::routes())
+        .merge(health::routes())
+}
+
+async fn not_found(uri: Uri) -> impl IntoResponse {
+    let detail = format!("There is no route {}", uri.path());
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
+}
+
+async fn method_not_allowed() -> impl IntoResponse {
+    let detail = "The route does not take this method.";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+/// Routes with their descriptions.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) router: Router<Arc<Api>>,
+    pub(crate) paths: Paths,
+    pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
+}
+
+/// How a handler is described: what `#[utoipa::path]` writes beside it.
+pub(crate) trait Description:
+    utoipa::Path + utoipa::__dev::SchemaReferences + for<'t> utoipa::__dev::Tags<'t>
+{
+}
+
+impl<D: utoipa::Path + utoipa::__dev::SchemaReferences + for<'t> utoipa::__dev::Tags<'t>> Description for D {}
+
+impl Routes {
+    /// Adds a route that needs a caller, and the failures that all such routes have.
+    pub(crate) fn add<H, T, D>(self, handler: H, description: D) -> Routes
+    where
+        H: Handler<T, Arc<Api>>,
+        T: 'static,
+        D: Description,
+    {
+        self.described(handler, &description, document::add_failures)
+    }
+
+    /// Adds a route that anyone may use.
+    pub(crate) fn add_open<H, T, D>(self, handler: H, description: D) -> Routes
+    where
+        H: Handler<T, Arc<Api>>,
+        T: 'static,
+        D: Description,
+    {
+        self.described(handler, &description, document::without_security)
+    }
+
+    fn described<H, T, D>(mut self, handler: H, _: &D, finish: fn(&mut Operation)) -> Routes
+    where
+        H: Handler<T, Arc<Api>>,
+        T: 'static,
+        D: Description,
+    {
+        let (path, methods) = (D::path(), D::methods());
+        let mut operation = D::operation();
+        operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
+        finish(&mut operation);
+        D::schemas(&mut self.schemas);
+        for method in methods {
+            let route = on(filter(&method), handler.clone());
+            self.router = self.router.route(&path, route.clone()).route(&format!("{path}/"), route);
+            let item = PathItem::new(method, operation.clone());
+            match self.paths.paths.get_mut(&path) {
+                Some(known) => known.merge_operations(item),
+                None => {
+                    self.paths.paths.insert(path.clone(), item);
+                }
+            }
+        }
+        self
+    }
+
+    fn merge(mut self, other: Routes) -> Routes {
+        self.router = self.router.merge(other.router);
+        self.paths.merge(other.paths);
+        self.schemas.extend(other.schemas);
+        self
+    }
+}
+
+fn filter(method: &HttpMethod) -> MethodFilter {
+    match method {
+        HttpMethod::Get => MethodFilter::GET,
+        HttpMethod::Post => MethodFilter::POST,
+        HttpMethod::Put => MethodFilter::PUT,
+        HttpMethod::Delete => MethodFilter::DELETE,
+        HttpMethod::Options => MethodFilter::OPTIONS,
+        HttpMethod::Head => MethodFilter::HEAD,
+        HttpMethod::Patch => MethodFilter::PATCH,
+        HttpMethod::Trace => MethodFilter::TRACE,
+    }
+}

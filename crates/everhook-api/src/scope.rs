@@ -1,0 +1,156 @@
+//! What a path names, resolved within the rights of the caller.
+//!
+//! Handlers take these as arguments, so that none can forget who asks: what belongs to another environment, or to an
+//! application the caller has no right to, is not found. Nothing here tells "forbidden" from "absent" but routes that an
+//! application token may not use at all.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Path};
+use everhook_core::application::Application;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::message::Message;
+use everhook_store::catalog::Locator;
+use http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+
+use crate::auth::{Caller, Rights};
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// The slot of an application.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ApplicationPath {
+    /// The application's id or uid.
+    pub(crate) app_id: String,
+}
+
+/// The slot of an endpoint.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct EndpointPath {
+    /// The endpoint's id or uid.
+    pub(crate) endpoint_id: String,
+}
+
+/// The slot of a message.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct MessagePath {
+    /// The message's id, or the event id it was created with.
+    pub(crate) msg_id: String,
+}
+
+/// Slots of the path.
+pub(crate) struct Slots<T>(pub(crate) T);
+
+/// Routes of the whole environment: no application tokens.
+pub(crate) struct InEnvironment {
+    pub(crate) environment: EnvironmentId,
+}
+
+/// Routes of one application: those of its environment, and its own tokens.
+pub(crate) struct InApplication {
+    pub(crate) environment: EnvironmentId,
+    pub(crate) application: Application,
+}
+
+/// Routes of one endpoint of one application.
+pub(crate) struct AtEndpoint {
+    pub(crate) environment: EnvironmentId,
+    pub(crate) application: ApplicationId,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// Routes of one message of one application.
+pub(crate) struct OfMessage {
+    pub(crate) environment: EnvironmentId,
+    pub(crate) application: ApplicationId,
+    pub(crate) message: Message,
+}
+
+/// Reads a slot: an id if it begins like one, else a uid. Nothing is found under anything else.
+pub(crate) fn locator<I: FromStr>(text: &str, prefix: &str) -> Result<Locator<I>, ApiError> {
+    if text.starts_with(prefix) {
+        return text.parse().map(Locator::Id).map_err(|_| ApiError::not_found());
+    }
+    text.parse().map(Locator::Uid).map_err(|_| ApiError::not_found())
+}
+
+/// Finds an endpoint of an application.
+pub(crate) async fn find_endpoint(
+    api: &Api,
+    scope: (EnvironmentId, ApplicationId),
+    slot: &str,
+) -> Result<Option<Endpoint>, ApiError> {
+    let locator = locator(slot, EndpointId::PREFIX)?;
+    Ok(api.store.find_endpoint(scope.0, scope.1, &locator).await?)
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Slots<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Slots<T>, ApiError> {
+        let path = Path::<T>::from_request_parts(parts, api).await;
+        // What is not UTF-8 names nothing.
+        path.map(|Path(slots)| Slots(slots)).map_err(|_| ApiError::not_found())
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for InEnvironment {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        match caller.rights {
+            Rights::Environment => Ok(InEnvironment { environment: caller.environment }),
+            Rights::Application { .. } => Err(ApiError::forbidden()),
+        }
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for InApplication {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
+        let Caller { environment, rights } = Caller::from_request_parts(parts, api).await?;
+        let Slots(ApplicationPath { app_id }) = Slots::from_request_parts(parts, api).await?;
+        let locator = locator(&app_id, ApplicationId::PREFIX)?;
+        let found = api.store.find_application(environment, &locator).await?;
+        let application = found.ok_or_else(ApiError::not_found)?;
+        match rights {
+            Rights::Application { id, .. } if id != application.id => Err(ApiError::not_found()),
+            Rights::Application { .. } | Rights::Environment => Ok(InApplication { environment, application }),
+        }
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for AtEndpoint {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtEndpoint, ApiError> {
+        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let Slots(EndpointPath { endpoint_id }) = Slots::from_request_parts(parts, api).await?;
+        let found = find_endpoint(api, (environment, application.id), &endpoint_id).await?;
+        let endpoint = found.ok_or_else(ApiError::not_found)?;
+        Ok(AtEndpoint { environment, application: application.id, endpoint })
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for OfMessage {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<OfMessage, ApiError> {
+        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let Slots(MessagePath { msg_id }) = Slots::from_request_parts(parts, api).await?;
+        let locator = locator(&msg_id, MessageId::PREFIX)?;
+        let found = api.store.find_message(environment, application.id, &locator).await?;
+        let message = found.ok_or_else(ApiError::not_found)?;
+        Ok(OfMessage { environment, application: application.id, message })
+    }
+}

@@ -1,0 +1,57 @@
+//! What every handler gets: the store, the node, the rules.
+
+use std::sync::Arc;
+
+use everhook_core::id::Id;
+use everhook_core::time::Timestamp;
+use everhook_sender::egress::Egress;
+use everhook_store::Store;
+
+use crate::accept::Accept;
+use crate::auth::environments::Environments;
+use crate::auth::keys::Keys;
+use crate::auth::token::Tokens;
+
+/// How the API behaves.
+#[derive(Clone)]
+pub struct ApiConfig {
+    /// The secret that tokens are signed with (HS256); without it there are only API keys.
+    pub jwt_secret: Option<String>,
+    /// Where endpoints may be.
+    pub egress: Egress,
+    /// The binary's version, shown by the readiness route and the documentation.
+    pub version: &'static str,
+}
+
+/// What every handler gets.
+pub(crate) struct Api {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) accept: Arc<dyn Accept>,
+    pub(crate) egress: Egress,
+    pub(crate) version: &'static str,
+    pub(crate) keys: Keys,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) environments: Environments,
+}
+
+impl Api {
+    pub(crate) fn new(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Api {
+        Api {
+            store,
+            accept,
+            egress: config.egress,
+            version: config.version,
+            keys: Keys::default(),
+            tokens: config.jwt_secret.map(Tokens::new),
+            environments: Environments::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.accept.now()
+    }
+
+    pub(crate) fn new_id(&self) -> Id {
+        self.accept.new_id()
+    }
+}
