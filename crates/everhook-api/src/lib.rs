@@ -5,7 +5,7 @@
 //! decides what it means and calls the store. Messages enter only through [`accept::Accept`]. Handlers never spawn, read
 //! no clock and keep no state; what goes wrong is told by `error`, in one place.
 
-mod accept;
+pub mod accept;
 mod application;
 mod attempt;
 mod auth;
@@ -29,7 +29,6 @@ mod scope;
 mod serve;
 mod state;
 
-pub use crate::accept::{Accept, AcceptError, Accepted};
 pub use crate::document::openapi;
 pub use crate::routes::router;
 pub use crate::serve::serve;
