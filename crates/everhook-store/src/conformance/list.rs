@@ -108,6 +108,18 @@ macro_rules! conformance_lease {
             a_redrive_takes_only_what_is_asked_for
             a_redrive_here_leaves_the_dead_of_another_environment
         }
+        $crate::conformance_cases! { $backend, race:
+            the_same_request_at_once_is_accepted_once
+            the_same_event_id_at_once_is_accepted_once
+            batches_with_the_same_keys_in_another_order_do_not_block_each_other
+            racing_leases_never_share_a_task_and_get_them_all
+            what_is_appended_while_lanes_are_drained_is_not_forgotten
+            what_is_put_back_while_lanes_are_drained_is_not_forgotten
+            a_task_is_settled_or_taken_over_never_both
+            the_same_settlements_at_once_count_once
+            racing_sweeps_never_share_a_task_and_get_them_all
+            deliveries_taken_at_once_and_waiting_ones_add_up
+        }
     };
 }
 
@@ -116,6 +128,48 @@ macro_rules! conformance_lease {
 macro_rules! conformance_full {
     ($backend:ty) => {
         $crate::conformance_lease!($backend);
+        $crate::conformance_cases! { $backend, applications:
+            an_environment_is_made_once
+            a_key_works_until_it_is_revoked
+            an_application_is_found_by_id_and_uid
+            a_uid_belongs_to_one_application_of_an_environment
+            the_same_creation_again_gets_the_same_application
+            a_refused_creation_uses_up_no_key
+            a_concurrent_change_of_an_application_is_noticed
+            an_application_cannot_be_given_anothers_uid
+            a_change_of_an_endpoint_is_a_change_of_its_application
+            a_deleted_application_is_gone_and_its_uid_is_free
+            applications_are_listed_piece_by_piece_both_ways
+        }
+        $crate::conformance_cases! { $backend, endpoints:
+            an_endpoint_is_found_as_it_was_made
+            an_endpoint_belongs_to_its_application
+            an_endpoint_needs_an_application
+            a_uid_belongs_to_one_endpoint_of_an_application
+            the_same_creation_again_gets_the_same_endpoint
+            a_concurrent_change_of_an_endpoint_is_noticed
+            a_repeated_change_is_made_once
+            endpoints_are_listed_piece_by_piece_both_ways
+            an_event_type_is_found_as_it_was_made
+            the_same_creation_again_gets_the_same_event_type
+            a_concurrent_change_of_an_event_type_is_noticed
+            event_types_are_listed_by_the_bytes_of_their_names
+            unknown_and_archived_event_types_are_told
+            an_application_keeps_its_place_when_its_uid_moves
+        }
+        $crate::conformance_cases! { $backend, history:
+            a_message_is_found_by_id_and_event_id_exactly_as_accepted
+            messages_are_found_by_type_channel_and_tag
+            messages_are_found_by_time
+            messages_are_listed_piece_by_piece_both_ways
+            a_payload_is_removed_for_good
+            attempts_are_found_by_message_and_endpoint
+            attempts_are_found_by_result_and_status
+            attempts_are_found_by_what_their_message_is
+            attempts_are_found_by_time
+            attempts_are_listed_piece_by_piece_both_ways
+            an_attempt_is_found_in_its_message_and_its_reply_removed
+        }
     };
 }
 

@@ -34,11 +34,15 @@
 #![allow(clippy::unwrap_used, reason = "the suite is test code: an error is a failure")]
 
 pub mod append;
+pub mod applications;
 pub mod dedup;
 pub mod delivery;
+pub mod endpoints;
 pub mod fixture;
+pub mod history;
 pub mod lease;
 mod list;
+pub mod race;
 pub mod sessions;
 pub mod settle;
 pub mod stage;

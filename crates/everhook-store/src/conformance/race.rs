@@ -1,0 +1,306 @@
+//! What holds when several do it at once: one winner, nothing twice, nothing forgotten.
+//!
+//! Each case goes through both handles of the store. Loops end when the work is done; a bound turns a forgotten task into a
+//! failure instead of a hang.
+
+#![allow(missing_docs, reason = "the name of a case says it")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use everhook_core::id::MessageId;
+use everhook_core::lifecycle::NextRow;
+use everhook_core::task::{Task, TaskKey};
+use tokio::task::JoinSet;
+
+use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, request_key};
+use crate::conformance::stage::Stage;
+use crate::lease::{Append, Appended, FastPath, LeaseAsk, NewMessage, Settled, Settlement};
+
+/// Leases that bring nothing before a case gives up.
+const IDLE_MAX: usize = 2000;
+
+/// Runs all of it at once and waits for all of it.
+async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+    let set: JoinSet<T> = work.into_iter().collect();
+    set.join_all().await
+}
+
+/// The two handles in turn.
+fn handles<S: Stage + 'static>(fx: &Fixture<S>) -> impl Iterator<Item = Arc<S>> + use<S> {
+    [Arc::clone(&fx.store), Arc::clone(&fx.other)].into_iter().cycle()
+}
+
+async fn append_at_once<S: Stage + 'static>(fx: &Fixture<S>, batches: Vec<Vec<NewMessage>>) -> Vec<Vec<Appended>> {
+    let appends = handles(fx).zip(batches).map(|(store, messages)| async move {
+        let ids: Vec<MessageId> = messages.iter().map(|new| new.message.id).collect();
+        let answers = store.append(Append { fast: None, messages }).await.unwrap();
+        for (id, answer) in ids.iter().zip(&answers) {
+            assert!(!matches!(answer, Appended::Accepted { message, .. } if message.id != *id), "{answer:?}");
+        }
+        answers
+    });
+    at_once(appends.collect()).await
+}
+
+fn accepted(answers: &[Vec<Appended>]) -> Vec<MessageId> {
+    let id = |answer: &Appended| match answer {
+        Appended::Accepted { message, .. } => Some(message.id),
+        _ => None,
+    };
+    answers.iter().flatten().filter_map(id).collect()
+}
+
+pub async fn the_same_request_at_once_is_accepted_once<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batches = (0..12).map(|_| vec![fx.message_with_key(&round.to_string(), "body")]).collect();
+        let answers = append_at_once(fx, batches).await;
+        let [winner] = accepted(&answers)[..] else { panic!("{answers:?}") };
+        for answer in answers.iter().flatten() {
+            let fine = match answer {
+                Appended::Accepted { .. } => true,
+                Appended::Repeated(id) => *id == winner,
+                _ => false,
+            };
+            assert!(fine, "{answer:?} while {winner} was accepted");
+        }
+    }
+    assert_eq!(fx.lease(fx.session().await).await.len(), 5);
+}
+
+pub async fn the_same_event_id_at_once_is_accepted_once<S: Stage + 'static>(fx: &Fixture<S>) {
+    let batches = (0..12).map(|_| vec![fx.message_with_event_id("e")]).collect();
+    let answers = append_at_once(fx, batches).await;
+    assert_eq!(accepted(&answers).len(), 1, "{answers:?}");
+    let refused = answers.iter().flatten().filter(|answer| matches!(answer, Appended::EventIdTaken)).count();
+    assert_eq!(refused, 11, "{answers:?}");
+}
+
+pub async fn batches_with_the_same_keys_in_another_order_do_not_block_each_other<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batch = || (0..10).map(|n| fx.message_with_key(&format!("{round}-{n}"), "body")).collect::<Vec<_>>();
+        let reversed = || batch().into_iter().rev().collect();
+        let answers = append_at_once(fx, vec![batch(), reversed(), batch(), reversed()]).await;
+        assert_eq!(accepted(&answers).len(), 10, "{answers:?}");
+    }
+}
+
+pub async fn racing_leases_never_share_a_task_and_get_them_all<S: Stage + 'static>(fx: &Fixture<S>) {
+    for _ in 0..3 {
+        fx.endpoint().await;
+    }
+    for _ in 0..30 {
+        fx.send().await;
+    }
+    let left = Arc::new(AtomicUsize::new(90));
+    let mut leasers = Vec::new();
+    for store in handles(fx).take(4) {
+        let ask = LeaseAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
+        let left = Arc::clone(&left);
+        leasers.push(async move { lease_until_none_is_left(&*store, &ask, &left).await });
+    }
+    let mut keys: Vec<TaskKey> = at_once(leasers).await.into_iter().flatten().map(|task| task.key).collect();
+    assert_eq!(keys.len(), 90);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 90, "a task was leased twice");
+}
+
+pub async fn what_is_appended_while_lanes_are_drained_is_not_forgotten<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    let left = Arc::new(AtomicUsize::new(200));
+    let batches: Vec<Vec<NewMessage>> = (0..4).map(|_| (0..25).map(|_| fx.message()).collect()).collect();
+    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = usize> + Send>>> = Vec::new();
+    for (store, batch) in handles(fx).zip(batches) {
+        work.push(Box::pin(async move {
+            for new in batch {
+                store.append(Append { fast: None, messages: vec![new] }).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            0
+        }));
+    }
+    for store in handles(fx).take(2) {
+        let (ask, left) = (fx.ask(fx.session().await), Arc::clone(&left));
+        work.push(Box::pin(async move { lease_until_none_is_left(&*store, &ask, &left).await.len() }));
+    }
+    assert_eq!(at_once(work).await.into_iter().sum::<usize>(), 200);
+}
+
+pub async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten<S: Stage + 'static>(fx: &Fixture<S>) {
+    const TENURES: u32 = 5;
+    fx.endpoint().await;
+    for _ in 0..20 {
+        fx.send().await;
+    }
+    let left = Arc::new(AtomicUsize::new(20 * TENURES as usize));
+    let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
+    let mut workers = Vec::new();
+    for store in handles(fx).take(3) {
+        let ask = LeaseAsk { per_lane: 3, ..fx.ask(fx.session().await) };
+        let (left, sample) = (Arc::clone(&left), sample.clone());
+        workers.push(async move {
+            let mut idle = 0;
+            while left.load(Ordering::SeqCst) > 0 && idle < IDLE_MAX {
+                let tasks = store.lease(ask.clone()).await.unwrap().tasks;
+                idle = if tasks.is_empty() { idle + 1 } else { 0 };
+                left.fetch_sub(tasks.len(), Ordering::SeqCst);
+                for leased in tasks {
+                    let Task { key, lane, epoch, .. } = leased.task;
+                    let row = if epoch < TENURES { NextRow::Pending { due_in: Duration::ZERO } } else { NextRow::Gone };
+                    let session = ask.session;
+                    let settlement = Settlement { key, lane, session, epoch, row, attempt: None, ..sample.clone() };
+                    assert_eq!(store.settle(&[settlement]).await.unwrap(), [Settled::Done]);
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    at_once(workers).await;
+    assert_eq!(left.load(Ordering::SeqCst), 0, "tasks were forgotten");
+}
+
+pub async fn a_task_is_settled_or_taken_over_never_both<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for _ in 0..40 {
+        fx.send().await;
+    }
+    let (holder, sweeper) = (fx.session().await, fx.session().await);
+    let tasks = fx.lease(holder).await;
+    assert_eq!(tasks.len(), 40);
+    let settlements: Vec<_> = tasks.iter().map(|leased| fx.settlement(&leased.task, holder, NextRow::Gone)).collect();
+    let (settling, sweeping) = (Arc::clone(&fx.store), Arc::clone(&fx.other));
+    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = Vec<TaskKey>> + Send>>> = Vec::new();
+    work.push(Box::pin(async move {
+        let mut done = Vec::new();
+        for portion in settlements.chunks(4) {
+            let settled = settling.settle(portion).await.unwrap();
+            let counted = portion.iter().zip(settled).filter(|(_, settled)| *settled == Settled::Done);
+            done.extend(counted.map(|(settlement, _)| settlement.key));
+            tokio::task::yield_now().await;
+        }
+        done
+    }));
+    work.push(Box::pin(async move {
+        sweeping.close_session(holder).await.unwrap();
+        let mut taken = Vec::new();
+        for _ in 0..40 {
+            taken.extend(sweeping.reclaim(sweeper, 3).await.unwrap().iter().map(|task| task.key));
+            tokio::task::yield_now().await;
+        }
+        taken
+    }));
+    let mut keys = at_once(work).await.concat();
+    keys.extend(fx.store.reclaim(sweeper, PLENTY).await.unwrap().iter().map(|task| task.key));
+    keys.sort();
+    let mut want: Vec<_> = tasks.iter().map(|leased| leased.task.key).collect();
+    want.sort();
+    assert_eq!(keys, want);
+}
+
+pub async fn the_same_settlements_at_once_count_once<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for _ in 0..10 {
+        fx.send().await;
+    }
+    let session = fx.session().await;
+    let tasks = fx.lease(session).await;
+    let rows = [NextRow::Gone, NextRow::Pending { due_in: Duration::ZERO }, NextRow::Dead];
+    let batch: Vec<_> = tasks
+        .iter()
+        .zip(rows.into_iter().cycle())
+        .map(|(leased, row)| fx.settlement(&leased.task, session, row))
+        .collect();
+    let settle = handles(fx).take(4).map(|store| {
+        let batch = batch.clone();
+        async move { store.settle(&batch).await.unwrap() }
+    });
+    for settled in at_once(settle.collect()).await {
+        assert_eq!(settled, [Settled::Done; 10]);
+    }
+    for leased in &tasks {
+        assert_eq!(fx.attempts(MessageId(leased.task.key.subject)).await.len(), 1);
+    }
+}
+
+pub async fn racing_sweeps_never_share_a_task_and_get_them_all<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for _ in 0..40 {
+        fx.send().await;
+    }
+    let dead = fx.session().await;
+    assert_eq!(fx.lease(dead).await.len(), 40);
+    fx.store.close_session(dead).await.unwrap();
+    let mut sweeps = Vec::new();
+    for store in handles(fx).take(4) {
+        let session = fx.session().await;
+        sweeps.push(async move {
+            let mut taken = Vec::new();
+            for _ in 0..20 {
+                taken.extend(store.reclaim(session, 3).await.unwrap());
+                tokio::task::yield_now().await;
+            }
+            taken
+        });
+    }
+    let mut epochs: BTreeMap<TaskKey, u32> = BTreeMap::new();
+    for task in at_once(sweeps).await.into_iter().flatten() {
+        assert_eq!(epochs.insert(task.key, task.epoch), None, "taken over twice");
+    }
+    assert_eq!((epochs.len(), epochs.values().max()), (40, Some(&2)));
+}
+
+pub async fn deliveries_taken_at_once_and_waiting_ones_add_up<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    let (session, room) = (fx.session().await, Room::of(25));
+    let take = |path: FastPath, messages: Vec<NewMessage>, store: Arc<S>| async move {
+        let mut slots = Vec::new();
+        let mut count = (0, 0);
+        for new in messages {
+            let answers = store.append(Append { fast: Some(path.clone()), messages: vec![new] }).await.unwrap();
+            for answer in answers {
+                let Appended::Accepted { leased, pending, .. } = answer else { panic!("{answer:?}") };
+                count = (count.0 + leased.len(), count.1 + pending);
+                slots.extend(leased);
+            }
+        }
+        // Slots are kept until everyone is done, so that the room is used up.
+        (count, slots)
+    };
+    let work = handles(fx).take(4).map(|store| {
+        let messages =
+            (0..10).map(|n| NewMessage { keys: vec![request_key(&format!("{}-{n}", fx.id()), "")], ..fx.message() });
+        take(fast(session, &room), messages.collect(), store)
+    });
+    let done = at_once(work.collect()).await;
+    let (leased, pending) = done.iter().fold((0, 0), |sum, ((l, p), _)| (sum.0 + l, sum.1 + p));
+    assert_eq!(leased + pending, 80);
+    assert!(leased <= 25, "{leased} tasks were taken with room for 25");
+    assert_eq!(fx.lease(session).await.len(), pending);
+}
+
+async fn lease_until_none_is_left<S: Stage>(store: &S, ask: &LeaseAsk, left: &AtomicUsize) -> Vec<Task> {
+    let (mut tasks, mut idle) = (Vec::new(), 0);
+    while left.load(Ordering::SeqCst) > 0 && idle < IDLE_MAX {
+        let grant = store.lease(ask.clone()).await.unwrap();
+        idle = if grant.tasks.is_empty() { idle + 1 } else { 0 };
+        left.fetch_sub(grant.tasks.len(), Ordering::SeqCst);
+        tasks.extend(grant.tasks.into_iter().map(|leased| leased.task));
+        tokio::task::yield_now().await;
+    }
+    tasks
+}
+
+fn sample_task<S: Stage>(fx: &Fixture<S>) -> Task {
+    let key = TaskKey { environment: fx.here, subject: fx.id(), id: everhook_core::id::TaskId(fx.id()) };
+    let lane = everhook_core::id::LaneId(fx.id());
+    crate::append::new_delivery(key, lane, everhook_core::task::Trigger::Scheduled, Default::default())
+}
