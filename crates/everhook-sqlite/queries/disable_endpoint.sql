@@ -1,0 +1,10 @@
+-- Disable an endpoint whose receiver answered 410, unless someone changed or deleted it. Index: the primary key.
+update endpoint
+set state = 2,
+    updated_at = ?4,
+    revision = revision + 1
+where environment = ?1
+    and application = ?2
+    and id = ?3
+    and state = 0
+    and deleted_at is null;

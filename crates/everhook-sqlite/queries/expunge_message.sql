@@ -1,0 +1,6 @@
+-- Remove a message's payload for good. Index: the primary key.
+update message
+set payload = null
+where environment = ?1
+    and application = ?2
+    and id = ?3;

@@ -1,0 +1,6 @@
+-- A message of an application. Index: the primary key.
+select id, event_type, event_id, channels, tags, payload, created_at
+from message
+where environment = ?1
+    and application = ?2
+    and id = ?3;

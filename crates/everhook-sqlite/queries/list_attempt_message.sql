@@ -1,0 +1,31 @@
+-- Attempts of one message between two ids, filtered. Index: the primary key; the few that a message has are sorted.
+-- Differs: `json_each` for what a JSON array contains.
+select
+    attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
+    attempt.status, attempt.reply, attempt.started_at, attempt.duration_us
+from attempt
+where attempt.environment = ?1
+    and attempt.subject = ?2
+    and (?15 is null or attempt.endpoint = ?15)
+    and +attempt.id > ?3
+    and +attempt.id < ?4
+    and (?5 is null or (attempt.class = 0) = ?5)
+    and attempt.status >= ?6
+    and attempt.status < ?7
+    and attempt.started_at < ?8
+    and attempt.started_at > ?9
+    and (
+        (?10 is null and ?11 is null and ?12 is null)
+        or exists (
+            select 1
+            from message
+            where message.environment = ?1
+                and message.application = ?13
+                and message.id = attempt.subject
+                and (?10 is null or exists (select 1 from json_each(message.channels) where json_each.value = ?10))
+                and (?11 is null or exists (select 1 from json_each(message.tags) where json_each.value = ?11))
+                and (?12 is null or message.event_type in (select json_each.value from json_each(?12)))
+        )
+    )
+order by +attempt.id asc
+limit ?14;

@@ -1,0 +1,4 @@
+-- Every environment, oldest first. Scans: environments are few.
+select id, org, name
+from environment
+order by id;

@@ -1,0 +1,8 @@
+-- End a task whose row leaves, fenced by holder and epoch. Index: the primary key, never task_owner.
+delete from task
+where environment = ?1
+    and subject = ?2
+    and id = ?3
+    and state = 1
+    and +owner = ?4
+    and epoch = ?5;

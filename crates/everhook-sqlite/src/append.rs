@@ -1,0 +1,238 @@
+//! Accepting messages: keys, message, deliveries, in the writer's transaction.
+//!
+//! Each message is judged after the one before it was written, so that two that share a key within one batch are told apart
+//! like two batches. Called by the store's `append`, on the writer's thread.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
+use everhook_core::message::Message;
+use everhook_core::task::{Task, TaskState};
+use everhook_store::append::{PlannedTask, accepted, judge, plan};
+use everhook_store::cache::EndpointSet;
+use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::slots::Slot;
+use rusqlite::{CachedStatement, OptionalExtension, params};
+
+use crate::dedup;
+use crate::failure::Fault;
+use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record};
+use crate::writer::Tx;
+
+const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
+const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
+const TOUCH_LANE: &str = include_str!("../queries/touch_lane.sql");
+const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
+const FIND_APPLICATION_REVISION: &str = include_str!("../queries/find_application_revision.sql");
+const LIST_ENDPOINT: &str = include_str!("../queries/list_endpoint.sql");
+
+/// Appends messages, one answer for each.
+pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault> {
+    let mut batch = Batch {
+        tx,
+        fast: append.fast,
+        append_message: tx.conn.prepare_cached(APPEND_MESSAGE)?,
+        append_task: tx.conn.prepare_cached(APPEND_TASK)?,
+        applications: Applications::default(),
+        lanes: HashMap::new(),
+    };
+    append.messages.into_iter().map(|new| batch.append(new)).collect()
+}
+
+/// Writes a task that nobody has touched; leased to `owner`, or pending.
+pub(crate) fn write_task(
+    append_task: &mut CachedStatement<'_>,
+    task: &Task,
+    owner: Option<&FastPath>,
+) -> Result<(), Fault> {
+    let state = if owner.is_some() { TaskState::Leased } else { TaskState::Pending };
+    append_task.execute(params![
+        task.key.environment.0,
+        task.key.subject.as_bytes(),
+        task.key.id.as_bytes(),
+        task.lane.as_bytes(),
+        task.kind.to_db(),
+        task.trigger.to_db(),
+        task.priority,
+        task.due_at.as_micros(),
+        task.epoch,
+        owner.map(|fast| fast.session.as_bytes()),
+        state.to_db(),
+    ])?;
+    Ok(())
+}
+
+/// Adds a pending task and makes its lane ready.
+pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
+    write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, task, None)?;
+    touch_lane(tx, task.key.environment, task.lane, task.due_at.as_micros())
+}
+
+/// Makes a lane ready no later than `due`.
+pub(crate) fn touch_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId, due: i64) -> Result<(), Fault> {
+    tx.conn.prepare_cached(TOUCH_LANE)?.execute(params![environment.0, lane.as_bytes(), due])?;
+    Ok(())
+}
+
+/// What a lane is to the rest of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    /// Tasks may start at once.
+    Free,
+    /// It is held or has a backlog, which nothing may overtake.
+    Busy,
+    /// As busy, and known to be ready.
+    Touched,
+}
+
+struct Batch<'t> {
+    tx: &'t Tx<'t>,
+    fast: Option<FastPath>,
+    append_message: CachedStatement<'t>,
+    append_task: CachedStatement<'t>,
+    applications: Applications,
+    lanes: HashMap<(EnvironmentId, LaneId), Lane>,
+}
+
+impl Batch<'_> {
+    fn append(&mut self, new: NewMessage) -> Result<Appended, Fault> {
+        let tx = self.tx;
+        let NewMessage { environment, mut message, keys } = new;
+        let mut taken = Vec::new();
+        for key in &keys {
+            if let Some(holder) = dedup::claim(tx, environment, key, message.id.0)? {
+                taken.push((key, holder));
+            }
+        }
+        let refused = match judge(&taken) {
+            Some(refused) => Some(refused),
+            None => match self.applications.endpoints(tx, environment, message.application)? {
+                None => Some(Appended::NoApplication),
+                Some(endpoints) => {
+                    message.created_at = tx.now;
+                    return self.write(environment, Arc::new(message), &endpoints);
+                }
+            },
+        };
+        // What was not accepted must not keep the keys that it could have.
+        for key in keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
+            dedup::release(tx, environment, key, message.id.0)?;
+        }
+        Ok(refused.unwrap_or(Appended::NoApplication))
+    }
+
+    fn write(
+        &mut self,
+        environment: EnvironmentId,
+        message: Arc<Message>,
+        endpoints: &EndpointSet,
+    ) -> Result<Appended, Fault> {
+        let tx = self.tx;
+        self.append_message.execute(params![
+            environment.0,
+            message.application.as_bytes(),
+            message.id.as_bytes(),
+            message.event_type.as_str(),
+            message.event_id.as_ref().map(|id| id.as_str()),
+            rows::names_to_json(&message.channels)?,
+            rows::names_to_json(&message.tags)?,
+            message.payload.as_deref(),
+            message.created_at.as_micros(),
+        ])?;
+        let mut fault = None;
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, |lane| {
+            self.take_slot(environment, lane).unwrap_or_else(|failed| {
+                fault = Some(failed);
+                None
+            })
+        });
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        for PlannedTask { task, slot, .. } in &planned {
+            let owner = if slot.is_some() { self.fast.as_ref() } else { None };
+            write_task(&mut self.append_task, task, owner)?;
+            if slot.is_none() && self.lanes.insert((environment, task.lane), Lane::Touched) != Some(Lane::Touched) {
+                touch_lane(tx, environment, task.lane, task.due_at.as_micros())?;
+            }
+        }
+        Ok(accepted(message, planned))
+    }
+
+    /// A slot of this node, if the lane has nothing that the task would overtake.
+    fn take_slot(&mut self, environment: EnvironmentId, lane: LaneId) -> Result<Option<Slot>, Fault> {
+        let Some(fast) = &self.fast else { return Ok(None) };
+        let state = match self.lanes.get(&(environment, lane)) {
+            Some(state) => *state,
+            None => {
+                let state = find_lane(self.tx, environment, lane)?;
+                self.lanes.insert((environment, lane), state);
+                state
+            }
+        };
+        if state != Lane::Free {
+            return Ok(None);
+        }
+        let slot = Slot::reserve(&fast.slots, lane);
+        if slot.is_none() {
+            // This one will wait, so every later one of the batch has to wait behind it.
+            self.lanes.insert((environment, lane), Lane::Busy);
+        }
+        Ok(slot)
+    }
+}
+
+fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Lane, Fault> {
+    let mut find = tx.conn.prepare_cached(FIND_LANE)?;
+    let mut rows = find.query(params![environment.0, lane.as_bytes()])?;
+    let row = rows.next()?.ok_or(Fault::Corrupt { table: "lane", column: "id" })?;
+    let record = Record::new(row, "lane");
+    let (state, next_due, hold_until): (i16, _, _) =
+        (record.get(0, "state")?, record.time(1, "next_due")?, record.time(2, "hold_until")?);
+    let free = state == 0 && next_due > tx.now && hold_until <= tx.now;
+    Ok(if free { Lane::Free } else { Lane::Busy })
+}
+
+/// The endpoints of applications as of this transaction, each looked up once.
+#[derive(Default)]
+pub(crate) struct Applications(HashMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
+
+impl Applications {
+    /// The endpoints of an application; none if it does not exist.
+    pub(crate) fn endpoints(
+        &mut self,
+        tx: &Tx<'_>,
+        environment: EnvironmentId,
+        application: ApplicationId,
+    ) -> Result<Option<Arc<EndpointSet>>, Fault> {
+        if let Some(known) = self.0.get(&(environment, application)) {
+            return Ok(known.clone());
+        }
+        let endpoints = read_endpoints(tx, environment, application)?;
+        self.0.insert((environment, application), endpoints.clone());
+        Ok(endpoints)
+    }
+}
+
+fn read_endpoints(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    application: ApplicationId,
+) -> Result<Option<Arc<EndpointSet>>, Fault> {
+    let mut find = tx.conn.prepare_cached(FIND_APPLICATION_REVISION)?;
+    let revision = find.query_row(params![environment.0, application.as_bytes()], |row| row.get(0)).optional()?;
+    let Some(revision) = revision else { return Ok(None) };
+    if let Some(known) = tx.cache.get(environment, application, revision) {
+        return Ok(Some(known));
+    }
+    let mut list = tx.conn.prepare_cached(LIST_ENDPOINT)?;
+    let mut rows = list.query(params![environment.0, application.as_bytes(), BELOW_IDS, ABOVE_IDS, -1])?;
+    let mut endpoints = Vec::new();
+    while let Some(row) = rows.next()? {
+        endpoints.push(rows::endpoint(row)?);
+    }
+    let endpoints = Arc::new(EndpointSet::new(revision, endpoints));
+    tx.cache.put(environment, application, Arc::clone(&endpoints));
+    Ok(Some(endpoints))
+}

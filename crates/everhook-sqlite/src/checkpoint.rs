@@ -1,0 +1,115 @@
+//! Keeps the write-ahead log short without stopping commits for long.
+//!
+//! A thread of its own copies the log into the file while the writer goes on; when it is done, the writer copies the little that
+//! was added meanwhile, so that the log can begin anew. SQLite's own automatic checkpoint is off: it runs inside a commit and
+//! swallows what goes wrong. Called by the writer's thread only.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, ErrorCode};
+use tracing::{debug, warn};
+
+use crate::open;
+
+/// Pages the log grows by before it is copied: 16 MiB.
+const LOG_PAGES_STEP: u32 = 4096;
+
+/// The writer's view of the thread that copies.
+pub(crate) struct Checkpoints {
+    /// Pages in the log after the last commit, as SQLite tells.
+    log_pages: Arc<AtomicU32>,
+    /// Pages in the log when it was last copied.
+    copied_pages: u32,
+    start: SyncSender<()>,
+    copied: Receiver<Result<(), rusqlite::Error>>,
+    copying: bool,
+    thread: JoinHandle<()>,
+}
+
+impl Checkpoints {
+    /// Starts the thread, and watches the log of the writer's connection.
+    pub(crate) fn start(file: &Path, writer: &mut Connection) -> Result<Checkpoints, open::Cause> {
+        let log_pages = Arc::new(AtomicU32::new(0));
+        let pages = Arc::clone(&log_pages);
+        writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
+            pages.store(u32::try_from(count).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let conn = open::connect(file, open::Role::Checkpoint)?;
+        let (start, starts) = sync_channel(1);
+        let (copies, copied) = sync_channel(1);
+        let copy = move || {
+            while starts.recv().is_ok() {
+                if copies.send(checkpoint(&conn, "pragma wal_checkpoint(passive)")).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("everhook-checkpoint".into()).spawn(copy)?;
+        Ok(Checkpoints { log_pages, copied_pages: 0, start, copied, copying: false, thread })
+    }
+
+    /// Has the log copied if it has grown. Fails only where the disk does.
+    pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), rusqlite::Error> {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.copied_pages {
+            self.copied_pages = 0; // The log began anew.
+        }
+        if self.copying {
+            match self.copied.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => {}
+                Ok(copied) => copied?,
+            }
+            self.copying = false;
+            self.copied_pages = pages;
+            return checkpoint(writer, "pragma wal_checkpoint(passive)");
+        }
+        if pages >= self.copied_pages + LOG_PAGES_STEP {
+            self.copying = self.start.try_send(()).is_ok();
+        }
+        Ok(())
+    }
+
+    /// Copies everything and empties the log, at the end of the store's life.
+    pub(crate) fn finish(self, writer: &Connection) {
+        let Checkpoints { start, copied, copying, thread, .. } = self;
+        drop(start);
+        if copying {
+            let _ = copied.recv();
+        }
+        if thread.join().is_err() {
+            warn!("the checkpoint thread panicked");
+        }
+        if let Err(error) = checkpoint(writer, "pragma wal_checkpoint(truncate)") {
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "the last checkpoint failed; the next start repeats it: {error}"
+            );
+        }
+    }
+}
+
+/// Copies the log as far as readers allow. Being in somebody's way or out of room is no failure: the log keeps what it has.
+fn checkpoint(conn: &Connection, pragma: &str) -> Result<(), rusqlite::Error> {
+    let copied = conn.query_row(pragma, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+    match copied {
+        Ok((log, copied)) => {
+            debug!(log.pages = log, copied.pages = copied, "copied {copied} of {log} pages of the log");
+            Ok(())
+        }
+        Err(error) => match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull | ErrorCode::OutOfMemory,
+            ) => {
+                warn!(error = &error as &dyn std::error::Error, "the log could not be copied for now: {error}");
+                Ok(())
+            }
+            _ => Err(error),
+        },
+    }
+}

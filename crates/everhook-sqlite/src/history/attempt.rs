@@ -1,0 +1,108 @@
+//! The log of attempts.
+
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::lifecycle::EndState;
+use everhook_core::outcome::Class;
+use everhook_core::task::Trigger;
+use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf};
+use rusqlite::{Connection, Row, ToSql, params};
+
+use crate::catalog::{bounds, directed, limit};
+use crate::failure::Fault;
+use crate::history::time_bounds;
+use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, names_to_json};
+use crate::writer::Tx;
+
+const LIST_ATTEMPT_MESSAGE: &str = include_str!("../../queries/list_attempt_message.sql");
+const LIST_ATTEMPT_ENDPOINT: &str = include_str!("../../queries/list_attempt_endpoint.sql");
+const FIND_ATTEMPT: &str = include_str!("../../queries/find_attempt.sql");
+const EXPUNGE_ATTEMPT: &str = include_str!("../../queries/expunge_attempt.sql");
+
+pub(crate) fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    filter: &AttemptFilter,
+) -> Result<Vec<Attempt>, Fault> {
+    let (sql, of, endpoint) = match &filter.of {
+        AttemptsOf::Message(message, endpoint) => (LIST_ATTEMPT_MESSAGE, message.as_bytes(), endpoint.as_ref()),
+        AttemptsOf::Endpoint(endpoint) => (LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
+    };
+    let slice = &filter.slice;
+    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
+    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+    let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
+    let (status_from, status_below) = match filter.status_class {
+        None => (0, u32::MAX),
+        Some(0) => (0, 1),
+        Some(class) => (u32::from(class), u32::from(class) + 100),
+    };
+    let succeeded = filter.result.map(|result| result == AttemptResult::Succeeded);
+    let event_types = names_to_json(&filter.event_types)?;
+    let (channel, tag) = (filter.channel.as_ref(), filter.tag.as_ref());
+    let (channel, tag) = (channel.map(|name| name.as_str()), tag.map(|name| name.as_str()));
+    let limit = limit(slice.limit);
+    let endpoint = endpoint.map(EndpointId::as_bytes);
+    let shared: [&dyn ToSql; 14] = [
+        &environment.0,
+        of,
+        &above,
+        &below,
+        &succeeded,
+        &status_from,
+        &status_below,
+        &earlier_than,
+        &later_than,
+        &channel,
+        &tag,
+        &event_types,
+        application.as_bytes(),
+        &limit,
+    ];
+    let mut params = shared.to_vec();
+    if sql == LIST_ATTEMPT_MESSAGE {
+        params.push(&endpoint);
+    }
+    let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
+    let rows = list.query_and_then(params.as_slice(), read)?;
+    rows.collect()
+}
+
+pub(crate) fn find(
+    conn: &Connection,
+    environment: EnvironmentId,
+    message: MessageId,
+    id: AttemptId,
+) -> Result<Option<Attempt>, Fault> {
+    let mut find = conn.prepare_cached(FIND_ATTEMPT)?;
+    let mut rows = find.query(params![environment.0, message.as_bytes(), id.as_bytes()])?;
+    rows.next()?.map(read).transpose()
+}
+
+pub(crate) fn expunge(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    message: MessageId,
+    id: AttemptId,
+) -> Result<bool, Fault> {
+    let mut expunge = tx.conn.prepare_cached(EXPUNGE_ATTEMPT)?;
+    Ok(expunge.execute(params![environment.0, message.as_bytes(), id.as_bytes()])? == 1)
+}
+
+fn read(row: &Row<'_>) -> Result<Attempt, Fault> {
+    let record = Record::new(row, "attempt");
+    Ok(Attempt {
+        id: AttemptId(record.id(0, "id")?),
+        message: MessageId(record.id(1, "subject")?),
+        endpoint: EndpointId(record.id(2, "endpoint")?),
+        epoch: record.get(3, "epoch")?,
+        class: record.variant(4, "class", Class::from_db)?,
+        end: record.variant(5, "end_state", EndState::from_db)?,
+        trigger: record.variant(6, "trigger", Trigger::from_db)?,
+        url: record.get(7, "url")?,
+        status: record.get(8, "status")?,
+        reply: record.bytes(9, "reply")?.unwrap_or_default(),
+        started_at: record.time(10, "started_at")?,
+        duration: record.duration(11, "duration_us")?,
+    })
+}

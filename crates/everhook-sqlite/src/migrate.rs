@@ -1,0 +1,128 @@
+//! Brings a file's schema to what this binary knows: forward only, each step in a transaction of its own.
+//!
+//! The schema keeps its version and the oldest version a binary must know to run on it, so that an older binary refuses only what it
+//! cannot work with.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tracing::info;
+
+use crate::clock;
+use crate::open::{self, Cause, OpenError, Role};
+
+/// One step.
+struct Migration {
+    version: i64,
+    /// The oldest version a binary must know to run on a file with this step.
+    compatible_from: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal $name:literal compatible from $from:literal;)*) => {
+        &[$(Migration {
+            version: $version,
+            compatible_from: $from,
+            name: $name,
+            sql: include_str!(concat!("../migrations/", $name, ".sql")),
+        }),*]
+    };
+}
+
+const MIGRATIONS: &[Migration] = migrations! {
+    1 "0001_catalog" compatible from 1;
+    2 "0002_message" compatible from 2;
+    3 "0003_task" compatible from 3;
+};
+
+const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (
+    version integer primary key,
+    compatible_from integer not null,
+    name text not null,
+    applied_at integer not null
+) strict";
+
+/// What a migration did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationReport {
+    /// The schema's version before; 0 for a new file.
+    pub from: i64,
+    /// The schema's version now.
+    pub to: i64,
+    /// The steps that were applied.
+    pub applied: Vec<&'static str>,
+}
+
+/// Brings the file in `folder` up to date; made if it is not there. Nobody may serve it meanwhile.
+pub fn migrate(folder: &Path) -> Result<MigrationReport, OpenError> {
+    open::check_version()?;
+    let file = open::file_in(folder)?;
+    let _lock = open::lock(folder)?;
+    let mut conn = open::connect(&file, Role::Write).map_err(|error| Cause::from(error).at(&file))?;
+    let report = apply(&mut conn, &file)?;
+    open::sync_folder(folder).map_err(|error| Cause::Io(error).at(folder))?;
+    Ok(report)
+}
+
+/// The newest version this binary knows.
+const fn known() -> i64 {
+    MIGRATIONS[MIGRATIONS.len() - 1].version
+}
+
+/// Applies every step that the file lacks.
+pub(crate) fn apply(conn: &mut Connection, file: &Path) -> Result<MigrationReport, OpenError> {
+    let named = |error: rusqlite::Error| Cause::from(error).at(file);
+    conn.execute_batch(CREATE_SCHEMA_VERSION).map_err(named)?;
+    let from = check(conn, file)?;
+    let mut applied = Vec::new();
+    for step in MIGRATIONS.iter().filter(|step| step.version > from) {
+        if apply_step(conn, step).map_err(named)? {
+            info!(migration = step.name, "applied migration {}", step.name);
+            applied.push(step.name);
+        }
+    }
+    Ok(MigrationReport { from, to: from.max(known()), applied })
+}
+
+/// Applies one step, unless someone did so meanwhile.
+fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite::Error> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let has = "select 1 from schema_version where version = ?1";
+    if tx.query_row(has, [step.version], |_| Ok(())).optional()?.is_some() {
+        return Ok(false);
+    }
+    tx.execute_batch(step.sql)?;
+    let applied = "insert into schema_version (version, compatible_from, name, applied_at) values (?1, ?2, ?3, ?4)";
+    tx.execute(applied, params![step.version, step.compatible_from, step.name, clock::now().as_micros()])?;
+    tx.commit()?;
+    Ok(true)
+}
+
+/// Accepts a schema that this binary can run on without changing it.
+pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), OpenError> {
+    let found = check(conn, file)?;
+    if found < known() {
+        return Err(OpenError::OlderSchema { path: file.to_owned(), found, known: known() });
+    }
+    Ok(())
+}
+
+/// The schema's version, 0 for a new file; refuses one that is too new.
+pub(crate) fn check(conn: &Connection, file: &Path) -> Result<i64, OpenError> {
+    let (found, needs) = read_version(conn).map_err(|error| Cause::from(error).at(file))?;
+    if needs > known() {
+        return Err(OpenError::NewerSchema { path: file.to_owned(), found, needs, known: known() });
+    }
+    Ok(found)
+}
+
+fn read_version(conn: &Connection) -> Result<(i64, i64), rusqlite::Error> {
+    let table = "select 1 from sqlite_schema where name = 'schema_version'";
+    if conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+        return Ok((0, 0));
+    }
+    let version = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from schema_version";
+    conn.query_row(version, [], |row| Ok((row.get(0)?, row.get(1)?)))
+}

@@ -1,0 +1,236 @@
+//! Opens the file: the folder, the lock that keeps a second server out, the connections and their settings.
+//!
+//! Refuses a SQLite that is known to corrupt its log, a file that somebody else serves, and a schema it cannot run on; each with
+//! a text that names the file and the remedy.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+/// The file inside the folder.
+const FILE: &str = "everhook.db";
+/// Locked by the process that serves the folder; holds its process id, for people.
+const LOCK_FILE: &str = "everhook.lock";
+/// SQLite before this can lose committed pages when the log begins anew (fixed in 3.51.3).
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// How long to wait for a command that writes beside the server.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Statements kept prepared per connection: all there are.
+const STATEMENTS_CACHED: usize = 128;
+/// The log is cut back to this once it begins anew: 64 MiB.
+const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
+/// Pages kept in memory, in KiB, per connection.
+const WRITER_CACHE_KIB: i64 = 32 * 1024;
+const READER_CACHE_KIB: i64 = 4 * 1024;
+
+/// What the store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenAs {
+    /// To serve: nobody else may, and sessions of earlier lives end here.
+    Server,
+    /// For a command next to a running server.
+    Beside,
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder or a file in it cannot be made or read.
+    #[error("could not open {}: check that the folder exists and that this user may write to it", path.display())]
+    Folder {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another process serves it.
+    #[error("{} is in use by another `everhook serve`{holder}: stop that one, or give this one a folder of its own", path.display())]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+        /// The other process, if it can be told.
+        holder: Holder,
+    },
+    /// SQLite could not open it.
+    #[error("could not open {}: restore it from a backup if it is damaged", path.display())]
+    Database {
+        /// Which file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file was written by a newer binary that this one cannot work with.
+    #[error("{}: schema is newer than this binary: it has version {found} and needs a binary that knows {needs}, this one \
+             knows {known}; install a newer everhook", path.display())]
+    NewerSchema {
+        /// Which file.
+        path: PathBuf,
+        /// The schema's version.
+        found: i64,
+        /// The oldest version a binary must know to run on it.
+        needs: i64,
+        /// The newest version this binary knows.
+        known: i64,
+    },
+    /// A command that runs beside a server does not migrate what the server works on.
+    #[error("{}: schema is older than this binary: it has version {found}, this one needs {known}; stop the server and run \
+             `everhook migrate`", path.display())]
+    OlderSchema {
+        /// Which file.
+        path: PathBuf,
+        /// The schema's version.
+        found: i64,
+        /// The version this binary needs.
+        known: i64,
+    },
+    /// The SQLite this binary was linked with loses data.
+    #[error("SQLite {0} has a bug that can lose committed data: build everhook with the bundled SQLite")]
+    BadSqlite(&'static str),
+}
+
+/// The process that holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder(Option<u32>);
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(pid) => write!(f, " (pid {pid})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a step of opening fails with, before the file is named.
+#[derive(Debug)]
+pub(crate) enum Cause {
+    Sql(rusqlite::Error),
+    Io(std::io::Error),
+}
+
+impl From<rusqlite::Error> for Cause {
+    fn from(error: rusqlite::Error) -> Cause {
+        Cause::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Cause {
+    fn from(error: std::io::Error) -> Cause {
+        Cause::Io(error)
+    }
+}
+
+impl Cause {
+    pub(crate) fn at(self, path: &Path) -> OpenError {
+        let path = path.to_owned();
+        match self {
+            Cause::Sql(source) => OpenError::Database { path, source },
+            Cause::Io(source) => OpenError::Folder { path, source },
+        }
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Write,
+    Read,
+    Checkpoint,
+}
+
+/// Makes the folder if it is not there, for this user alone, and names the file in it.
+pub(crate) fn file_in(folder: &Path) -> Result<PathBuf, OpenError> {
+    if !folder.is_dir() {
+        create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
+    }
+    Ok(folder.join(FILE))
+}
+
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    sync_folder(folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
+/// Makes new names in a folder survive a power cut; SQLite does so for its journals, not for the file itself.
+pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Takes the lock of the folder for as long as the answer lives.
+pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
+    let path = folder.join(LOCK_FILE);
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = open.map_err(|error| Cause::Io(error).at(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(error)) => return Err(Cause::Io(error).at(&path)),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(OpenError::InUse { path: folder.join(FILE), holder: Holder(pid) });
+        }
+    }
+    let write_pid = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        write!(file, "{}", std::process::id())
+    };
+    write_pid(&mut file).map_err(|error| Cause::Io(error).at(&path))?;
+    Ok(file)
+}
+
+/// Refuses a SQLite that loses data.
+pub(crate) fn check_version() -> Result<(), OpenError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        return Err(OpenError::BadSqlite(rusqlite::version()));
+    }
+    Ok(())
+}
+
+/// Opens a connection with the settings of its role.
+pub(crate) fn connect(file: &Path, role: Role) -> Result<Connection, rusqlite::Error> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if role == Role::Write {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let conn = Connection::open_with_flags(file, flags)?;
+    configure(&conn, role)?;
+    Ok(conn)
+}
+
+/// Opens a database that lives in memory, and in this connection only.
+pub(crate) fn connect_in_memory() -> Result<Connection, rusqlite::Error> {
+    let conn = Connection::open_in_memory()?;
+    configure(&conn, Role::Write)?;
+    Ok(conn)
+}
+
+fn configure(conn: &Connection, role: Role) -> Result<(), rusqlite::Error> {
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    if role == Role::Write {
+        // Counts only for a file that is still empty; retention gives pages back later, a few at a time.
+        conn.pragma_update(None, "auto_vacuum", "incremental")?;
+        // Answers with the mode that is in force; a database in memory stays "memory".
+        conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    }
+    // Anything less may lose the last commits when the power goes.
+    conn.pragma_update(None, "synchronous", "full")?;
+    conn.pragma_update(None, "foreign_keys", false)?;
+    conn.pragma_update(None, "temp_store", "memory")?;
+    conn.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_KEPT, |_| Ok(()))?;
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    let cache_kib = if role == Role::Write { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
+    conn.pragma_update(None, "cache_size", -cache_kib)?;
+    conn.pragma_update(None, "query_only", role == Role::Read)?;
+    Ok(())
+}

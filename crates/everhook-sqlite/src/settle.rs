@@ -1,0 +1,159 @@
+//! Ending attempts: the task's new state and the log entry, fenced by holder and epoch.
+//!
+//! A settlement that does not match its row changes nothing at all; it is `Done` only if its own log entry is already there.
+//! Called by the store's `settle`, on the writer's thread.
+
+use everhook_core::id::ApplicationId;
+use everhook_core::lifecycle::NextRow;
+use everhook_core::time::micros;
+use everhook_store::lease::{NewAttempt, Settled, Settlement};
+use rusqlite::{CachedStatement, OptionalExtension, params};
+
+use crate::append::touch_lane;
+use crate::failure::Fault;
+use crate::rows::Record;
+use crate::writer::Tx;
+
+const SETTLE_TASK_GONE: &str = include_str!("../queries/settle_task_gone.sql");
+const SETTLE_TASK_PENDING: &str = include_str!("../queries/settle_task_pending.sql");
+const SETTLE_TASK_DEAD: &str = include_str!("../queries/settle_task_dead.sql");
+const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
+const FIND_ATTEMPT_SETTLED: &str = include_str!("../queries/find_attempt_settled.sql");
+const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
+const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
+const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
+const TOUCH_APPLICATION: &str = include_str!("../queries/touch_application.sql");
+
+/// Ends attempts, one answer for each.
+pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
+    // Nearly all are deliveries that succeeded: those two statements are looked up once for all of them.
+    let mut gone = tx.conn.prepare_cached(SETTLE_TASK_GONE)?;
+    let mut append_attempt = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
+    let mut settled = Vec::with_capacity(batch.len());
+    for settlement in batch {
+        let matched = match settlement.row {
+            NextRow::Gone => settle_gone(&mut gone, settlement)?,
+            NextRow::Pending { due_in } => settle_pending(tx, settlement, tx.now.plus(due_in).as_micros())?,
+            NextRow::Dead => settle_dead(tx, settlement)?,
+        };
+        if !matched {
+            settled.push(if was_settled(tx, settlement)? { Settled::Done } else { Settled::Lost });
+            continue;
+        }
+        if let Some(attempt) = &settlement.attempt {
+            log_attempt(&mut append_attempt, settlement, attempt)?;
+        }
+        if let Some(hold) = settlement.hold_lane {
+            let until = tx.now.plus(hold).as_micros();
+            let mut hold = tx.conn.prepare_cached(HOLD_LANE)?;
+            hold.execute(params![settlement.key.environment.0, settlement.lane.as_bytes(), until])?;
+        }
+        if settlement.disable_endpoint {
+            disable_endpoint(tx, settlement)?;
+        }
+        settled.push(Settled::Done);
+    }
+    Ok(settled)
+}
+
+fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Result<bool, Fault> {
+    let key = &settlement.key;
+    let changed = gone.execute(params![
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.session.as_bytes(),
+        settlement.epoch,
+    ])?;
+    Ok(changed == 1)
+}
+
+fn settle_pending(tx: &Tx<'_>, settlement: &Settlement, due: i64) -> Result<bool, Fault> {
+    let key = &settlement.key;
+    let changed = tx.conn.prepare_cached(SETTLE_TASK_PENDING)?.execute(params![
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.session.as_bytes(),
+        settlement.epoch,
+        due,
+        settlement.tries,
+        settlement.crashes,
+    ])?;
+    if changed == 1 {
+        touch_lane(tx, key.environment, settlement.lane, due)?;
+    }
+    Ok(changed == 1)
+}
+
+fn settle_dead(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
+    let key = &settlement.key;
+    let changed = tx.conn.prepare_cached(SETTLE_TASK_DEAD)?.execute(params![
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.session.as_bytes(),
+        settlement.epoch,
+        settlement.tries,
+        settlement.crashes,
+    ])?;
+    Ok(changed == 1)
+}
+
+fn log_attempt(
+    append_attempt: &mut CachedStatement<'_>,
+    settlement: &Settlement,
+    attempt: &NewAttempt,
+) -> Result<(), Fault> {
+    let key = &settlement.key;
+    append_attempt.execute(params![
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.epoch,
+        attempt.id.as_bytes(),
+        settlement.lane.as_bytes(),
+        attempt.class.to_db(),
+        attempt.end.to_db(),
+        attempt.trigger.to_db(),
+        attempt.url,
+        attempt.status,
+        &attempt.reply[..],
+        attempt.started_at.as_micros(),
+        micros(attempt.duration),
+    ])?;
+    Ok(())
+}
+
+/// Whether this settlement, or one that said the same, was written before.
+fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
+    let Some(attempt) = &settlement.attempt else { return Ok(false) };
+    let key = &settlement.key;
+    let mut find = tx.conn.prepare_cached(FIND_ATTEMPT_SETTLED)?;
+    Ok(find.exists(params![
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.epoch,
+        attempt.id.as_bytes(),
+    ])?)
+}
+
+/// Disables the endpoint of the settlement's lane, unless it is disabled or deleted already.
+fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
+    let (environment, lane) = (settlement.key.environment, settlement.lane);
+    let mut find = tx.conn.prepare_cached("select application from lane where environment = ?1 and id = ?2")?;
+    let read = |row: &rusqlite::Row<'_>| Ok(Record::new(row, "lane").id(0, "application"));
+    let Some(application) = find.query_row(params![environment.0, lane.as_bytes()], read).optional()? else {
+        return Ok(());
+    };
+    let application = ApplicationId(application?);
+    let mut disable = tx.conn.prepare_cached(DISABLE_ENDPOINT)?;
+    let disabled =
+        disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
+    if disabled == 1 {
+        tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
+        tx.conn.prepare_cached(TOUCH_APPLICATION)?.execute(params![environment.0, application.as_bytes()])?;
+    }
+    Ok(())
+}

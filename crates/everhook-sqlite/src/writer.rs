@@ -1,0 +1,332 @@
+//! The one writer: a thread that turns everything that waits into one transaction after the other.
+//!
+//! Callers push jobs and wait for their answers. The thread takes what waits, by class and with a bound for each, runs each job
+//! in a savepoint of its own, commits once, and only then answers all of them. While the disk syncs, the next batch forms; when
+//! nothing waits, a job is run at once. Refuses to begin anything after the disk failed during a commit. Called by every
+//! method of the store that writes.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use everhook_core::time::Timestamp;
+use everhook_store::cache::EndpointCache;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tracing::{error, warn};
+
+use crate::checkpoint::Checkpoints;
+use crate::clock;
+use crate::failure::{Aborted, Fault, Refusal, commit_failed};
+
+/// Jobs that may wait; past it, callers wait before theirs is queued.
+const JOBS_MAX: usize = 4096;
+/// Jobs of one class in one transaction.
+const JOBS_PER_CLASS_MAX: usize = 512;
+/// Rows of one class in one transaction, unless a single job has more: keeps a transaction short.
+const ROWS_PER_CLASS_MAX: usize = 1000;
+
+/// Which jobs go first in a transaction. Each class has a share of every one, so that none starves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Accepting messages: somebody waits for it.
+    Append,
+    /// Ending attempts: slots wait for it.
+    Settle,
+    /// Everything else that somebody asked for.
+    Change,
+    /// Clearing up.
+    Maintenance,
+}
+
+const CLASSES: usize = 4;
+
+/// What a job may use.
+pub(crate) struct Tx<'c> {
+    pub(crate) conn: &'c Connection,
+    /// The store's time, read inside the transaction.
+    pub(crate) now: Timestamp,
+    pub(crate) cache: &'c EndpointCache,
+    pub(crate) ids: &'c Ids,
+}
+
+/// What a caller wants written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    /// The operation's name, for errors.
+    pub(crate) op: &'static str,
+    pub(crate) class: Class,
+    /// About how many rows it writes.
+    pub(crate) rows: usize,
+}
+
+/// A handle on the writer's thread.
+pub(crate) struct Writer {
+    queue: Arc<Queue>,
+    room: Arc<Semaphore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Starts the thread on a connection that nobody else has.
+    pub(crate) fn start(conn: Connection, ids: Arc<Ids>, checkpoints: Option<Checkpoints>) -> std::io::Result<Writer> {
+        let queue = Arc::new(Queue::default());
+        let thread = Thread { conn, ids, cache: EndpointCache::default(), checkpoints, disk_failed: false };
+        let feed = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("everhook-writer".into()).spawn(move || thread.run(&feed))?;
+        Ok(Writer { queue, room: Arc::new(Semaphore::new(JOBS_MAX)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Runs `work` in the next transaction; answers when that is committed.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        ask: Ask,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let closed = || Refusal::Closed.during(ask.op);
+        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| closed())?;
+        let (reply, answer) = oneshot::channel();
+        let job = Write { op: ask.op, work: Some(work), done: None, reply, _permit: permit };
+        if !self.queue.push(ask, Box::new(job)) {
+            return Err(closed());
+        }
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Finishes what waits and ends the thread. Repeating it is harmless.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().expect("nothing panics while it holds this lock").take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            error!("the writer's thread panicked");
+        }
+    }
+}
+
+/// A job, whatever it answers with.
+trait Job: Send {
+    /// Whether anybody waits for the answer.
+    fn is_wanted(&self) -> bool;
+    /// Does the work; false if what it did is to be undone.
+    fn run(&mut self, tx: &Tx<'_>) -> bool;
+    /// Answers: with what the work brought, or with why it came to nothing.
+    fn answer(self: Box<Self>, aborted: Option<&Aborted>);
+}
+
+struct Write<T, W> {
+    op: &'static str,
+    work: Option<W>,
+    done: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<T, W> Job for Write<T, W>
+where
+    T: Send,
+    W: FnOnce(&Tx<'_>) -> Result<T, Fault> + Send,
+{
+    fn is_wanted(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    fn run(&mut self, tx: &Tx<'_>) -> bool {
+        let Some(work) = self.work.take() else { return false };
+        // One job that panics must not take the others of its transaction with it.
+        let done = match catch_unwind(AssertUnwindSafe(|| work(tx))) {
+            Ok(done) => done.map_err(|fault| fault.during(self.op)),
+            Err(_) => Err(Refusal::Panicked.during(self.op)),
+        };
+        self.done.insert(done).is_ok()
+    }
+
+    fn answer(self: Box<Self>, aborted: Option<&Aborted>) {
+        let Write { op, done, reply, .. } = *self;
+        // What was done is dropped where the transaction failed, and with it every slot that it had reserved.
+        let answer = match (aborted, done) {
+            (Some(aborted), _) => Err(aborted.during(op)),
+            (None, Some(done)) => done,
+            (None, None) => Err(Refusal::Closed.during(op)),
+        };
+        // Nobody waits any more: their loss, the transaction stands.
+        let _ = reply.send(answer);
+    }
+}
+
+/// What waits, by class.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<Waiting>,
+    pushed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    classes: [VecDeque<(usize, Box<dyn Job>)>; CLASSES],
+    idle: bool,
+    closed: bool,
+}
+
+impl Queue {
+    /// Queues a job; false if the store is closed.
+    fn push(&self, ask: Ask, job: Box<dyn Job>) -> bool {
+        let mut state = self.lock();
+        if state.closed {
+            return false;
+        }
+        state.classes[ask.class as usize].push_back((ask.rows, job));
+        if state.idle {
+            self.pushed.notify_one();
+        }
+        true
+    }
+
+    /// What goes into the next transaction; nothing once the store is closed and the queue is empty.
+    fn take(&self) -> Vec<Box<dyn Job>> {
+        let mut state = self.lock();
+        while state.classes.iter().all(VecDeque::is_empty) {
+            if state.closed {
+                return Vec::new();
+            }
+            state.idle = true;
+            state = self.pushed.wait(state).expect("nothing panics while it holds this lock");
+            state.idle = false;
+        }
+        let mut jobs = Vec::new();
+        for class in &mut state.classes {
+            let mut rows = 0;
+            let mut fits = |(weight, _): &(usize, Box<dyn Job>)| {
+                let fits = rows == 0 || rows + weight <= ROWS_PER_CLASS_MAX;
+                rows += weight;
+                fits
+            };
+            let count = class.iter().take(JOBS_PER_CLASS_MAX).take_while(|job| fits(job)).count();
+            jobs.extend(class.drain(..count).map(|(_, job)| job));
+        }
+        jobs
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.pushed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+/// The thread's own.
+struct Thread {
+    conn: Connection,
+    ids: Arc<Ids>,
+    cache: EndpointCache,
+    checkpoints: Option<Checkpoints>,
+    disk_failed: bool,
+}
+
+impl Thread {
+    fn run(mut self, queue: &Queue) {
+        // Were the thread to end by a panic, callers must not wait for ever.
+        let _closing = CloseOnDrop(queue);
+        loop {
+            let mut jobs = queue.take();
+            if jobs.is_empty() {
+                break;
+            }
+            jobs.retain(|job| job.is_wanted());
+            let aborted = self.transact(&mut jobs).err();
+            if aborted.is_some() {
+                // It may have read, and kept, what was never committed.
+                self.cache = EndpointCache::default();
+            }
+            for job in jobs {
+                job.answer(aborted.as_ref());
+            }
+            self.checkpoint();
+        }
+        if let Some(checkpoints) = self.checkpoints.take() {
+            checkpoints.finish(&self.conn);
+        }
+    }
+
+    /// Runs the jobs in one transaction and commits it.
+    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Aborted> {
+        if self.disk_failed {
+            return Err(Aborted::Refused(Refusal::DiskFailed));
+        }
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let rolled_back = |error| Aborted::RolledBack(Arc::new(error));
+        self.execute("begin immediate").map_err(rolled_back)?;
+        let run = jobs.iter_mut().try_for_each(|job| self.run_alone(job.as_mut()));
+        let aborted = match run {
+            Err(error) => rolled_back(error),
+            Ok(()) => match self.execute("commit") {
+                Ok(()) => return Ok(()),
+                Err(error) => commit_failed(error),
+            },
+        };
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.execute("rollback")
+        {
+            warn!(error = &error as &dyn std::error::Error, "could not roll back: {error}");
+        }
+        if let Aborted::InDoubt(cause) = &aborted {
+            error!(
+                error = cause as &dyn std::error::Error,
+                "the disk failed during a commit; nothing is written until restart"
+            );
+            self.disk_failed = true;
+        }
+        Err(aborted)
+    }
+
+    /// Runs one job so that its failure undoes nothing but itself.
+    fn run_alone(&mut self, job: &mut dyn Job) -> Result<(), rusqlite::Error> {
+        self.execute("savepoint job")?;
+        let tx = Tx { conn: &self.conn, now: clock::now(), cache: &self.cache, ids: &self.ids };
+        if !job.run(&tx) {
+            // It may have read, and kept, what it then undid.
+            self.cache = EndpointCache::default();
+            // Where SQLite has rolled back the whole transaction by itself, this fails, and so does every other job of it.
+            self.execute("rollback to job")?;
+        }
+        self.execute("release job")
+    }
+
+    fn execute(&self, sql: &'static str) -> Result<(), rusqlite::Error> {
+        self.conn.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn checkpoint(&mut self) {
+        if let Some(checkpoints) = &mut self.checkpoints
+            && !self.disk_failed
+            && let Err(error) = checkpoints.after_commit(&self.conn)
+        {
+            error!(
+                error = &error as &dyn std::error::Error,
+                "a checkpoint failed; nothing is written until restart: {error}"
+            );
+            self.disk_failed = true;
+        }
+    }
+}
+
+struct CloseOnDrop<'q>(&'q Queue);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        for class in &mut state.classes {
+            class.clear();
+        }
+    }
+}
