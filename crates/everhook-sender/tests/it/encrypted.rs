@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use everhook_core::outcome::Class;
 use everhook_sender::{Sender, SenderConfig, SenderError};
@@ -10,7 +10,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::receiver::{OK, Receiver, answering, read_request};
+use crate::receiver::{Closer, OK, Receiver, answering, read_request};
 use crate::{check_failure, check_reply, loopback, post, sender};
 
 const ROOT: &[u8] = include_bytes!("certificates/root.der");
@@ -39,6 +39,21 @@ fn answer(stream: &mut StreamOwned<ServerConnection, TcpStream>) {
     stream.flush().unwrap();
 }
 
+/// A connection that says goodbye before it closes, or does not.
+struct Ending {
+    stream: StreamOwned<ServerConnection, TcpStream>,
+    polite: bool,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if self.polite {
+            self.stream.conn.send_close_notify();
+            self.stream.flush().unwrap();
+        }
+    }
+}
+
 /// A receiver that only shakes hands, in vain.
 fn distrusted() -> Receiver<()> {
     Receiver::start(|listener| {
@@ -63,23 +78,18 @@ async fn a_trusted_receiver_gets_many_requests_over_one_connection() {
 
 #[tokio::test]
 async fn a_kept_connection_that_the_peer_has_closed_harms_nobody() {
-    let (closed, is_closed) = mpsc::channel();
+    let (closer, told) = Closer::new();
     let receiver = Receiver::start(move |listener| {
         for polite in [true, false, true] {
             let mut stream = accept(&listener);
             answer(&mut stream);
-            if polite {
-                stream.conn.send_close_notify();
-                stream.flush().unwrap();
-            }
-            drop(stream);
-            closed.send(()).unwrap();
+            told.close(Ending { stream, polite });
         }
     });
     let sender = trusting();
     for _ in 0..3 {
         check_reply(sender.send(post(format!("https://localhost:{}/", receiver.port), "{}")).await, 200, "ok");
-        is_closed.recv().unwrap();
+        closer.close();
     }
     receiver.end();
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 /// A reply that ends nothing.
@@ -18,6 +19,41 @@ pub(crate) struct Receiver<T> {
 pub(crate) struct Seen {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
+}
+
+/// Tells a script to close its connection, once the sender has kept it.
+pub(crate) struct Closer {
+    tell: mpsc::Sender<()>,
+    closed: mpsc::Receiver<()>,
+}
+
+/// The script's end of a `Closer`.
+pub(crate) struct Told {
+    told: mpsc::Receiver<()>,
+    closed: mpsc::Sender<()>,
+}
+
+impl Closer {
+    pub(crate) fn new() -> (Closer, Told) {
+        let (tell, told) = mpsc::channel();
+        let (close, closed) = mpsc::channel();
+        (Closer { tell, closed }, Told { told, closed: close })
+    }
+
+    /// Returns when the connection is closed. Blocks the thread on purpose: the event loop must not hear of it.
+    pub(crate) fn close(&self) {
+        self.tell.send(()).unwrap();
+        self.closed.recv().unwrap();
+    }
+}
+
+impl Told {
+    /// Closes `connection` when told to, or when there is nobody left to tell.
+    pub(crate) fn close<T>(&self, connection: T) {
+        let _ = self.told.recv();
+        drop(connection);
+        let _ = self.closed.send(());
+    }
 }
 
 impl<T: Send + 'static> Receiver<T> {

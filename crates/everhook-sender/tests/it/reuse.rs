@@ -1,35 +1,34 @@
 //! Connections that carry more than one request.
 
 use std::io::Write;
-use std::net::TcpListener;
 use std::sync::mpsc;
 
 use everhook_core::outcome::Class;
 use everhook_sender::{Sender, SenderConfig};
 
-use crate::receiver::{OK, Receiver, read_request, wait_for_hang_up};
+use crate::receiver::{Closer, OK, Receiver, read_request, wait_for_hang_up};
 use crate::{check_failure, check_reply, loopback, post, sender};
 
-/// Answers each connection as many requests as the script says, then closes it. Says when it has closed.
-fn closing_after(requests: &'static [usize]) -> (Receiver<()>, mpsc::Receiver<()>) {
-    let (closed, is_closed) = mpsc::channel();
-    let receiver = Receiver::start(move |listener: TcpListener| {
+/// Answers as many requests on each connection as the script says, then closes it when told to, or when there is nobody
+/// left to tell.
+fn closing_after(requests: &'static [usize]) -> (Receiver<()>, Closer) {
+    let (closer, told) = Closer::new();
+    let receiver = Receiver::start(move |listener| {
         for count in requests {
             let (mut stream, _) = listener.accept().unwrap();
             for _ in 0..*count {
                 read_request(&mut stream);
                 stream.write_all(OK.as_bytes()).unwrap();
             }
-            drop(stream);
-            closed.send(()).unwrap();
+            told.close(stream);
         }
     });
-    (receiver, is_closed)
+    (receiver, closer)
 }
 
 #[tokio::test]
 async fn one_connection_carries_many_requests() {
-    let (receiver, _closed) = closing_after(&[100]);
+    let (receiver, _) = closing_after(&[100]);
     let sender = sender();
     for _ in 0..100 {
         check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
@@ -39,7 +38,7 @@ async fn one_connection_carries_many_requests() {
 
 #[tokio::test]
 async fn other_paths_of_a_host_share_its_connection() {
-    let (receiver, _closed) = closing_after(&[2]);
+    let (receiver, _) = closing_after(&[2]);
     let sender = sender();
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
     check_reply(sender.clone().send(post(format!("{}&other", receiver.url()), "{}")).await, 200, "ok");
@@ -48,49 +47,51 @@ async fn other_paths_of_a_host_share_its_connection() {
 
 #[tokio::test]
 async fn a_kept_connection_that_the_peer_has_closed_harms_nobody() {
-    let (receiver, closed) = closing_after(&[1, 2, 1]);
+    let (receiver, closer) = closing_after(&[1, 2, 1]);
     let sender = sender();
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
-    // The thread is blocked on purpose: the event loop gets no chance to hear of the close.
-    closed.recv().unwrap();
+    closer.close();
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
-    closed.recv().unwrap();
+    closer.close();
     tokio::task::yield_now().await;
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
+    drop(closer);
     receiver.end();
 }
 
 #[tokio::test]
 async fn a_connection_on_which_the_peer_speaks_out_of_turn_is_not_used_again() {
-    let (spoken, has_spoken) = mpsc::channel();
+    let (ask, asked) = mpsc::channel();
+    let (speak, spoken) = mpsc::channel();
     let receiver = Receiver::start(move |listener| {
         let (mut first, _) = listener.accept().unwrap();
         read_request(&mut first);
         first.write_all(OK.as_bytes()).unwrap();
+        asked.recv().unwrap();
         // An answer to a question nobody has asked must not be taken for the answer to the next one.
         first.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n").unwrap();
-        spoken.send(()).unwrap();
+        speak.send(()).unwrap();
         let (mut second, _) = listener.accept().unwrap();
         read_request(&mut second);
         second.write_all(OK.as_bytes()).unwrap();
     });
     let sender = sender();
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
-    has_spoken.recv().unwrap();
+    ask.send(()).unwrap();
+    spoken.recv().unwrap();
     check_reply(sender.send(post(receiver.url(), "{}")).await, 200, "ok");
     receiver.end();
 }
 
 #[tokio::test]
-async fn a_connection_lost_after_the_request_was_begun_is_not_retried() {
-    let (receiver, closed) = closing_after(&[1]);
+async fn a_failure_to_replace_a_closed_connection_is_a_failure_to_connect() {
+    let (receiver, closer) = closing_after(&[1]);
     let url = receiver.url();
     let sender = sender();
     check_reply(sender.send(post(url.clone(), "{}")).await, 200, "ok");
-    closed.recv().unwrap();
+    closer.close();
     receiver.end();
-    // The listener is gone: a new connection is refused, and there was no other to fall back on.
     check_failure(sender.send(post(url, "{}")).await, Class::Connect, "the connection was refused");
 }
 
@@ -137,7 +138,7 @@ async fn a_peer_that_says_it_closes_is_taken_at_its_word() {
 
 #[tokio::test]
 async fn requests_wait_for_a_free_connection() {
-    let (receiver, _closed) = closing_after(&[3]);
+    let (receiver, _) = closing_after(&[3]);
     let sender = Sender::new(SenderConfig { connections_per_host: 1, ..loopback() }).unwrap();
     let send = || sender.send(post(receiver.url(), "{}"));
     // All three at once, and only one connection is ever accepted.
