@@ -170,6 +170,11 @@ macro_rules! conformance_full {
             attempts_are_listed_piece_by_piece_both_ways
             an_attempt_is_found_in_its_message_and_its_reply_removed
         }
+
+        #[test]
+        fn random_operations_do_the_same_as_in_memory() {
+            $crate::conformance::model::check::<$backend>();
+        }
     };
 }
 
@@ -200,8 +205,9 @@ mod tests {
     fn every_case_is_in_the_list() {
         let list = include_str!("list.rs");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
-        for file in std::fs::read_dir(folder).unwrap() {
-            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        for path in paths.filter(|path| path.is_file()) {
+            let text = std::fs::read_to_string(path).unwrap();
             let cases = text.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('<').next());
             for case in cases {
                 assert!(list.lines().any(|line| line.trim() == case), "{case} is in no list");

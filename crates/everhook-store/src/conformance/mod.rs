@@ -42,6 +42,7 @@ pub mod fixture;
 pub mod history;
 pub mod lease;
 mod list;
+pub mod model;
 pub mod race;
 pub mod sessions;
 pub mod settle;

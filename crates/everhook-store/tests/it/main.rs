@@ -22,3 +22,9 @@ impl Backend for Mem {
 }
 
 everhook_store::conformance_lease!(Mem);
+
+/// Trivially equal; what it shows is that every list of operations can be played, and played again.
+#[test]
+fn random_operations_do_the_same_on_two_stores_in_memory() {
+    everhook_store::conformance::model::check::<Mem>();
+}
