@@ -5,7 +5,7 @@
 //! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
 //! the simulator do.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::id::LaneId;
@@ -60,7 +60,7 @@ pub enum Command {
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     config: DispatchConfig,
-    running: HashMap<LaneId, usize>,
+    running: BTreeMap<LaneId, usize>,
     total: usize,
     leasing: bool,
     draining: bool,
@@ -77,7 +77,7 @@ impl Dispatch {
         assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
         Dispatch {
             config,
-            running: HashMap::new(),
+            running: BTreeMap::new(),
             total: 0,
             leasing: false,
             draining: false,

@@ -11,7 +11,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
 use everhook_core::time::Timestamp;
-use everhook_sender::{Request, Sender};
+use everhook_sender::Request;
 use everhook_store::lease::Leased;
 use everhook_store::slots::Slot;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -21,10 +21,11 @@ use tracing::warn;
 use crate::clock::Clock;
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Record, Settler};
+use crate::transport::Transport;
 
 /// What a delivery needs besides its task.
 pub(crate) struct Deliverer {
-    pub(crate) sender: Arc<Sender>,
+    pub(crate) transport: Arc<dyn Transport>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
@@ -82,7 +83,8 @@ impl Deliverer {
 
     async fn send(&self, request: Request, tenure: &Tenure) -> Sent {
         tokio::select! {
-            answer = self.sender.send(request) => Sent::Answered(answer),
+            biased;
+            answer = self.transport.send(request) => Sent::Answered(answer),
             () = tenure.closed() => Sent::TenureClosed,
             () = self.interrupt.cancelled() => Sent::Interrupted,
         }

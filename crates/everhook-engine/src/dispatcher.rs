@@ -92,6 +92,7 @@ impl Dispatcher {
             }
             let wakeup = self.clock.instant(self.room.lock().next_wakeup());
             let happened = tokio::select! {
+                biased;
                 () = stop.cancelled(), if lease.is_none() => Happened::Stop,
                 (tenure, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
                     Happened::Leased(tenure, grant)

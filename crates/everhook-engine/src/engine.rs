@@ -7,7 +7,6 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::Id;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::time::Timestamp;
-use everhook_sender::Sender;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
@@ -21,9 +20,11 @@ use crate::accept::{AcceptError, Accepted, Acceptor};
 use crate::clock::Clock;
 use crate::delivery::Deliverer;
 use crate::dispatcher::{Dispatcher, Room};
+use crate::entropy::Entropy;
 use crate::session::{NodeName, Sessions};
 use crate::settle::Settler;
 use crate::sweeper::Sweeper;
+use crate::transport::Transport;
 
 /// How often partitions and the like are looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -41,6 +42,18 @@ pub struct EngineConfig {
     pub retry: RetryPolicy,
     /// This node.
     pub name: NodeName,
+}
+
+/// What an engine stands on. The server and the simulator differ in nothing else.
+pub struct Parts {
+    /// Where everything is kept.
+    pub store: Arc<dyn LeaseStore>,
+    /// How requests leave.
+    pub transport: Arc<dyn Transport>,
+    /// Shared with the store.
+    pub ids: Arc<Ids>,
+    /// Jitter.
+    pub entropy: Entropy,
 }
 
 /// A running engine.
@@ -63,23 +76,19 @@ pub struct Engine {
 
 impl Engine {
     /// Starts every loop. The first session is open when this returns.
-    pub async fn start(
-        store: Arc<dyn LeaseStore>,
-        sender: Arc<Sender>,
-        ids: Arc<Ids>,
-        config: EngineConfig,
-    ) -> Result<Engine, StoreError> {
+    pub async fn start(parts: Parts, config: EngineConfig) -> Result<Engine, StoreError> {
+        let Parts { store, transport, ids, entropy } = parts;
         let clock = Arc::new(Clock::new(store.now().await?));
         let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
         let user_agent = user_agent.unwrap_or(HeaderValue::from_static("Everhook"));
         let sessions =
             Arc::new(Sessions::new(store.clone(), ids.clone(), clock.clone(), config.name.clone(), config.lease));
         sessions.step().await;
-        let settler = Arc::new(Settler::new(store.clone(), ids.clone(), clock.clone(), config.retry.clone()));
+        let settler = Arc::new(Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), config.retry.clone()));
         let room = Arc::new(Room::new(config.dispatch));
         let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
         let deliverer = Arc::new(Deliverer {
-            sender,
+            transport,
             sessions: sessions.clone(),
             settler: settler.clone(),
             clock: clock.clone(),

@@ -124,6 +124,7 @@ impl Sessions {
             let steady = self.step().await;
             let pause = if steady { renew_every } else { retry_every };
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = self.nudge.notified() => {}
                 () = tokio::time::sleep(pause) => {}

@@ -71,9 +71,15 @@ pub(crate) struct Settler {
 }
 
 impl Settler {
-    pub(crate) fn new(store: Arc<dyn LeaseStore>, ids: Arc<Ids>, clock: Arc<Clock>, policy: RetryPolicy) -> Settler {
+    pub(crate) fn new(
+        store: Arc<dyn LeaseStore>,
+        ids: Arc<Ids>,
+        entropy: Entropy,
+        clock: Arc<Clock>,
+        policy: RetryPolicy,
+    ) -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        Settler { store, ids, clock, policy, entropy: Entropy::from_system(), queue, waiting: Mutex::new(waiting) }
+        Settler { store, ids, clock, policy, entropy, queue, waiting: Mutex::new(waiting) }
     }
 
     /// Hands over what ended. It is durable when its slot is free.

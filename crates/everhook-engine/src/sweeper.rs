@@ -36,6 +36,7 @@ impl Sweeper {
                 warn!(error = &error as &dyn std::error::Error, "could not sweep");
             }
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(self.interval) => {}
             }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use everhook_api::{ApiConfig, router};
-use everhook_engine::engine::{Engine, EngineConfig};
+use everhook_engine::engine::{Engine, EngineConfig, Parts};
+use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
+use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -78,8 +80,13 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
         version: VERSION.to_owned(),
     };
     let engine = EngineConfig { dispatch: config.dispatch, lease: config.lease, retry: config.retry.clone(), name };
-    let engine = Engine::start(Arc::clone(&opened.store), sender, Arc::clone(&opened.ids), engine);
-    Ok(Arc::new(engine.await.context("could not start the engine")?))
+    let parts = Parts {
+        store: Arc::clone(&opened.store) as Arc<dyn LeaseStore>,
+        transport: sender,
+        ids: Arc::clone(&opened.ids),
+        entropy: Entropy::from_system(),
+    };
+    Ok(Arc::new(Engine::start(parts, engine).await.context("could not start the engine")?))
 }
 
 /// Where it listens, where its data is, and on an empty store a first key with something to try.

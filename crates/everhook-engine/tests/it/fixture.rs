@@ -12,7 +12,8 @@ use everhook_core::message::Message;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
-use everhook_engine::engine::{Engine, EngineConfig};
+use everhook_engine::engine::{Engine, EngineConfig, Parts};
+use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
 use everhook_sender::{Egress, Sender, SenderConfig};
 use everhook_store::ids::Ids;
@@ -45,8 +46,9 @@ pub(crate) fn config(node: &str) -> EngineConfig {
 pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Engine {
     let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
     let sender = Sender::new(SenderConfig { egress, ..SenderConfig::default() }).unwrap();
-    let ids = Arc::new(Ids::seeded(seed));
-    Engine::start(store.clone(), Arc::new(sender), ids, config(&format!("node {seed}"))).await.unwrap()
+    let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
+    let parts = Parts { store: store.clone(), transport: Arc::new(sender), ids, entropy };
+    Engine::start(parts, config(&format!("node {seed}"))).await.unwrap()
 }
 
 /// Adds the application with one endpoint at `url`.

@@ -1,0 +1,74 @@
+//! Clients: send messages to any node, and again with the same key when they are not told that it worked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::message::Message;
+use everhook_core::time::Timestamp;
+use everhook_engine::accept::Accepted;
+use everhook_store::dedup::DedupKey;
+use everhook_store::lease::NewMessage;
+
+use crate::world::{Nodes, Shared};
+
+pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
+pub(crate) const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(12);
+const TRIES: usize = 6;
+
+/// What one client did and was told.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) body: Bytes,
+    /// Every id under which it may have been accepted: one for each try.
+    pub(crate) ids: Vec<MessageId>,
+    /// The id it was told; none if it never was.
+    pub(crate) acknowledged: Option<MessageId>,
+}
+
+/// Sends one message, persistently.
+pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Sent {
+    let body = Bytes::from(format!("{{\"n\":{number}}}"));
+    let key = DedupKey::request("POST", "/msg", &number.to_string(), &body);
+    let mut sent = Sent { body: body.clone(), ids: Vec::new(), acknowledged: None };
+    for _ in 0..TRIES {
+        let node = nodes.pick(&shared.rng);
+        let engine = &node.engine;
+        let id = MessageId(engine.new_id());
+        sent.ids.push(id);
+        let message = Message {
+            id,
+            application: APPLICATION,
+            event_type: "sim.event".parse().expect("a name"),
+            event_id: None,
+            channels: Vec::new(),
+            tags: Vec::new(),
+            payload: Some(body.clone()),
+            created_at: Timestamp::default(),
+        };
+        let new = NewMessage { environment: ENVIRONMENT, message, keys: vec![key.clone()] };
+        let answer = async {
+            let answer = engine.accept(new).await;
+            // A dead node's answer reaches nobody.
+            node.gate.pass().await;
+            answer
+        };
+        let told = match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(Ok(Accepted::New(message))) => Some(message.id),
+            Ok(Ok(Accepted::Repeated(id))) => Some(id),
+            Ok(Ok(other)) => panic!("message {number} was answered {other:?}"),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        shared.trace.event(format_args!("client {number} was told {told:?}"));
+        if told.is_some() {
+            sent.acknowledged = told;
+            break;
+        }
+        tokio::time::sleep(shared.rng.between(Duration::from_millis(50), Duration::from_secs(2))).await;
+    }
+    sent
+}

@@ -1,0 +1,52 @@
+//! Runs worlds by seed: one to look at, or many to search.
+
+#![expect(clippy::print_stdout, reason = "prints what it found")]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use everhook_sim::world::{Plan, run};
+
+/// Simulates Everhook under faults that follow from a seed.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds from there on.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// Messages in each world.
+    #[arg(long, default_value_t = 60)]
+    messages: usize,
+    /// Let nothing go wrong.
+    #[arg(long)]
+    calm: bool,
+    /// Print every event.
+    #[arg(long)]
+    trace: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let (mut acknowledged, mut delivered, mut duplicated, mut bad) = (0, 0, 0, 0);
+    for seed in arguments.seed..arguments.seed + arguments.seeds {
+        let plan = Plan { seed, faults: !arguments.calm, messages: arguments.messages, print: arguments.trace };
+        let outcome = run(plan);
+        acknowledged += outcome.acknowledged;
+        delivered += outcome.delivered;
+        duplicated += outcome.duplicated;
+        if !outcome.violations.is_empty() {
+            bad += 1;
+            println!("seed {seed}: cargo run --release -p everhook-sim -- --seed {seed} --trace");
+            for violation in outcome.violations {
+                println!("    {violation}");
+            }
+        }
+    }
+    println!(
+        "{} worlds: acknowledged {acknowledged}, delivered {delivered}, duplicated with a cause {duplicated}, bad {bad}",
+        arguments.seeds
+    );
+    if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,110 @@
+//! The receivers, and the way to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_engine::transport::Transport;
+use everhook_sender::Request;
+
+use crate::gate::Gate;
+use crate::world::Shared;
+
+/// The total deadline of an attempt, which the sender keeps in the real world.
+const SEND_DEADLINE: Duration = Duration::from_secs(15);
+
+/// One request that reached a receiver.
+#[derive(Clone, Debug)]
+pub(crate) struct Receipt {
+    pub(crate) message: String,
+    pub(crate) endpoint: usize,
+    pub(crate) body: Bytes,
+    /// The receiver answered 2xx.
+    pub(crate) taken: bool,
+}
+
+/// One node's way to the receivers.
+pub(crate) struct NodeNetwork {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) node: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Answer(u16),
+    /// Takes it, answers 200, and the answer is lost.
+    ReplyLost,
+    Hang,
+    Refuse,
+}
+
+#[async_trait]
+impl Transport for NodeNetwork {
+    async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
+        self.gate.pass().await;
+        self.latency(Duration::from_millis(20)).await;
+        self.gate.pass().await;
+        let endpoint: usize = request.url.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let behaviour = self.behave();
+        if behaviour == Behaviour::Refuse {
+            return Err(failure(Class::Connect));
+        }
+        let message = request.headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+        let taken = matches!(behaviour, Behaviour::Answer(200) | Behaviour::ReplyLost);
+        self.shared.trace.event(format_args!("node {} sends {message} to {endpoint}: {behaviour:?}", self.node));
+        self.shared.receive(Receipt { message, endpoint, body: request.body, taken });
+        let answer = self.answer(behaviour).await;
+        self.gate.pass().await;
+        answer
+    }
+}
+
+impl NodeNetwork {
+    fn behave(&self) -> Behaviour {
+        let rng = &self.shared.rng;
+        if !rng.once_in(self.shared.network_fault_odds()) {
+            return Behaviour::Answer(200);
+        }
+        let faults = [
+            Behaviour::Answer(500),
+            Behaviour::Answer(429),
+            Behaviour::Answer(503),
+            Behaviour::ReplyLost,
+            Behaviour::Hang,
+            Behaviour::Refuse,
+        ];
+        *rng.pick(&faults)
+    }
+
+    async fn answer(&self, behaviour: Behaviour) -> Result<Reply, SendFailure> {
+        match behaviour {
+            Behaviour::Answer(status) => {
+                // Now and then far longer than the lease: a living node keeps what it holds.
+                let longest = if self.shared.rng.once_in(20) { SEND_DEADLINE } else { Duration::from_millis(50) };
+                self.latency(longest).await;
+                let retry_after = (status == 429).then(|| self.shared.rng.below(4).to_string());
+                Ok(Reply { status, retry_after, body: Bytes::new() })
+            }
+            Behaviour::ReplyLost => {
+                self.latency(Duration::from_millis(50)).await;
+                Err(failure(Class::Reset))
+            }
+            Behaviour::Hang => {
+                tokio::time::sleep(SEND_DEADLINE).await;
+                Err(failure(Class::Timeout))
+            }
+            Behaviour::Refuse => Err(failure(Class::Connect)),
+        }
+    }
+
+    async fn latency(&self, longest: Duration) {
+        tokio::time::sleep(self.shared.rng.between(Duration::from_micros(100), longest)).await;
+    }
+}
+
+fn failure(class: Class) -> SendFailure {
+    SendFailure { class, detail: format!("simulated {class}") }
+}

@@ -1,0 +1,57 @@
+//! A node: the real engine behind a gate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::retry::RetryPolicy;
+use everhook_engine::engine::{Engine, EngineConfig, Parts};
+use everhook_engine::entropy::Entropy;
+use everhook_engine::session::NodeName;
+use everhook_store::ids::Ids;
+
+use crate::gate::{Gate, Health};
+use crate::network::NodeNetwork;
+use crate::store::NodeStore;
+use crate::world::Shared;
+
+/// How long a simulated node may be silent.
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
+
+/// One life of one node.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl Node {
+    /// Starts a node; tries until the database lets it.
+    pub(crate) async fn start(shared: &Arc<Shared>, node: usize) -> Node {
+        loop {
+            let gate = Arc::new(Gate::new());
+            let seed = shared.rng.next();
+            let parts = Parts {
+                store: Arc::new(NodeStore { shared: Arc::clone(shared), gate: Arc::clone(&gate), node }),
+                transport: Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node }),
+                ids: Arc::new(Ids::seeded(seed)),
+                entropy: Entropy::seeded(seed),
+            };
+            let config = EngineConfig {
+                dispatch: DispatchConfig { slots: 12, slots_per_lane: 4, poll_interval: Duration::from_millis(500) },
+                lease: LEASE,
+                retry: retry_policy(),
+                name: NodeName { node: format!("node {node}"), version: "0".to_owned() },
+            };
+            if let Ok(engine) = Engine::start(parts, config).await {
+                shared.trace.event(format_args!("node {node} started"));
+                return Node { engine, gate };
+            }
+            gate.set(Health::Dead);
+        }
+    }
+}
+
+/// The schedule of every simulated node.
+pub(crate) fn retry_policy() -> RetryPolicy {
+    RetryPolicy::new([1, 2, 3, 5, 8, 13].map(Duration::from_secs).to_vec()).expect("a valid schedule")
+}

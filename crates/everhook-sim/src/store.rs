@@ -1,0 +1,113 @@
+//! The database as one node sees it: late, stalled, gone, or doing what was asked without saying so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::id::SessionId;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::error::StoreError;
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+};
+
+use crate::gate::Gate;
+use crate::world::Shared;
+
+/// One node's connection.
+pub(crate) struct NodeStore {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) node: usize,
+}
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    NotDone,
+    ReplyLost,
+}
+
+impl NodeStore {
+    async fn call<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let fault = self.draw_fault();
+        self.travel().await;
+        if fault == Some(Fault::NotDone) {
+            self.shared.trace.event(format_args!("node {} {op}: not done", self.node));
+            return Err(StoreError::Unavailable { op, source: "the simulated database is away".into() });
+        }
+        self.shared.stall().await;
+        self.gate.pass().await;
+        let done = call.await;
+        self.shared.trace.event(format_args!(
+            "node {} {op}: {}",
+            self.node,
+            if done.is_ok() { "ok" } else { "refused" }
+        ));
+        // A node that dies or pauses here has done it and does not know.
+        self.travel().await;
+        if fault == Some(Fault::ReplyLost) {
+            self.shared.trace.event(format_args!("node {} {op}: reply lost", self.node));
+            return Err(StoreError::InDoubt { op, source: "the simulated reply was lost".into() });
+        }
+        done
+    }
+
+    fn draw_fault(&self) -> Option<Fault> {
+        if !self.shared.rng.once_in(self.shared.store_fault_odds()) {
+            return None;
+        }
+        Some(if self.shared.rng.once_in(2) { Fault::NotDone } else { Fault::ReplyLost })
+    }
+
+    async fn travel(&self) {
+        self.gate.pass().await;
+        let latency = self.shared.rng.between(Duration::from_micros(50), Duration::from_millis(3));
+        tokio::time::sleep(latency).await;
+        self.gate.pass().await;
+    }
+}
+
+#[async_trait]
+impl LeaseStore for NodeStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.call("now", self.shared.store.now()).await
+    }
+
+    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
+        self.call("open", self.shared.store.open_session(session)).await
+    }
+
+    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
+        self.call("renew", self.shared.store.renew_session(session)).await
+    }
+
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
+        self.call("close", self.shared.store.close_session(session)).await
+    }
+
+    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.call("close expired", self.shared.store.close_expired()).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        self.call("append", self.shared.store.append(append)).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        self.call("lease", self.shared.store.lease(ask)).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+        self.call("settle", self.shared.store.settle(batch)).await
+    }
+
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+        self.call("reclaim", self.shared.store.reclaim(session, limit)).await
+    }
+}

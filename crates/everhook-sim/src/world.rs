@@ -1,0 +1,246 @@
+//! One world from one seed: built, run, healed, checked.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{EndpointId, Id};
+use everhook_core::signing::SigningKeys;
+use everhook_core::time::Timestamp;
+use everhook_store::ids::Ids;
+use everhook_store::mem::{MemStore, TaskPlace};
+
+use crate::client::{self, APPLICATION, ENVIRONMENT, Sent};
+use crate::gate::{Health, Watched};
+use crate::network::Receipt;
+use crate::node::Node;
+use crate::rng::Rng;
+use crate::trace::Trace;
+use crate::{check, nemesis};
+
+const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+/// After healing, everything has to be over within this much virtual time: schedules, holds and leases are far shorter.
+const HEAL_DEADLINE: Duration = Duration::from_secs(600);
+/// Messages begin at random within this.
+const BUSY: Duration = Duration::from_secs(40);
+
+/// What to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// Whether anything goes wrong.
+    pub faults: bool,
+    /// How many messages.
+    pub messages: usize,
+    /// Print what happens.
+    pub print: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// A fingerprint of everything that happened, in order.
+    pub fingerprint: (u64, usize),
+    /// What clients were told.
+    pub acknowledged: usize,
+    /// Deliveries that receivers took.
+    pub delivered: usize,
+    /// Deliveries that a receiver took more than once.
+    pub duplicated: usize,
+    /// Broken promises; empty is good.
+    pub violations: Vec<String>,
+}
+
+/// What everyone in the world shares.
+pub(crate) struct Shared {
+    pub(crate) rng: Rng,
+    pub(crate) trace: Trace,
+    pub(crate) store: MemStore,
+    pub(crate) endpoints: usize,
+    receipts: Mutex<Vec<Receipt>>,
+    stalled: Watched<bool>,
+    normal_odds: (usize, usize),
+    store_odds: AtomicUsize,
+    network_odds: AtomicUsize,
+}
+
+impl Shared {
+    pub(crate) fn receive(&self, receipt: Receipt) {
+        self.receipts.lock().expect("one thread").push(receipt);
+    }
+
+    /// One call in so many goes wrong; zero means none.
+    pub(crate) fn store_fault_odds(&self) -> usize {
+        self.store_odds.load(Ordering::Relaxed)
+    }
+
+    /// One send in so many goes wrong; zero means none.
+    pub(crate) fn network_fault_odds(&self) -> usize {
+        self.network_odds.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_odds(&self, store: usize, network: usize) {
+        self.store_odds.store(store, Ordering::Relaxed);
+        self.network_odds.store(network, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_odds_to_normal(&self) {
+        self.set_odds(self.normal_odds.0, self.normal_odds.1);
+    }
+
+    pub(crate) fn set_stalled(&self, stalled: bool) {
+        self.stalled.set(stalled);
+    }
+
+    /// Waits until the database answers.
+    pub(crate) async fn stall(&self) {
+        self.stalled.wait_for(|stalled| !stalled).await;
+    }
+}
+
+/// The nodes of the moment.
+#[derive(Clone, Default)]
+pub(crate) struct Nodes(Arc<RwLock<Vec<Arc<Node>>>>);
+
+impl Nodes {
+    pub(crate) fn len(&self) -> usize {
+        self.0.read().expect("one thread").len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Arc<Node> {
+        Arc::clone(&self.0.read().expect("one thread")[at])
+    }
+
+    pub(crate) fn put(&self, at: usize, node: Node) {
+        self.0.write().expect("one thread")[at] = Arc::new(node);
+    }
+
+    pub(crate) fn pick(&self, rng: &Rng) -> Arc<Node> {
+        self.get(rng.below(self.len()))
+    }
+
+    fn push(&self, node: Node) {
+        self.0.write().expect("one thread").push(Arc::new(node));
+    }
+}
+
+/// Runs one world to its end.
+pub fn run(plan: Plan) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime without I/O").block_on(live(plan))
+}
+
+async fn live(plan: Plan) -> Outcome {
+    let shared = Arc::new(build(plan));
+    let nodes = Nodes::default();
+    for node in 0..1 + shared.rng.below(3) {
+        nodes.push(Node::start(&shared, node).await);
+    }
+    let sent = {
+        let clients = send_all(&shared, &nodes, plan.messages);
+        if plan.faults {
+            let mut rage = std::pin::pin!(nemesis::rage(Arc::clone(&shared), nodes.clone()));
+            tokio::select! {
+                biased;
+                sent = clients => sent,
+                () = &mut rage => unreachable!("the nemesis never tires"),
+            }
+        } else {
+            clients.await
+        }
+    };
+    heal(&shared, &nodes).await;
+    let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared)).await.is_ok();
+    let receipts = shared.receipts.lock().expect("one thread").clone();
+    let mut outcome = check::check(&shared.store.dump(), &sent, &receipts, plan.faults, shared.endpoints);
+    if !quiet {
+        outcome.violations.push("stuck: tasks are still open long after everything was healed".to_owned());
+    }
+    outcome.fingerprint = shared.trace.fingerprint();
+    outcome
+}
+
+fn build(plan: Plan) -> Shared {
+    let rng = Rng::new(plan.seed);
+    let trace = Trace::new(plan.print);
+    #[expect(clippy::disallowed_methods, reason = "virtual time")]
+    let started = tokio::time::Instant::now();
+    let clock = Arc::new(move || EPOCH.plus(started.elapsed()));
+    let store = MemStore::new(Ids::seeded(rng.next()), clock);
+    store.put_application(ENVIRONMENT, APPLICATION);
+    let endpoints = 1 + rng.below(3);
+    for number in 0..endpoints {
+        store.put_endpoint(ENVIRONMENT, endpoint(number));
+    }
+    let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
+    Shared {
+        rng,
+        trace,
+        store,
+        endpoints,
+        receipts: Mutex::default(),
+        stalled: Watched::new(false),
+        normal_odds: odds,
+        store_odds: AtomicUsize::new(odds.0),
+        network_odds: AtomicUsize::new(odds.1),
+    }
+}
+
+fn endpoint(number: usize) -> Endpoint {
+    let mut id = [0; 20];
+    id[19] = u8::try_from(number + 1).expect("few endpoints");
+    Endpoint {
+        id: EndpointId(Id::from_bytes(id)),
+        application: APPLICATION,
+        uid: None,
+        url: format!("http://receiver/{number}"),
+        description: String::new(),
+        state: EndpointState::Enabled,
+        event_types: None,
+        channels: None,
+        headers: Default::default(),
+        throttle_rate: None,
+        metadata: Default::default(),
+        version: 1,
+        keys: SigningKeys::default(),
+        created_at: EPOCH,
+        updated_at: EPOCH,
+        revision: 1,
+    }
+}
+
+async fn send_all(shared: &Arc<Shared>, nodes: &Nodes, messages: usize) -> Vec<Sent> {
+    let mut clients = tokio::task::JoinSet::new();
+    for number in 0..messages {
+        let (shared, nodes) = (Arc::clone(shared), nodes.clone());
+        clients.spawn(async move {
+            tokio::time::sleep(shared.rng.between(Duration::ZERO, BUSY)).await;
+            client::send(shared, nodes, number).await
+        });
+    }
+    clients.join_all().await
+}
+
+/// Ends every fault; what is dead is replaced.
+async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
+    shared.trace.event(format_args!("everything heals"));
+    shared.set_odds(0, 0);
+    shared.set_stalled(false);
+    for at in 0..nodes.len() {
+        nodes.get(at).gate.set(Health::Alive);
+        let stopped = nodes.get(at).engine.ready().is_err() && nodes.get(at).gate.health() == Health::Alive;
+        if nodes.get(at).gate.health() == Health::Dead || stopped {
+            nodes.get(at).gate.set(Health::Dead);
+            nodes.put(at, Node::start(shared, at).await);
+        }
+    }
+}
+
+/// Waits until no task is pending or leased.
+async fn quiet(shared: &Shared) {
+    while shared.store.dump().tasks.values().any(|row| row.place != TaskPlace::Dead) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
