@@ -64,10 +64,21 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
 /// Brings the schema up to date and says what was done.
 pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
     let text = match &config.store {
-        StoreConfig::Sqlite { folder } => everhook_sqlite::migrate(folder)?.to_string(),
+        StoreConfig::Sqlite { folder } => {
+            let report = everhook_sqlite::migrate(folder)?;
+            describe(report.from, report.to, &report.applied)
+        }
         StoreConfig::Postgres { url, direct_url, .. } => {
-            everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?.to_string()
+            let report = everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
+            describe(i64::from(report.from), i64::from(report.to), &report.applied)
         }
     };
-    print(&format!("{text}\n"))
+    print(&text)
+}
+
+fn describe(from: i64, to: i64, applied: &[&str]) -> String {
+    if applied.is_empty() {
+        return format!("the schema is up to date: version {to}\n");
+    }
+    format!("the schema went from version {from} to {to}: {}\n", applied.join(", "))
 }
