@@ -1,0 +1,384 @@
+"""Drives a real Everhook with the client libraries its users already have.
+
+    python contract.py SERVER_URL API_KEY
+
+The server is reached with the published `svix` client; deliveries arrive at a receiver in this process, which verifies them
+with `standardwebhooks` and with `svix`. Every case is a function whose name is a sentence about the product. Prints one line
+for each case and `N passed` at the end; ends with 1 if one failed.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+import uuid
+
+import standardwebhooks
+import svix
+from svix.api import (
+    ApplicationIn,
+    ApplicationListOptions,
+    ApplicationPatch,
+    EndpointIn,
+    EndpointPatch,
+    EndpointSecretRotateIn,
+    EventTypeIn,
+    MessageAttemptListByEndpointOptions,
+    MessageAttemptListByMsgOptions,
+    MessageCreateOptions,
+    MessageGetOptions,
+    MessageIn,
+    MessageListOptions,
+    Svix,
+    SvixAsync,
+    SvixOptions,
+)
+from svix.exceptions import HttpError, HTTPValidationError
+from svix.models import MessageStatus
+
+PATIENCE_SECONDS = 30
+POLL_SECONDS = 0.02
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Receiver:
+    """Takes deliveries and hands them out in the order they came."""
+
+    def __init__(self):
+        self.deliveries = queue.Queue()
+        self.status = 200
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.deliveries.put((dict(self.headers.items()), body))
+                self.send_response(receiver.status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def next(self):
+        return self.deliveries.get(timeout=PATIENCE_SECONDS)
+
+
+class Place:
+    """An application with an endpoint and the receiver behind it."""
+
+    def __init__(self, client):
+        self.client = client
+        self.receiver = Receiver()
+        self.uid = f"app-{uuid.uuid4()}"
+        self.application = client.application.get_or_create(ApplicationIn(name="Contract", uid=self.uid))
+        self.endpoint = client.endpoint.create(self.uid, EndpointIn(url=self.receiver.url, description="Contract"))
+        self.secret = client.endpoint.get_secret(self.uid, self.endpoint.id).key
+
+    def send(self, payload=None, **fields):
+        message = MessageIn(event_type="invoice.paid", payload=payload or {"n": 1}, **fields)
+        return self.client.message.create(self.uid, message)
+
+    def attempts(self, message, **options):
+        return self.client.message_attempt.list_by_msg(self.uid, message.id, MessageAttemptListByMsgOptions(**options)).data
+
+
+def until(what, look):
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > give_up:
+            raise AssertionError(f"waited in vain until {what}")
+        time.sleep(POLL_SECONDS)
+
+
+def fails(status, call):
+    """Runs `call`, which has to raise what the client library raises for `status`."""
+    kind = HTTPValidationError if status == 422 else HttpError
+    try:
+        call()
+    except kind as error:
+        assert error.status_code == status, error
+        return error
+    raise AssertionError(f"was not refused with {status}")
+
+
+@case
+def the_server_is_healthy(client):
+    client.health.get()
+
+
+@case
+def an_application_is_made_once(client):
+    uid = f"app-{uuid.uuid4()}"
+    wanted = ApplicationIn(name="Acme", uid=uid, metadata={"plan": "gold"})
+    first = client.application.get_or_create(wanted)
+    assert client.application.get_or_create(wanted).id == first.id
+    assert first.id.startswith("app_") and len(first.id) == len("app_") + 27
+    assert (first.uid, first.metadata) == (uid, {"plan": "gold"})
+    assert client.application.get(uid).id == client.application.get(first.id).id == first.id
+    assert client.application.patch(uid, ApplicationPatch(name="Acme Ltd")).name == "Acme Ltd"
+    assert client.application.upsert(uid, ApplicationIn(name="Acme Inc", uid=uid)).name == "Acme Inc"
+    assert fails(409, lambda: client.application.create(wanted)).code == "conflict"
+    client.application.delete(uid)
+    fails(404, lambda: client.application.get(uid))
+
+
+@case
+def applications_are_listed_page_by_page(client):
+    made = [client.application.create(ApplicationIn(name=f"Page {n}")).id for n in range(5)]
+    seen, options = [], ApplicationListOptions(limit=2)
+    while True:
+        page = client.application.list(options)
+        seen += [application.id for application in page.data]
+        if page.done:
+            break
+        options.iterator = page.iterator
+    assert [id for id in seen if id in made] == made and len(set(seen)) == len(seen)
+
+
+@case
+def a_delivery_verifies_with_both_libraries(client):
+    place = Place(client)
+    message = place.send({"name": "Zoë", "amount": 12.5, "list": [1, None, True]})
+    headers, body = place.receiver.next()
+    payload = standardwebhooks.Webhook(place.secret).verify(body, headers)
+    assert payload == {"name": "Zoë", "amount": 12.5, "list": [1, None, True]}
+    svix.Webhook(place.secret).verify(body, headers)
+    lower = {name.lower(): value for name, value in headers.items()}
+    assert lower["webhook-id"] == lower["svix-id"] == message.id
+    only_webhook = {name: value for name, value in lower.items() if not name.startswith("svix-")}
+    svix.Webhook(place.secret).verify(body, only_webhook)
+    for bad in (body + b" ", body.replace(b"12.5", b"13.5")):
+        try:
+            standardwebhooks.Webhook(place.secret).verify(bad, headers)
+        except standardwebhooks.WebhookVerificationError:
+            continue
+        raise AssertionError("a changed body verifies")
+
+
+@case
+def attempts_are_listed_by_message_and_by_endpoint(client):
+    place = Place(client)
+    message = place.send()
+    until("it was tried", lambda: place.attempts(message))
+    (attempt,) = place.attempts(message)
+    assert attempt.id.startswith("atmpt_")
+    assert (attempt.msg_id, attempt.endpoint_id) == (message.id, place.endpoint.id)
+    assert (attempt.status, attempt.response_status_code) == (MessageStatus.SUCCESS, 200)
+    assert (attempt.url, attempt.trigger_type) == (place.receiver.url, 0)
+    options = MessageAttemptListByEndpointOptions(status=MessageStatus.SUCCESS)
+    (same,) = client.message_attempt.list_by_endpoint(place.uid, place.endpoint.id, options).data
+    assert same.id == attempt.id
+    options = MessageAttemptListByEndpointOptions(status=MessageStatus.FAIL)
+    assert client.message_attempt.list_by_endpoint(place.uid, place.endpoint.id, options).data == []
+    assert client.message_attempt.get(place.uid, message.id, attempt.id).id == attempt.id
+    (destination,) = client.message_attempt.list_attempted_destinations(place.uid, message.id).data
+    assert (destination.id, destination.status) == (place.endpoint.id, MessageStatus.SUCCESS)
+
+
+@case
+def a_failed_delivery_shows_its_next_attempt(client):
+    place = Place(client)
+    place.receiver.status = 500
+    message = place.send()
+    until("it was tried", lambda: place.attempts(message, status=MessageStatus.FAIL))
+    (destination,) = client.message_attempt.list_attempted_destinations(place.uid, message.id).data
+    assert destination.status == MessageStatus.SENDING and destination.next_attempt
+
+
+@case
+def messages_are_listed_page_by_page(client):
+    place = Place(client)
+    made = [place.send({"n": n}).id for n in range(5)]
+    seen, options = [], MessageListOptions(limit=2, with_content=True)
+    while True:
+        page = client.message.list(place.uid, options)
+        seen += [(message.id, message.payload["n"]) for message in page.data]
+        if page.done:
+            break
+        options.iterator = page.iterator
+    assert seen == [(id, n) for n, id in reversed(list(enumerate(made)))], "newest first"
+    assert client.message.list(place.uid, MessageListOptions(limit=1)).data[0].payload == {}
+
+
+@case
+def a_message_is_found_by_its_id_and_its_event_id(client):
+    place = Place(client)
+    message = place.send({"n": 7}, event_id="event-7", channels=["red"], tags=["a-tag"])
+    for id in (message.id, "event-7"):
+        found = client.message.get(place.uid, id, MessageGetOptions(with_content=True))
+        assert (found.id, found.event_id, found.payload) == (message.id, "event-7", {"n": 7})
+        assert (found.channels, found.tags, found.event_type) == (["red"], ["a-tag"], "invoice.paid")
+
+
+@case
+def an_event_id_is_taken_once(client):
+    place = Place(client)
+    place.send(event_id="only-once")
+    assert fails(409, lambda: place.send({"n": 2}, event_id="only-once")).code == "conflict"
+
+
+@case
+def the_same_idempotency_key_is_the_same_message(client):
+    place = Place(client)
+    options = MessageCreateOptions(idempotency_key=f"key-{uuid.uuid4()}")
+    create = lambda n: client.message.create(place.uid, MessageIn(event_type="a", payload={"n": n}), options)
+    first = create(1)
+    assert create(1).id == first.id
+    fails(409, lambda: create(2))
+    assert len(client.message.list(place.uid).data) == 1
+
+
+@case
+def while_a_secret_is_rotated_both_secrets_verify(client):
+    place = Place(client)
+    client.endpoint.rotate_secret(place.uid, place.endpoint.id, EndpointSecretRotateIn())
+    new = client.endpoint.get_secret(place.uid, place.endpoint.id).key
+    assert new != place.secret and new.startswith("whsec_")
+    place.send()
+    headers, body = place.receiver.next()
+    for secret in (place.secret, new):
+        standardwebhooks.Webhook(secret).verify(body, headers)
+        svix.Webhook(secret).verify(body, headers)
+    chosen = "whsec_" + base64.b64encode(os.urandom(32)).decode()
+    client.endpoint.rotate_secret(place.uid, place.endpoint.id, EndpointSecretRotateIn(key=chosen))
+    assert client.endpoint.get_secret(place.uid, place.endpoint.id).key == chosen
+
+
+@case
+def a_resend_is_one_more_attempt(client):
+    place = Place(client)
+    message = place.send()
+    until("it was tried", lambda: place.attempts(message))
+    client.message_attempt.resend(place.uid, message.id, place.endpoint.id)
+    until("it was tried again", lambda: len(place.attempts(message)) == 2)
+    newest, oldest = place.attempts(message)
+    assert (newest.trigger_type, oldest.trigger_type) == (1, 0)
+    first, second = place.receiver.next(), place.receiver.next()
+    assert first[1] == second[1]
+    standardwebhooks.Webhook(place.secret).verify(second[1], second[0])
+
+
+@case
+def endpoints_are_changed_and_deleted(client):
+    place = Place(client)
+    changed = client.endpoint.patch(place.uid, place.endpoint.id, EndpointPatch(disabled=True, description="Off"))
+    assert (changed.disabled, changed.description) == (True, "Off")
+    assert [endpoint.id for endpoint in client.endpoint.list(place.uid).data] == [place.endpoint.id]
+    client.endpoint.delete(place.uid, place.endpoint.id)
+    assert fails(404, lambda: client.endpoint.get(place.uid, place.endpoint.id)).code == "not_found"
+    assert client.endpoint.list(place.uid).data == []
+
+
+@case
+def event_types_choose_what_an_endpoint_gets(client):
+    name = f"contract.{uuid.uuid4().hex}"
+    schema = {"1": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    client.event_type.create(EventTypeIn(name=name, description="A test", schemas=schema))
+    assert client.event_type.get(name).description == "A test"
+    assert fails(409, lambda: client.event_type.create(EventTypeIn(name=name, description=""))).code == "event_type_exists"
+    place, other = Place(client), Receiver()
+    client.endpoint.create(place.uid, EndpointIn(url=other.url, event_types=[name]))
+    place.send()
+    wanted = client.message.create(place.uid, MessageIn(event_type=name, payload={"n": 2}))
+    headers, body = other.next()
+    assert json.loads(body) == {"n": 2}
+    assert {key.lower(): value for key, value in headers.items()}["webhook-id"] == wanted.id
+    client.event_type.delete(name)
+    assert client.event_type.get(name).archived
+
+
+@case
+def what_is_wrong_raises_the_right_error(client):
+    place = Place(client)
+    message = lambda app, **fields: client.message.create(app, MessageIn(**fields))
+    assert fails(404, lambda: message("no-such-app", event_type="a", payload={})).code == "not_found"
+    error = fails(422, lambda: message(place.uid, event_type="not valid", payload={}))
+    assert list(error.detail[0].loc) == ["body", "eventType"], error
+    fails(422, lambda: client.endpoint.create(place.uid, EndpointIn(url="nonsense")))
+    fails(422, lambda: client.endpoint.create(place.uid, EndpointIn(url="http://10.0.0.1/")))
+    fails(422, lambda: client.endpoint.create(place.uid, EndpointIn(url=place.receiver.url, event_types=["no.such"])))
+    fails(404, lambda: client.message.get(place.uid, "no-such-message"))
+    fails(404, lambda: client.message_attempt.resend(place.uid, "no-such-message", place.endpoint.id))
+    stranger = Svix("ehk_nonsense", SvixOptions(server_url=SERVER_URL))
+    assert fails(401, lambda: stranger.application.list()).code == "authentication_failed"
+
+
+@case
+def the_asynchronous_client_works_as_well(client):
+    place = Place(client)
+
+    async def send():
+        asynchronous = SvixAsync(API_KEY, SvixOptions(server_url=SERVER_URL))
+        messages = [MessageIn(event_type="a", payload={"n": n}) for n in range(10)]
+        return await asyncio.gather(*(asynchronous.message.create(place.uid, message) for message in messages))
+
+    sent = {message.id for message in asyncio.run(send())}
+    headers = [place.receiver.next()[0] for _ in range(10)]
+    assert {{key.lower(): value for key, value in one.items()}["webhook-id"] for one in headers} == sent
+
+
+@case
+def a_signed_token_opens_its_environment(client):
+    secret = os.environ.get("CONTRACT_JWT_SECRET")
+    assert secret, "the test names the secret"
+    place = Place(client)
+
+    def encode(part):
+        return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+    def token(**claims):
+        now = int(time.time())
+        signed = f"{encode({'alg': 'HS256', 'typ': 'JWT'})}.{encode({'iat': now, 'exp': now + 600, **claims})}"
+        mac = hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest()
+        return f"{signed}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+    default = "org_23rb8YdGqMT0qIzpgGwdXfHirMu"
+    organization = Svix(token(sub=default), SvixOptions(server_url=SERVER_URL))
+    assert organization.application.get(place.uid).id == place.application.id
+    application = Svix(token(org=default, sub=place.application.id), SvixOptions(server_url=SERVER_URL))
+    assert application.endpoint.list(place.uid).data[0].id == place.endpoint.id
+    fails(403, lambda: application.application.list())
+    elsewhere = Svix(token(sub="org_1srOrx2ZWZBpBUvZwXKQmoEYga2"), SvixOptions(server_url=SERVER_URL))
+    fails(404, lambda: elsewhere.application.get(place.uid))
+
+
+def main():
+    client = Svix(API_KEY, SvixOptions(server_url=SERVER_URL))
+    failed = 0
+    for function in CASES:
+        name = function.__name__.replace("_", " ")
+        try:
+            function(client)
+            print(f"ok    {name}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAIL  {name}\n{traceback.format_exc()}", flush=True)
+    print(f"{len(CASES) - failed} passed" + (f", {failed} failed" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    SERVER_URL, API_KEY = sys.argv[1:]
+    sys.exit(main())

@@ -1,0 +1,145 @@
+//! The command line: what it prints, what it refuses and how it says so.
+
+use std::process::Output;
+
+use crate::environment::{everhook, repository};
+use crate::server::{Backend, on_both_stores};
+
+on_both_stores! {
+    migrate_can_be_repeated,
+}
+
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    everhook().args(arguments).envs(variables.iter().copied()).current_dir(folder.path()).output().unwrap()
+}
+
+#[track_caller]
+fn prints(arguments: &[&str]) -> String {
+    let output = run(arguments, &[]);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Fails unless the command is refused with a text that contains all of `wanted`.
+#[track_caller]
+fn is_refused(arguments: &[&str], variables: &[(&str, &str)], wanted: &[&str]) {
+    let output = run(arguments, variables);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{arguments:?} {variables:?} was taken");
+    assert!(output.stdout.is_empty() && !complaint.contains("panicked"), "{complaint}");
+    for text in wanted {
+        assert!(complaint.contains(text), "{complaint}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(prints(&["--version"]), format!("everhook {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn help_names_every_command() {
+    let help = prints(&["--help"]);
+    for command in ["serve", "migrate", "key", "config", "--data", "--database", "--config"] {
+        assert!(help.contains(command), "{help}");
+    }
+    assert!(!help.contains("openapi"), "not for users: {help}");
+    assert!(prints(&["serve", "--help"]).contains("127.0.0.1:8071"));
+    let key = prints(&["key", "--help"]);
+    assert!(["create", "list", "revoke"].iter().all(|command| key.contains(command)), "{key}");
+    let config = prints(&["config", "--help"]);
+    assert!(["init", "check", "show"].iter().all(|command| config.contains(command)), "{config}");
+}
+
+#[test]
+fn the_template_is_a_valid_configuration() {
+    let template = prints(&["config", "init"]);
+    assert!(template.contains("listen = \"127.0.0.1:8071\""));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("everhook.toml");
+    std::fs::write(&file, template).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(prints(&["config", "check", "--config", file]), "the settings can be used\n");
+    assert_eq!(prints(&["config", "check"]), "the settings can be used\n");
+}
+
+#[test]
+fn settings_are_shown_with_their_sources_and_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("everhook.toml");
+    std::fs::write(&file, "lease_seconds = 7\ntimeout_seconds = 9\n").unwrap();
+    let arguments = ["config", "show", "--config", file.to_str().unwrap()];
+    let variables = [
+        ("EVERHOOK_TIMEOUT_SECONDS", "11"),
+        ("EVERHOOK_JWT_SECRET", "a secret that nobody sees, long enough"),
+        ("EVERHOOK_DATABASE", "postgres://user:hunter2@localhost/everhook"),
+    ];
+    let output = run(&arguments, &variables);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(shown.contains("lease_seconds = 7 # ") && shown.contains("everhook.toml"), "{shown}");
+    assert!(shown.contains("timeout_seconds = 11 # EVERHOOK_TIMEOUT_SECONDS"), "{shown}");
+    assert!(shown.contains("listen = \"127.0.0.1:8071\" # default"), "{shown}");
+    assert!(!shown.contains("nobody sees") && !shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_name_and_a_remedy() {
+    let check = ["config", "check"];
+    is_refused(&check, &[("EVERHOOK_LEASE_SECOND", "5")], &["lease_second", "EVERHOOK_LEASE_SECOND", "lease_seconds"]);
+    is_refused(&check, &[("EVERHOOK_LEASE_SECONDS", "soon")], &["EVERHOOK_LEASE_SECONDS", "whole number"]);
+    is_refused(&check, &[("EVERHOOK_RETRY_SCHEDULE", "1,x")], &["EVERHOOK_RETRY_SCHEDULE"]);
+    is_refused(&check, &[("EVERHOOK_RETRY_SCHEDULE", "-1")], &["retry_schedule"]);
+    is_refused(&check, &[("EVERHOOK_EGRESS_ALLOW", "nonsense")], &["egress_allow"]);
+    is_refused(&check, &[("EVERHOOK_LISTEN", "nonsense")], &["listen"]);
+    is_refused(&check, &[("EVERHOOK_DATABASE", "mysql://localhost/x")], &["database"]);
+    let both = [("EVERHOOK_DATA", "a"), ("EVERHOOK_DATABASE", "postgres://localhost/x")];
+    is_refused(&check, &both, &["data", "database"]);
+    is_refused(&["config", "check", "--config", "missing.toml"], &[], &["missing.toml"]);
+    is_refused(&["serve", "--data", "a", "--database", "postgres://localhost/x"], &[], &["--data", "--database"]);
+    is_refused(&["nonsense"], &[], &["nonsense"]);
+    is_refused(&["key", "create", "--environment", "a b"], &[], &["a b"]);
+    is_refused(&["key", "revoke", "nonsense"], &[], &["nonsense", "everhook key list"]);
+}
+
+#[test]
+fn unknown_settings_in_a_file_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("everhook.toml");
+    let file_name = file.to_str().unwrap();
+    for (text, wanted) in
+        [("nonsense = 1\n", "nonsense"), ("lease_seconds = \"x\"\n", "lease_seconds"), ("a = [", "TOML")]
+    {
+        std::fs::write(&file, text).unwrap();
+        is_refused(&["config", "check", "--config", file_name], &[], &[wanted, file_name]);
+    }
+}
+
+#[test]
+fn a_database_that_is_not_there_is_refused_in_words() {
+    let url = "postgres://nobody:hunter2@127.0.0.1:1/everhook";
+    let output = run(&["serve", "--listen", "127.0.0.1:0", "--database", url], &[]);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && !complaint.contains("panicked"), "{complaint}");
+    assert!(complaint.contains("everhook: ") && !complaint.contains("hunter2"), "{complaint}");
+}
+
+fn migrate_can_be_repeated(backend: std::sync::Arc<Backend>) {
+    assert!(!backend.run(&["migrate"]).is_empty());
+    assert!(!backend.run(&["migrate"]).is_empty());
+    assert!(backend.run(&["key", "create"]).starts_with("ehk_"));
+}
+
+#[test]
+fn the_committed_openapi_document_is_current() {
+    let committed =
+        std::fs::read_to_string(repository("openapi.json")).expect("run `cargo xtask openapi` and commit it");
+    let current = prints(&["openapi"]);
+    // Not `assert_eq!`: nobody wants to read both.
+    assert!(
+        committed == current,
+        "openapi.json differs from the handlers: run `cargo xtask openapi` and commit the result"
+    );
+}

@@ -1,0 +1,40 @@
+//! What the tests find in their environment. The only file of theirs that reads it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A variable, if it is set.
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The binary under test.
+pub(crate) fn binary() -> PathBuf {
+    variable("EVERHOOK_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_everhook")), PathBuf::from)
+}
+
+/// The binary under test with the settings of nobody's shell.
+#[expect(clippy::disallowed_methods, reason = "settings of the shell must not reach the binary under test")]
+pub(crate) fn everhook() -> Command {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("EVERHOOK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// A Python with the packages that the contract tests need.
+pub(crate) fn python() -> String {
+    variable("EVERHOOK_TEST_PYTHON").expect(
+        "EVERHOOK_TEST_PYTHON is not set: run the tests with `cargo xtask test`, \
+         or set it to a Python that has the packages svix and standardwebhooks",
+    )
+}
+
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}

@@ -1,0 +1,29 @@
+//! Everhook as its users see it: the real binary, on both stores, over HTTP.
+//!
+//! Every test starts servers of its own, with receivers and clients in the test process. Tests that kill servers carry `crash`
+//! in their names, tests with other people's client libraries `contract`. `cargo xtask test` provides what they need.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+mod beside;
+mod checker;
+mod cli;
+mod client;
+mod contract;
+mod crash;
+mod delivery;
+mod endpoint_state;
+mod environment;
+mod examples;
+mod input;
+mod isolation;
+mod outage;
+mod postgres;
+mod proxy;
+mod random;
+mod receiver;
+mod retry;
+mod server;
+mod signature;
+mod stop;
+mod wait;

@@ -1,0 +1,273 @@
+//! The real binary as a process that tests start, stop, kill and start again.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::client::{Address, Client};
+use crate::environment::everhook;
+use crate::postgres::Database;
+use crate::wait::{Deadline, PATIENCE, until};
+
+/// Where a server keeps everything; several servers may be given the same one.
+pub(crate) enum Backend {
+    Sqlite(TempDir),
+    Postgres(Database),
+    /// A database behind a proxy, or in a cluster of the test's own.
+    PostgresAt(String),
+}
+
+impl Backend {
+    pub(crate) fn sqlite() -> Arc<Backend> {
+        Arc::new(Backend::Sqlite(tempfile::tempdir().unwrap()))
+    }
+
+    pub(crate) fn postgres() -> Arc<Backend> {
+        Arc::new(Backend::Postgres(Database::create()))
+    }
+
+    pub(crate) fn postgres_at(url: String) -> Arc<Backend> {
+        Arc::new(Backend::PostgresAt(url))
+    }
+
+    fn setting(&self) -> (&'static str, &str) {
+        match self {
+            Backend::Sqlite(folder) => ("EVERHOOK_DATA", folder.path().to_str().unwrap()),
+            Backend::Postgres(database) => ("EVERHOOK_DATABASE", &database.url),
+            Backend::PostgresAt(url) => ("EVERHOOK_DATABASE", url),
+        }
+    }
+
+    /// Runs a command of the binary on this store, beside whatever else uses it, and returns what it printed.
+    #[track_caller]
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = self.try_run(arguments);
+        assert!(output.status.success(), "everhook {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The same for a command that may fail.
+    pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
+        let (name, value) = self.setting();
+        everhook().args(arguments).env(name, value).stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+/// Defines each named function, which takes a store, as a test on SQLite and as a test on PostgreSQL.
+macro_rules! on_both_stores {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $name() { super::$name($crate::server::Backend::sqlite()); })*
+        }
+        mod postgres {
+            $(#[test] fn $name() { super::$name($crate::server::Backend::postgres()); })*
+        }
+    };
+}
+pub(crate) use on_both_stores;
+
+/// A server that can be killed and started again on the same store. Prints its log when the test fails.
+pub(crate) struct Server {
+    backend: Arc<Backend>,
+    settings: Vec<(String, String)>,
+    folder: TempDir,
+    address: Address,
+    key: String,
+    process: Option<Process>,
+}
+
+struct Process {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    /// Its greeting was read.
+    serves: bool,
+}
+
+impl Server {
+    /// Starts a server with these settings (without their `EVERHOOK_`) and waits until it serves.
+    #[track_caller]
+    pub(crate) fn start(backend: &Arc<Backend>, settings: &[(&str, &str)]) -> Server {
+        let mut server = Server::prepare(backend, settings);
+        server.start_again();
+        server
+    }
+
+    /// Everything but the process.
+    pub(crate) fn prepare(backend: &Arc<Backend>, settings: &[(&str, &str)]) -> Server {
+        let defaults = [("LISTEN", "127.0.0.1:0"), ("EGRESS_ALLOW", "127.0.0.0/8")];
+        let settings = defaults.iter().chain(settings);
+        Server {
+            backend: Arc::clone(backend),
+            settings: settings.map(|(name, value)| (format!("EVERHOOK_{name}"), (*value).to_owned())).collect(),
+            folder: tempfile::tempdir().unwrap(),
+            address: Address::default(),
+            key: String::new(),
+            process: None,
+        }
+    }
+
+    /// Another server on the same store, with the same settings; the first key is the first one's. Not started yet.
+    pub(crate) fn another(&self) -> Server {
+        Server {
+            backend: Arc::clone(&self.backend),
+            settings: self.settings.clone(),
+            folder: tempfile::tempdir().unwrap(),
+            address: Address::default(),
+            key: self.key.clone(),
+            process: None,
+        }
+    }
+
+    /// Starts a process on the same store with the same settings, and waits until it serves.
+    #[track_caller]
+    pub(crate) fn start_again(&mut self) {
+        self.spawn();
+        self.wait_until_serving();
+    }
+
+    /// Starts a process and waits for nothing.
+    pub(crate) fn spawn(&mut self) {
+        assert!(self.process.is_none(), "it runs already");
+        let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
+        let (name, value) = self.backend.setting();
+        let mut child = everhook()
+            .arg("serve")
+            .env(name, value)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        self.process = Some(Process { child, lines, serves: false });
+    }
+
+    /// Waits for the greeting; remembers the address, and the key of a first start.
+    #[track_caller]
+    pub(crate) fn wait_until_serving(&mut self) {
+        if self.process.as_ref().expect("it was started").serves {
+            return;
+        }
+        let give_up = Deadline::new(PATIENCE);
+        let mut address = None;
+        while address.is_none() || self.key.is_empty() {
+            let lines = &self.process.as_ref().expect("it was started").lines;
+            let line = match lines.recv_timeout(give_up.left()) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => panic!("the server did not come up\n{}", self.log()),
+                Err(RecvTimeoutError::Disconnected) => panic!("the server ended at its start\n{}", self.log()),
+            };
+            if let Some((_, listens)) = line.split_once("listens on http://") {
+                address = Some(listens.trim().to_owned());
+            } else if line.trim().starts_with("ehk_") {
+                self.key = line.trim().to_owned();
+            }
+        }
+        self.address.set(address.unwrap());
+        self.process.as_mut().expect("it was started").serves = true;
+    }
+
+    /// A client with the first key, which follows the server over restarts.
+    pub(crate) fn client(&self) -> Client {
+        self.client_with(&self.key)
+    }
+
+    /// A client with another key.
+    pub(crate) fn client_with(&self, key: &str) -> Client {
+        Client::new(self.address.clone(), key)
+    }
+
+    /// Where it serves now.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address.get())
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Ends the process as a power cut would: kill -9, and nothing is left of it when this returns.
+    pub(crate) fn kill(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.child.kill().unwrap();
+        process.child.wait().unwrap();
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn terminate(&self) {
+        let id = self.process.as_ref().expect("it runs").child.id();
+        let status = Command::new("sh").args(["-c", &format!("kill -TERM {id}")]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits until the process has ended by itself.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let status = until("the server has ended", || {
+            let process = self.process.as_mut().expect("it was started");
+            process.child.try_wait().unwrap()
+        });
+        self.process = None;
+        status
+    }
+
+    /// Everything it has logged, over all its lives.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// How often a text is in the log from `start` (in bytes) on; for moments that only the log tells.
+    pub(crate) fn logged_since(&self, start: u64, what: &str) -> usize {
+        let mut file = fs::File::open(self.log_file()).unwrap();
+        file.seek(SeekFrom::Start(start)).unwrap();
+        // The end may be half a character.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).matches(what).count()
+    }
+
+    /// How long the log is, in bytes.
+    pub(crate) fn log_length(&self) -> u64 {
+        fs::metadata(self.log_file()).map_or(0, |file| file.len())
+    }
+
+    fn log_file(&self) -> PathBuf {
+        Path::join(self.folder.path(), "log")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("--- the server's log ---\n{}--- end of the log ---", tail(&self.log()));
+        }
+    }
+}
+
+/// The end of a log: what matters, and no more than a person reads.
+fn tail(log: &str) -> String {
+    const LINES_MAX: usize = 300;
+    let lines = log.lines().collect::<Vec<_>>();
+    let mut text = String::new();
+    if lines.len() > LINES_MAX {
+        text += &format!("({} earlier lines left out)\n", lines.len() - LINES_MAX);
+    }
+    for line in &lines[lines.len().saturating_sub(LINES_MAX)..] {
+        text += line;
+        text.push('\n');
+    }
+    text
+}
