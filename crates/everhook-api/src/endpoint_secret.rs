@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::signing::SigningKey;
+use everhook_core::signing::{BadSigningKey, SigningKey};
 use everhook_store::catalog::Locator;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -80,8 +80,16 @@ async fn rotate(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Re
 /// The secret that was given, or a new one.
 pub(crate) fn given_or_random(field: &'static str, given: Option<String>) -> Result<SigningKey, ApiError> {
     match given {
-        Some(text) => text.parse().map_err(|error| ApiError::invalid(["body", field, "__all__"], error)),
+        Some(text) => parse(&text).map_err(|error| ApiError::invalid(["body", field, "__all__"], error)),
         None => Ok(SigningKey::generate(random())),
+    }
+}
+
+/// Clients may leave the prefix out; what then begins like nothing we know is a shared secret.
+fn parse(text: &str) -> Result<SigningKey, BadSigningKey> {
+    match text.parse() {
+        Err(BadSigningKey::Prefix) => format!("whsec_{text}").parse(),
+        parsed => parsed,
     }
 }
 
