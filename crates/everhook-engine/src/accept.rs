@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::MessageId;
+use async_trait::async_trait;
+use everhook_core::id::{Id, MessageId};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_core::message::Message;
+use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -24,8 +26,29 @@ use crate::session::{Sessions, Tenure};
 
 /// Transactions under way at once: one commits while the next one is filled.
 const WRITERS: usize = 2;
+/// How long a caller waits for its place in the queue.
+const QUEUE_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a caller waits for its commit. The commit itself has no deadline: it is left to finish.
-const ACCEPT_DEADLINE: Duration = Duration::from_secs(10);
+const COMMIT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The only way messages enter, and what a node knows that handlers must not find out for themselves.
+#[async_trait]
+pub trait Accept: Send + Sync {
+    /// Commits a message with every delivery it causes; returns when that is durable.
+    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError>;
+
+    /// Tells that there may be pending work: after a resend, a redrive, the enabling of an endpoint.
+    fn hint(&self);
+
+    /// The store's time as the node knows it.
+    fn now(&self) -> Timestamp;
+
+    /// The next id.
+    fn new_id(&self) -> Id;
+
+    /// Whether the node can do its work; if not, why.
+    fn ready(&self) -> Result<(), String>;
+}
 
 /// What became of a message.
 #[derive(Clone, Debug)]
@@ -45,13 +68,13 @@ pub enum Accepted {
 /// Why a message was not accepted, or perhaps not.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// The store did not take it.
-    #[error(transparent)]
-    Store(Arc<StoreError>),
-    /// The commit did not return in time: it may or may not happen.
-    #[error("the commit did not return in time")]
-    InDoubt,
-    /// The node is stopping.
+    /// The store could not tell.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+    /// Too much is waiting already.
+    #[error("too many messages are waiting to be written")]
+    Overloaded,
+    /// The node is on its way out.
     #[error("the node is stopping")]
     Stopping,
 }
@@ -91,11 +114,12 @@ impl Acceptor {
     /// Appends one message and waits for the commit.
     pub(crate) async fn accept(&self, message: NewMessage) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let queued = async {
-            self.queue.send(Waiting { message, answer }).await.map_err(|_| AcceptError::Stopping)?;
-            answered.await.map_err(|_| AcceptError::Stopping)?
-        };
-        tokio::time::timeout(ACCEPT_DEADLINE, queued).await.unwrap_or(Err(AcceptError::InDoubt))
+        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.queue.send(Waiting { message, answer })).await;
+        queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;
+        match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
+            Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
+            Err(late) => Err(AcceptError::Store(StoreError::InDoubt { op: "append", source: late.into() })),
+        }
     }
 
     /// Writes groups for ever; dropped when the engine has drained.
@@ -140,25 +164,23 @@ impl Acceptor {
                     let _ = answer.send(Ok(appended));
                 }
             }
-            (Err(error), Some(messages)) if matches!(*error, StoreError::Refused { .. }) => {
-                warn!(error = &*error as &dyn std::error::Error, "store refused a group of messages: appending singly");
+            (Err(error), Some(messages)) if matches!(error, StoreError::Refused { .. }) => {
+                warn!(error = &error as &dyn std::error::Error, "store refused a group of messages: appending singly");
                 for (message, answer) in messages.into_iter().zip(answers) {
-                    let one = self.append(vec![message]).await;
-                    let _ = answer.send(
-                        one.map_err(AcceptError::Store)
-                            .and_then(|mut appended| appended.pop().ok_or(AcceptError::InDoubt)),
-                    );
+                    let one = self.append(vec![message]).await.map_err(AcceptError::Store);
+                    let one = one.map(|mut appended| appended.pop().expect("one answer for each message"));
+                    let _ = answer.send(one);
                 }
             }
             (Err(error), _) => {
                 for answer in answers {
-                    let _ = answer.send(Err(AcceptError::Store(Arc::clone(&error))));
+                    let _ = answer.send(Err(AcceptError::Store(error.for_another())));
                 }
             }
         }
     }
 
-    async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Accepted>, Arc<StoreError>> {
+    async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
         let tenure = self.sessions.current();
         let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
         match self.store.append(Append { fast, messages }).await {
@@ -168,7 +190,7 @@ impl Acceptor {
                     self.sessions.retire(tenure);
                 }
                 warn!(error = &error as &dyn std::error::Error, "could not append messages");
-                Err(Arc::new(error))
+                Err(error)
             }
         }
     }

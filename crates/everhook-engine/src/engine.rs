@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::Id;
 use everhook_core::retry::RetryPolicy;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::accept::{AcceptError, Accepted, Acceptor};
+use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
 use crate::clock::Clock;
 use crate::delivery::Deliverer;
 use crate::dispatcher::{Dispatcher, Room};
@@ -152,37 +153,6 @@ impl Engine {
         self.loops.spawn(async move { stop.run_until_cancelled(maintain(store)).await });
     }
 
-    /// Appends one message and waits for the commit.
-    pub async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
-        self.acceptor.accept(message).await
-    }
-
-    /// There may be new work: after a resend, a redrive, an endpoint that was enabled.
-    pub fn hint(&self) {
-        self.room.hint(self.clock.elapsed());
-    }
-
-    /// The store's time, as this node knows it.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// The next id.
-    pub fn new_id(&self) -> Id {
-        self.ids.next(self.clock.now())
-    }
-
-    /// Whether the node may take and send work now, or why not.
-    pub fn ready(&self) -> Result<(), String> {
-        if self.stop.is_cancelled() {
-            return Err("the node is stopping".to_owned());
-        }
-        match self.sessions.current() {
-            Some(_) => Ok(()),
-            None => Err("the node has no renewed session: the store is unavailable or slow".to_owned()),
-        }
-    }
-
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
     pub async fn drain(&self, grace: Duration) {
         info!(running = self.room.running(), "stopping: waiting up to {} s for deliveries", grace.as_secs());
@@ -209,6 +179,35 @@ impl Engine {
         const STEP: Duration = Duration::from_millis(10);
         while self.room.running() > 0 {
             tokio::time::sleep(STEP).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Accept for Engine {
+    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
+        self.acceptor.accept(message).await
+    }
+
+    fn hint(&self) {
+        self.room.hint(self.clock.elapsed());
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn new_id(&self) -> Id {
+        self.ids.next(self.clock.now())
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.stop.is_cancelled() {
+            return Err("the node is stopping".to_owned());
+        }
+        match self.sessions.current() {
+            Some(_) => Ok(()),
+            None => Err("the node has no renewed session: the store is unavailable or slow".to_owned()),
         }
     }
 }

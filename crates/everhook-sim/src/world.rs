@@ -8,6 +8,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
+use everhook_engine::accept::Accept;
 use everhook_store::ids::Ids;
 use everhook_store::mem::{MemStore, TaskPlace};
 

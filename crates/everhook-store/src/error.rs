@@ -57,4 +57,17 @@ impl StoreError {
     pub fn is_in_doubt(&self) -> bool {
         matches!(self, StoreError::InDoubt { .. })
     }
+
+    /// The same error for another caller that shared the transaction; of the cause only the text.
+    #[must_use]
+    pub fn for_another(&self) -> StoreError {
+        let copy = |source: &BoxError| BoxError::from(source.to_string());
+        match self {
+            StoreError::Unavailable { op, source } => StoreError::Unavailable { op, source: copy(source) },
+            StoreError::InDoubt { op, source } => StoreError::InDoubt { op, source: copy(source) },
+            StoreError::Full { op, source } => StoreError::Full { op, source: copy(source) },
+            StoreError::Refused { op, source } => StoreError::Refused { op, source: copy(source) },
+            StoreError::Corrupt { table, column } => StoreError::Corrupt { table, column },
+        }
+    }
 }

@@ -24,5 +24,6 @@ pub(crate) fn settings() -> Vec<(String, String)> {
 
 /// The host's name, for the session table.
 pub(crate) fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())
 }

@@ -5,7 +5,6 @@
 mod cli;
 mod config;
 mod environment;
-mod glue;
 mod keys;
 mod logging;
 mod serve;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
+use everhook_api::accept::Accept;
 use everhook_api::{ApiConfig, router};
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
@@ -19,10 +20,9 @@ use tracing::{info, warn};
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
-use crate::glue::Gate;
+use crate::environment;
 use crate::keys::{self, Wanted};
 use crate::store::{self, Opened};
-use crate::environment;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -38,7 +38,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let engine = start_engine(&config, &opened, egress.clone()).await?;
     let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION };
-    let router = router(Arc::clone(&opened.store), Arc::new(Gate(Arc::clone(&engine))), api);
+    let router = router(Arc::clone(&opened.store), Arc::clone(&engine) as Arc<dyn Accept>, api);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let server = tasks.spawn(everhook_api::serve(listener, router, stop.clone()));
     tasks.close();
@@ -75,10 +75,8 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
         ..SenderConfig::default()
     };
     let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);
-    let name = NodeName {
-        node: format!("{}:{}", environment::host_name(), std::process::id()),
-        version: VERSION.to_owned(),
-    };
+    let name =
+        NodeName { node: format!("{}:{}", environment::host_name(), std::process::id()), version: VERSION.to_owned() };
     let engine = EngineConfig { dispatch: config.dispatch, lease: config.lease, retry: config.retry.clone(), name };
     let parts = Parts {
         store: Arc::clone(&opened.store) as Arc<dyn LeaseStore>,

@@ -1,5 +1,6 @@
 //! The engine on the store in memory, with faults in between and a real receiver at the end.
 #![expect(clippy::disallowed_methods, reason = "the tests' store has a clock, and their receivers are spawned")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod doubt;
 mod faulty;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everhook_engine::accept::Accept;
 use everhook_store::lease::LeaseStore;
 
 use crate::fixture::{add_endpoint, engine, message, settled, store};

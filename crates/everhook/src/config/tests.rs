@@ -17,7 +17,9 @@ fn check(file: &str, variables: &[(&str, &str)], flags: Flags) -> Result<Config,
 #[test]
 fn the_template_has_every_key_and_its_defaults_can_be_used() {
     for (key, _) in KEYS {
-        assert!(Settings::TEMPLATE.contains(&format!("\n{key} = ")) || Settings::TEMPLATE.contains(&format!("# {key} = ")));
+        assert!(
+            Settings::TEMPLATE.contains(&format!("\n{key} = ")) || Settings::TEMPLATE.contains(&format!("# {key} = "))
+        );
     }
     let config = check("", &[], Flags::default()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8071");
