@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::limits::{MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
@@ -167,14 +167,16 @@ async fn create(
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    let accepted = match api.accept.accept(NewMessage { environment, message: message.clone(), keys }).await? {
-        Accepted::New(accepted) => return Ok(show(&accepted, &content, payload.verbatim())),
-        Accepted::Repeated(id) => repeated(&api, environment, message, id).await?,
-        Accepted::KeyReused => return Err(ApiError::key_reused()),
-        Accepted::EventIdTaken => return Err(ApiError::conflict("A message with this eventId exists already.")),
-        Accepted::NoApplication => return Err(ApiError::not_found()),
-    };
-    Ok(show(&accepted, &content, None))
+    match api.accept.accept(NewMessage { environment, message, keys }).await? {
+        Accepted::New(new) => Ok(show(&new, &content, payload.verbatim())),
+        Accepted::Repeated(id) => {
+            let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
+            Ok(show(&found.ok_or_else(ApiError::not_found)?, &content, None))
+        }
+        Accepted::KeyReused => Err(ApiError::key_reused()),
+        Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
+        Accepted::NoApplication => Err(ApiError::not_found()),
+    }
 }
 
 /// List the messages of an application, newest first.
@@ -222,17 +224,6 @@ async fn get(OfMessage { message, .. }: OfMessage, Query(content): Query<Content
 async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
     let found = api.store.expunge_message(of.environment, of.application, of.message.id).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
-}
-
-/// The message that the same request created before. Where it is gone already, the request says what it was.
-async fn repeated(
-    api: &Api,
-    environment: EnvironmentId,
-    message: Message,
-    id: MessageId,
-) -> Result<Arc<Message>, ApiError> {
-    let found = api.store.find_message(environment, message.application, &Locator::Id(id)).await?;
-    Ok(Arc::new(found.unwrap_or(Message { id, created_at: id.0.timestamp(), ..message })))
 }
 
 fn show(message: &Message, content: &ContentParams, payload: Option<&RawValue>) -> Response {

@@ -30,25 +30,31 @@ pub(crate) struct PageParams {
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OrderParams {
-    /// Of the ids, which are in order of time.
+    /// `ascending` or `descending`.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>, pattern = "^(a|de)scending$")]
     order: Option<Ordering>,
 }
 
-/// The order of a list.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Ordering {
-    Ascending,
-    Descending,
+/// The order of a list, as it is written.
+#[derive(Clone, Copy, Debug)]
+struct Ordering(Order);
+
+impl FromStr for Ordering {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Ordering, &'static str> {
+        match text {
+            "ascending" => Ok(Ordering(Order::Ascending)),
+            "descending" => Ok(Ordering(Order::Descending)),
+            _ => Err("must be ascending or descending"),
+        }
+    }
 }
 
 impl OrderParams {
     pub(crate) fn or(&self, default: Order) -> Order {
-        match self.order {
-            Some(Ordering::Ascending) => Order::Ascending,
-            Some(Ordering::Descending) => Order::Descending,
-            None => default,
-        }
+        self.order.map_or(default, |Ordering(order)| order)
     }
 }
 

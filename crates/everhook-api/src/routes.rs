@@ -10,7 +10,7 @@ use axum::handler::Handler;
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
 use everhook_store::Store;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{StatusCode, Uri};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
@@ -40,8 +40,8 @@ pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig)
     all()
         .router
         .route("/", get(|| async { Redirect::temporary("/docs") }))
-        .route("/docs", get(|| async { Html(document::PAGE) }))
-        .route("/docs/", get(|| async { Html(document::PAGE) }))
+        .route("/docs", get(docs))
+        .route("/docs/", get(docs))
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -62,6 +62,10 @@ pub(crate) fn all() -> Routes {
         .merge(redrive::routes())
         .merge(portal::routes())
         .merge(health::routes())
+}
+
+async fn docs() -> impl IntoResponse {
+    ([(CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'")], Html(document::PAGE))
 }
 
 async fn not_found(uri: Uri) -> impl IntoResponse {

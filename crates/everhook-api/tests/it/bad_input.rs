@@ -1,0 +1,157 @@
+//! Whatever is sent, the answer is a 4xx with the JSON shape: never a 500, never a panic.
+
+use http::Method;
+
+use crate::world::{Answer, Call, World};
+
+#[track_caller]
+fn assert_refused(answer: &Answer, what: &str) {
+    assert!(answer.status.is_client_error(), "{what}: {answer}");
+    assert!(!answer.json()["detail"].is_null(), "{what}: {answer}");
+}
+
+fn corpus() -> Vec<Vec<u8>> {
+    let mut corpus: Vec<Vec<u8>> = [
+        "",
+        " ",
+        "{",
+        "}",
+        "[]",
+        "null",
+        "true",
+        "0",
+        "\"text\"",
+        "{]",
+        "{\"a\":}",
+        "{} {}",
+        "\u{feff}{}",
+        "NaN",
+        "{\"name\": 1}",
+        "{\"name\": null}",
+        "{\"name\": [\"a\"]}",
+        "{\"eventType\": {}, \"payload\": {}}",
+        "{\"eventType\": \"a\", \"payload\": \"{}\"}",
+        "{\"eventType\": \"a\", \"payload\": {}, \"payload\": {}}",
+        "{\"eventType\": \"a\\u0000\", \"payload\": {}}",
+        "{\"eventType\": \"\", \"payload\": {}}",
+        "{\"name\": \"\\ud800\"}",
+        "{\"name\": \"a\\u0000\", \"url\": \"http://a\\u0000.example\"}",
+        "{\"url\": \"https://example.com\", \"version\": 99999999999999999999}",
+        "{\"url\": \"http://[::1\"}",
+        "{\"url\": \"https://example.com\", \"metadata\": {\"a\": {}}}",
+        "{\"headers\": {\"a\\r\\nb\": \"c\"}}",
+        "{\"eventType\": \"a\", \"payload\": {}, \"transformationsParams\": []}",
+        "{\"gracePeriodSeconds\": -1}",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
+    corpus.push(b"{\"name\": \"\xff\xfe\"}".to_vec());
+    corpus.push(b"{\"eventType\": \"a\", \"payload\": {\"a\": \"\xff\"}}".to_vec());
+    corpus.push(vec![0; 64]);
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let nested = format!("{}1{}", open.repeat(50_000), close.repeat(50_000));
+        corpus.push(nested.clone().into_bytes());
+        corpus.push(format!(r#"{{"eventType": "a", "payload": {{"a": {nested}}}}}"#).into_bytes());
+        corpus.push(
+            format!(r#"{{"name": "a", "uid": 1, "url": 1, "description": "", "schemas": {nested}}}"#).into_bytes(),
+        );
+        corpus.push(format!(r#"{{"name": "a", "metadata": {nested}, "url": 1}}"#).into_bytes());
+    }
+    corpus
+}
+
+#[tokio::test]
+async fn bad_bodies_are_refused_everywhere() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    world.post("/event-type", r#"{"name": "taken", "description": ""}"#).await;
+    let routes = [
+        (Method::POST, "/app"),
+        (Method::PUT, "/app/acme"),
+        (Method::POST, "/app/acme/msg"),
+        (Method::POST, "/app/acme/endpoint"),
+        (Method::PUT, "/app/acme/endpoint/main"),
+        (Method::PUT, "/app/acme/endpoint/main/headers"),
+        (Method::POST, "/event-type"),
+        (Method::PUT, "/event-type/taken"),
+    ];
+    for (method, path) in routes {
+        for body in corpus() {
+            let what = format!("{method} {path} {:.80}", String::from_utf8_lossy(&body));
+            assert_refused(&world.call(Call::new(method.clone(), path).body(body)).await, &what);
+        }
+    }
+    for path in ["/app/acme", "/app/acme/endpoint/main", "/app/acme/endpoint/main/headers", "/event-type/taken"] {
+        for body in corpus() {
+            let answer = world.call(Call::new(Method::PATCH, path).body(body)).await;
+            assert!(!answer.status.is_server_error(), "PATCH {path}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_told_so() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let body = |bytes: usize| format!(r#"{{"eventType": "a", "payload": {{"a": "{}"}}}}"#, "x".repeat(bytes));
+    insta::assert_snapshot!(world.post("/app/acme/msg", &body(10 * 1024 * 1024)).await, @r#"413 {"code":"payload_too_large","detail":"Request payload is too large."}"#);
+    assert_eq!(world.post("/app/acme/msg", &body(1024 * 1024 - 100)).await.status, 202);
+}
+
+#[tokio::test]
+async fn nesting_is_bounded() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let nested = |levels: usize| {
+        format!(r#"{{"eventType": "a", "payload": {{"a": {}{}}}}}"#, "[".repeat(levels), "]".repeat(levels))
+    };
+    assert_eq!(world.post("/app/acme/msg", &nested(127)).await.status, 202);
+    insta::assert_snapshot!(world.post("/app/acme/msg", &nested(128)).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"must not be nested deeper than 128 levels","type":"value_error"}]}"#);
+}
+
+#[tokio::test]
+async fn paths_that_name_nothing_are_not_found() {
+    let world = World::new().await;
+    world.application("acme").await;
+    for path in ["/app/%00", "/app/%FF%FE", "/app/a%2Fb", "/app/%20", "/app/app_", "/app/app_zzz", "/app/ä"] {
+        let path = path.replace('ä', "%C3%A4");
+        assert_eq!(world.get(&path).await.code(), (404, "not_found".to_owned()), "{path}");
+        assert_eq!(world.put(&path, r#"{"name": "a"}"#).await.code().0, 404, "{path}");
+        assert_eq!(world.post(&format!("{path}/msg"), r#"{"eventType": "a", "payload": {}}"#).await.code().0, 404);
+        assert_eq!(world.get(&format!("/app/acme/endpoint{}", &path[4..])).await.code().0, 404, "{path}");
+        assert_eq!(world.get(&format!("/app/acme/msg{}", &path[4..])).await.code().0, 404, "{path}");
+        assert_eq!(world.get(&format!("/event-type{}", &path[4..])).await.code().0, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn queries_of_any_kind_are_read_or_refused() {
+    let world = World::new().await;
+    world.application("acme").await;
+    for query in [
+        "%",
+        "%zz",
+        "&&&=",
+        "limit",
+        "limit=",
+        "a[b]c=1",
+        "event_types[=x",
+        "before=9999999-01-01T00:00:00Z",
+        "%00=%00",
+    ] {
+        let answer = world.get(&format!("/app/acme/msg?{query}")).await;
+        assert!(!answer.status.is_server_error(), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_have_the_json_shape() {
+    let world = World::new().await;
+    insta::assert_snapshot!(world.get("/nothing").await, @r#"404 {"code":"not_found","detail":"There is no route /api/v1/nothing"}"#);
+    insta::assert_snapshot!(world.get("/!/nothing").await, @r#"404 {"code":"not_found","detail":"There is no route /nothing"}"#);
+    let answer = world.delete("/app").await;
+    assert_eq!(answer.headers["allow"], "GET,HEAD,POST");
+    insta::assert_snapshot!(answer, @r#"405 {"code":"method_not_allowed","detail":"The route does not take this method."}"#);
+}

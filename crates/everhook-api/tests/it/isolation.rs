@@ -1,0 +1,143 @@
+//! What belongs to another environment or application is not found, on every route of the document.
+
+use everhook_core::lifecycle::NextRow;
+use http::Method;
+use serde_json::Value;
+
+use crate::world::{Call, World};
+
+/// A body that every route reads.
+const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
+    "headers": {}}"#;
+
+/// Every operation of the document: method, path under `/api/v1`, whether it needs a caller.
+fn operations() -> Vec<(Method, String, bool)> {
+    let document: Value = serde_json::from_str(&everhook_api::openapi()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = method.to_uppercase().parse().unwrap();
+            let path = path.strip_prefix("/api/v1").unwrap().to_owned();
+            operations.push((method, path, operation.get("security").is_none()));
+        }
+    }
+    operations
+}
+
+/// An application with one of everything.
+struct Everything {
+    slots: [(&'static str, String); 5],
+}
+
+impl Everything {
+    async fn create(world: &World) -> Everything {
+        let application = world.application("acme").await;
+        let endpoint = world.endpoint("acme", "main").await;
+        world.post("/event-type", r#"{"name": "a", "description": ""}"#).await;
+        let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1"}"#;
+        let message = world.post("/app/acme/msg", body).await.created();
+        world.deliver(200, b"", NextRow::Gone).await;
+        let attempt = world.get("/app/acme/attempt/msg/e-1").await.text("/data/0/id");
+        let slots = [
+            ("{app_id}", application),
+            ("{endpoint_id}", endpoint),
+            ("{msg_id}", message),
+            ("{attempt_id}", attempt),
+            ("{event_type_name}", "a".to_owned()),
+        ];
+        Everything { slots }
+    }
+
+    fn fill(&self, path: &str) -> String {
+        self.slots.iter().fold(path.to_owned(), |path, (slot, value)| path.replace(slot, value))
+    }
+}
+
+#[tokio::test]
+async fn every_route_needs_a_caller() {
+    let world = World::new().await;
+    for (method, path, needs_caller) in operations() {
+        let call = Call::new(method.clone(), &path).anonymous().body(BODY);
+        let answer = world.call(call).await;
+        assert_eq!(answer.status == 401, needs_caller, "{method} {path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn every_route_hides_another_environment() {
+    let world = World::new().await;
+    let ours = Everything::create(&world).await;
+    // Equal names over there never touch ours.
+    for (path, body) in
+        [("/app", r#"{"name": "x", "uid": "acme"}"#), ("/event-type", r#"{"name": "a", "description": ""}"#)]
+    {
+        let call = Call::new(Method::POST, path).bearer(&world.other_key).body(body);
+        assert_eq!(world.call(call).await.status, 201);
+    }
+    let ids = |path: &str| ours.fill(path);
+    let uids = |path: &str| {
+        let path = path.replace("{endpoint_id}", "main").replace("{msg_id}", "e-1").replace("{app_id}", "acme");
+        ours.fill(&path)
+    };
+    let mut seen = 0;
+    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| path.contains("{app_id}")) {
+        let call = Call::new(method.clone(), &ids(&path)).bearer(&world.other_key).body(BODY);
+        let answer = world.call(call).await;
+        assert_eq!(answer.status, 404, "{method} {path}: {answer}");
+        assert_eq!(answer.text("/code"), "not_found");
+        seen += 1;
+        let creates = method == Method::PUT && path.ends_with("/{endpoint_id}");
+        if !creates && (path.contains("{endpoint_id}") || path.contains("{msg_id}")) {
+            let call = Call::new(method.clone(), &uids(&path)).bearer(&world.other_key).body(BODY);
+            let answer = world.call(call).await;
+            assert_eq!(answer.status, 404, "{method} {path} by uid: {answer}");
+        }
+    }
+    assert!(seen > 25, "the document lists them: {seen}");
+    assert_eq!(world.get("/app/acme/msg/e-1").await.status, 200, "ours are untouched");
+    assert_eq!(world.get("/app/acme/endpoint").await.each("id").len(), 1);
+}
+
+#[tokio::test]
+async fn every_route_hides_another_application_from_a_token() {
+    let world = World::new().await;
+    let ours = Everything::create(&world).await;
+    world.application("other").await;
+    let token = world.post("/auth/app-portal-access/other", "{}").await.text("/token");
+    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| path.contains("{app_id}")) {
+        let answer = world.call(Call::new(method.clone(), &ours.fill(&path)).bearer(&token).body(BODY)).await;
+        let refused = answer.status == 404 || answer.status == 403;
+        assert!(refused, "{method} {path}: {answer}");
+        let own = ours.fill(&path.replace("{app_id}", "other"));
+        let answer = world.call(Call::new(method.clone(), &own).bearer(&token).body(BODY)).await;
+        let foreign_child = path.contains("{endpoint_id}") || path.contains("{msg_id}");
+        assert!(!foreign_child || answer.status == 404 || answer.status == 403, "{method} {own}: {answer}");
+    }
+    for (method, path) in
+        [("POST", "/event-type"), ("PUT", "/event-type/a"), ("DELETE", "/event-type/a"), ("GET", "/app")]
+    {
+        let call = Call::new(method.parse().unwrap(), path).bearer(&token).body(BODY);
+        assert_eq!(world.call(call).await.code(), (403, "insufficient access".to_owned()), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn every_route_works_on_what_is_the_callers() {
+    let world = World::new().await;
+    let ours = Everything::create(&world).await;
+    let mut operations = operations();
+    // What is deleted is not there for the others: those last, the children first.
+    operations.sort_by_key(|(method, path, _)| (*method == Method::DELETE, std::cmp::Reverse(path.len())));
+    for (method, path, _) in operations {
+        if path.ends_with("/resend") || path == "/event-type" && method == Method::POST {
+            continue;
+        }
+        for slash in ["", "/"] {
+            let is_second_delete = method == Method::DELETE && !slash.is_empty();
+            let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).body(BODY);
+            let answer = world.call(call).await;
+            let deleted_before = is_second_delete && answer.status == 404;
+            assert!(answer.status.is_success() || deleted_before, "{method} {path}{slash}: {answer}");
+        }
+    }
+}

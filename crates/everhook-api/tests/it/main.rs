@@ -1,0 +1,17 @@
+//! The API over HTTP: the real router on a store in memory, with a node that appends and delivers nothing by itself.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod application;
+mod attempt;
+mod auth;
+mod bad_input;
+mod document;
+mod endpoint;
+mod event_type;
+mod idempotency;
+mod isolation;
+mod message;
+mod paging;
+mod server;
+mod world;

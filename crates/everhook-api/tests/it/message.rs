@@ -1,0 +1,130 @@
+//! Messages.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn a_message_is_accepted_and_shown_byte_for_byte() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let payload = "{ \"b\":1e2,\n\t\"a\" : \"\\u00e4\", \"a\": 0.10 }";
+    let body = format!(
+        r#"{{"eventType": "user.created", "payload": {payload}, "eventId": "e-1", "channels": ["eu"], "tags": ["t"]}}"#
+    );
+    let created = world.post("/app/acme/msg", &body).await;
+    insta::assert_snapshot!(created, @r#"
+    202 {"id":"msg_#1","eventType":"user.created","eventId":"e-1","channels":["eu"],"tags":["t"],"payload":{ "b":1e2,
+    	"a" : "\u00e4", "a": 0.10 },"timestamp":"<time>"}
+    "#);
+    assert!(created.body.contains(payload), "{created}");
+    let id = created.created();
+    assert_eq!(world.get(&format!("/app/acme/msg/{id}")).await.body, created.body);
+    assert_eq!(world.get("/app/acme/msg/e-1").await.body, created.body, "by event id");
+    insta::assert_snapshot!(world.get("/app/acme/msg/e-1?with_content=false").await, @r#"200 {"id":"msg_#1","eventType":"user.created","eventId":"e-1","channels":["eu"],"tags":["t"],"payload":{},"timestamp":"<time>"}"#);
+    insta::assert_snapshot!(world.delete("/app/acme/msg/e-1/content").await, @"204");
+    insta::assert_snapshot!(world.get("/app/acme/msg/e-1").await, @r#"200 {"id":"msg_#1","eventType":"user.created","eventId":"e-1","channels":["eu"],"tags":["t"],"payload":{"expired":true},"timestamp":"<time>"}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg/nothing").await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg/msg_nothing").await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+}
+
+#[tokio::test]
+async fn an_application_is_named_by_id_or_uid_or_created_on_the_fly() {
+    let world = World::new().await;
+    let id = world.application("acme").await;
+    let simple = r#"{"eventType": "a", "payload": {}}"#;
+    assert_eq!(world.post(&format!("/app/{id}/msg/"), simple).await.status, 202);
+    insta::assert_snapshot!(world.post("/app/nobody/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.post("/app/app_23rb8YdGqMT0qIzpgGwdXfHirMu/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.post("/app/app_short/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    let with = |uid: &str| format!(r#"{{"eventType": "a", "payload": {{}}, "application": {{"name": "New"{uid}}}}}"#);
+    insta::assert_snapshot!(world.post("/app/new/msg", &with("")).await, @r#"422 {"detail":[{"loc":["body","application","uid"],"msg":"must be the uid of the path","type":"application_uid_missing"}]}"#);
+    insta::assert_snapshot!(world.post("/app/new/msg", &with(r#", "uid": "old""#)).await, @r#"422 {"detail":[{"loc":["body","application","uid"],"msg":"is not the uid of the path","type":"application_uid_mismatch"}]}"#);
+    assert_eq!(world.post("/app/new/msg", &with(r#", "uid": "new""#)).await.status, 202);
+    assert_eq!(world.get("/app/new").await.text("/name"), "New");
+    assert_eq!(world.post("/app/new/msg", &with(r#", "uid": "new""#)).await.status, 202);
+    assert_eq!(world.get("/app/new/msg").await.each("id").len(), 2);
+}
+
+#[tokio::test]
+async fn an_event_id_is_accepted_once_per_application() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.application("other").await;
+    let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1"}"#;
+    assert_eq!(world.post("/app/acme/msg", body).await.status, 202);
+    insta::assert_snapshot!(world.post("/app/acme/msg", body).await, @r#"409 {"code":"conflict","detail":"A message with this eventId exists already."}"#);
+    assert_eq!(world.post("/app/other/msg", body).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_raw_payload_takes_the_place_of_the_payload() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let with = async |raw: &str| {
+        let body =
+            format!(r#"{{"eventType": "a", "payload": {{}}, "transformationsParams": {{"rawPayload": {raw}}}}}"#);
+        world.post("/app/acme/msg?with_content=true", &body).await.json()["payload"].clone()
+    };
+    assert_eq!(with(r#""{\"a\": 1}""#).await, json!({"a": 1}));
+    assert_eq!(with(r#""plain <text>""#).await, json!({"rawPayload": "plain <text>"}));
+    let listed = world.get("/app/acme/msg").await.each("payload");
+    assert_eq!(listed, [r#"{"rawPayload":"plain <text>"}"#, r#"{"a":1}"#]);
+}
+
+#[tokio::test]
+async fn the_payload_may_be_called_data() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let created = world.post("/app/acme/msg", r#"{"eventType": "a", "data": {"x": 1}}"#).await;
+    assert_eq!(created.json()["payload"], json!({"x": 1}));
+}
+
+#[tokio::test]
+async fn bad_messages_are_refused_by_field() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let with = async |body: &str| world.post("/app/acme/msg", body).await;
+    insta::assert_snapshot!(with(r#"{"payload": {}}"#).await, @r#"422 {"detail":[{"loc":["body"],"msg":"missing field `eventType` at line 1 column 15","type":"value_error.jsondecode"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a"}"#).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"must be there","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": null}"#).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"must be there","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": [1]}"#).await, @r#"422 {"detail":[{"loc":["body","payload"],"msg":"must be a JSON object","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a b", "payload": {}}"#).await, @r#"422 {"detail":[{"loc":["body","eventType"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "eventId": "msg_1"}"#).await, @r#"422 {"detail":[{"loc":["body","eventId"],"msg":"must not begin with \"msg_\", which is reserved for ids","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "channels": []}"#).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"must have 1 to 10 entries, or be null","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "channels": ["ok", "\u0000"]}"#).await, @r#"422 {"detail":[{"loc":["body","channels","[1]"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "channels": "eu"}"#).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"invalid type: string \"eu\", expected a sequence at line 1 column 50","type":"value_error.jsondecode"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "payloadRetentionPeriod": 4}"#).await, @r#"422 {"detail":[{"loc":["body","payloadRetentionPeriod"],"msg":"must be from 5 to 90","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "deliverAt": "2030-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","deliverAt"],"msg":"is not supported: send the message when it is due","type":"value_error"}]}"#);
+    let channels = (0..11).map(|n| format!("\"c{n}\"")).collect::<Vec<_>>().join(",");
+    let body = format!(r#"{{"eventType": "a", "payload": {{}}, "channels": [{channels}]}}"#);
+    insta::assert_snapshot!(with(&body).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"must have 1 to 10 entries, or be null","type":"value_error"}]}"#);
+    assert_eq!(world.get("/app/acme/msg").await.each("id").len(), 0, "none was accepted");
+}
+
+#[tokio::test]
+async fn a_list_of_messages_is_filtered() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let send = async |event_type: &str, more: &str| {
+        let body = format!(r#"{{"eventType": "{event_type}", "payload": {{"t": "{event_type}"}}{more}}}"#);
+        world.post("/app/acme/msg", &body).await
+    };
+    send("a", r#", "channels": ["eu"]"#).await;
+    send("b", r#", "channels": ["us", "eu"], "tags": ["t1"]"#).await;
+    send("c", "").await;
+    let types = async |query: &str| world.get(&format!("/app/acme/msg{query}")).await.each("eventType");
+    assert_eq!(types("").await, ["c", "b", "a"]);
+    assert_eq!(types("?event_types=a,c").await, ["c", "a"]);
+    assert_eq!(types("?event_types=a&event_types=b").await, ["b", "a"]);
+    assert_eq!(types("?event_types[]=a").await, ["a"]);
+    assert_eq!(types("?channel=eu").await, ["b", "a"]);
+    assert_eq!(types("?tag=t1").await, ["b"]);
+    assert_eq!(types("?before=2020-01-01T00:00:00Z").await, [""; 0]);
+    assert_eq!(types("?after=2020-01-01T00:00:00%2B01:00").await, ["c", "b", "a"]);
+    assert_eq!(types("?after=2020-01-01T00:00:00Z&limit=2").await, ["b", "a"], "the oldest after that time");
+    assert_eq!(world.get("/app/acme/msg?with_content=false").await.each("payload"), ["{}", "{}", "{}"]);
+    insta::assert_snapshot!(world.get("/app/acme/msg?before=yesterday").await, @r#"422 {"detail":[{"loc":["query","before"],"msg":"not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg?channel=a%20b").await, @r#"422 {"detail":[{"loc":["query","channel"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg?with_content=1").await, @r#"422 {"detail":[{"loc":["query","with_content"],"msg":"provided string was not `true` or `false`","type":"value_error"}]}"#);
+}

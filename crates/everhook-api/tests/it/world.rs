@@ -1,0 +1,379 @@
+//! A server of its own for each test, and requests that read like what a client sends.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use everhook_api::ApiConfig;
+use everhook_api::accept::{Accept, AcceptError, Accepted};
+use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
+use everhook_core::id::{AttemptId, DEFAULT_ORG, Id, KeyId, OrgId, SessionId};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::outcome::Class;
+use everhook_core::time::Timestamp;
+use everhook_sender::egress::Egress;
+use everhook_sqlite::SqliteStore;
+use everhook_store::catalog::{Catalog, NewKey};
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
+};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use jsonwebtoken::{EncodingKey, Header};
+use serde_json::Value;
+use tower::ServiceExt;
+
+pub(crate) const SECRET: &str = "the secret that tokens are signed with";
+pub(crate) const OTHER_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
+
+/// A server with two environments and a key for each.
+pub(crate) struct World {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) router: Router,
+    pub(crate) key: String,
+    pub(crate) other_key: String,
+    pub(crate) admin_key: String,
+    session: SessionId,
+}
+
+/// A node that accepts messages and does nothing with them.
+pub(crate) struct Node {
+    store: Arc<SqliteStore>,
+    ids: Arc<Ids>,
+    now: AtomicI64,
+    pub(crate) hints: AtomicUsize,
+    pub(crate) stopping: AtomicBool,
+    /// What the next message fails with.
+    pub(crate) fails: Mutex<Option<AcceptError>>,
+}
+
+#[async_trait]
+impl Accept for Node {
+    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
+        if let Some(error) = self.fails.lock().unwrap().take() {
+            return Err(error);
+        }
+        let append = Append { fast: None, messages: vec![message] };
+        let mut appended = self.store.append(append).await.map_err(AcceptError::Store)?;
+        Ok(match appended.remove(0) {
+            Appended::Accepted { message, .. } => Accepted::New(message),
+            Appended::Repeated(id) => Accepted::Repeated(id),
+            Appended::KeyReused => Accepted::KeyReused,
+            Appended::EventIdTaken => Accepted::EventIdTaken,
+            Appended::NoApplication => Accepted::NoApplication,
+        })
+    }
+
+    fn hint(&self) {
+        self.hints.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.now.load(Ordering::Relaxed))
+    }
+
+    fn new_id(&self) -> Id {
+        self.ids.next(self.now())
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.stopping.load(Ordering::Relaxed) { Err("the server is stopping".to_owned()) } else { Ok(()) }
+    }
+}
+
+impl Node {
+    pub(crate) fn pass(&self, span: Duration) {
+        self.now.fetch_add(everhook_core::time::micros(span), Ordering::Relaxed);
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> World {
+        World::with_secret(Some(SECRET)).await
+    }
+
+    pub(crate) async fn with_secret(secret: Option<&str>) -> World {
+        let ids = Arc::new(Ids::seeded(1));
+        let store = Arc::new(SqliteStore::open_in_memory(Arc::clone(&ids)).unwrap());
+        let session = SessionId(ids.next(store.now().await.unwrap()));
+        let (node_name, version) = ("test".to_owned(), "0".to_owned());
+        let lease = Duration::from_secs(20);
+        let now = store.open_session(&NewSession { id: session, node: node_name, version, lease }).await.unwrap();
+        let node = Arc::new(Node {
+            store: Arc::clone(&store),
+            ids,
+            now: AtomicI64::new(now.as_micros()),
+            hints: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            fails: Mutex::new(None),
+        });
+        // Documentation addresses are refused by default; tests need some address that is not.
+        let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
+        let config = ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3" };
+        let router = everhook_api::router(Arc::clone(&store) as _, Arc::clone(&node) as _, config);
+        let mut world = World {
+            store,
+            node,
+            router,
+            key: String::new(),
+            other_key: String::new(),
+            admin_key: String::new(),
+            session,
+        };
+        world.key = world.create_key(1, DEFAULT_ORG, "default").await;
+        world.other_key = world.create_key(2, OTHER_ORG, "other").await;
+        world.admin_key = world.keep_key(3, KeyScope::Admin).await;
+        world
+    }
+
+    async fn create_key(&self, seed: u8, org: &str, name: &str) -> String {
+        let org: OrgId = org.parse().unwrap();
+        let environment = self.store.ensure_environment(org, name).await.unwrap();
+        self.keep_key(seed, KeyScope::Environment(environment.id)).await
+    }
+
+    async fn keep_key(&self, seed: u8, scope: KeyScope) -> String {
+        let key = ApiKey::generate([seed; KEY_RANDOM_BYTES]);
+        let id = KeyId(self.node.new_id());
+        self.store.create_key(&NewKey { id, hash: key.hash(), hint: key.hint(), scope }).await.unwrap();
+        key.expose().to_owned()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Call::new(Method::GET, path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.call(Call::new(Method::POST, path).body(body)).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+        self.call(Call::new(Method::PUT, path).body(body)).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &str) -> Answer {
+        self.call(Call::new(Method::PATCH, path).body(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call(Call::new(Method::DELETE, path)).await
+    }
+
+    pub(crate) async fn call(&self, call: Call) -> Answer {
+        let path =
+            if call.path.starts_with("/!") { call.path[2..].to_owned() } else { format!("/api/v1{}", call.path) };
+        let mut request = Request::builder().method(call.method).uri(path);
+        if !call.headers.contains_key("authorization") {
+            request = request.header("authorization", format!("Bearer {}", self.key));
+        }
+        for (name, value) in &call.headers {
+            if !value.is_empty() {
+                request = request.header(*name, value);
+            }
+        }
+        let response = self.router.clone().oneshot(request.body(Body::from(call.body)).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// Creates an application and answers its id.
+    pub(crate) async fn application(&self, uid: &str) -> String {
+        self.post("/app", &format!(r#"{{"name": "An application", "uid": "{uid}"}}"#)).await.created()
+    }
+
+    /// Creates an endpoint and answers its id.
+    pub(crate) async fn endpoint(&self, application: &str, uid: &str) -> String {
+        let body = format!(r#"{{"url": "http://127.0.0.1:9/{uid}", "uid": "{uid}"}}"#);
+        self.post(&format!("/app/{application}/endpoint"), &body).await.created()
+    }
+
+    /// Creates a message and answers its id.
+    pub(crate) async fn message(&self, application: &str, event_type: &str) -> String {
+        let body = format!(r#"{{"eventType": "{event_type}", "payload": {{"n": 1}}}}"#);
+        self.post(&format!("/app/{application}/msg"), &body).await.created()
+    }
+
+    /// Plays the engine: leases everything that is due and settles it as if the receiver had answered so.
+    pub(crate) async fn deliver(&self, status: u16, reply: &'static [u8], row: NextRow) -> usize {
+        let ask = LeaseAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        let grant = self.store.lease(ask).await.unwrap();
+        let batch: Vec<Settlement> =
+            grant.tasks.iter().map(|leased| self.settlement(leased, status, reply, row)).collect();
+        self.store.settle(&batch).await.unwrap();
+        batch.len()
+    }
+
+    fn settlement(&self, leased: &Leased, status: u16, reply: &'static [u8], row: NextRow) -> Settlement {
+        let is_success = (200..300).contains(&status);
+        let (class, end, row) = match (&leased.endpoint, row) {
+            (None, _) => (Class::Cancelled, EndState::Cancelled, NextRow::Gone),
+            (Some(_), NextRow::Gone) if is_success => (Class::Success, EndState::Succeeded, row),
+            (Some(_), NextRow::Gone | NextRow::Dead) => (Class::Status, EndState::Dead, row),
+            (Some(_), NextRow::Pending { .. }) => (Class::Status, EndState::Open, row),
+        };
+        let attempt = NewAttempt {
+            id: AttemptId(self.node.new_id()),
+            class,
+            end,
+            trigger: leased.task.trigger,
+            url: leased.endpoint.as_ref().map_or(String::new(), |endpoint| endpoint.url.clone()),
+            status,
+            reply: Bytes::from_static(reply),
+            started_at: self.node.now(),
+            duration: Duration::from_millis(12),
+        };
+        Settlement {
+            key: leased.task.key,
+            lane: leased.task.lane,
+            session: self.session,
+            epoch: leased.task.epoch,
+            row,
+            tries: leased.task.tries + 1,
+            crashes: 0,
+            attempt: Some(attempt),
+            hold_lane: None,
+            disable_endpoint: false,
+        }
+    }
+
+    /// A token with these claims.
+    pub(crate) fn token(claims: &Value) -> String {
+        jsonwebtoken::encode(&Header::default(), claims, &EncodingKey::from_secret(SECRET.as_bytes())).unwrap()
+    }
+}
+
+/// A store that cannot be reached.
+pub(crate) fn unavailable() -> StoreError {
+    StoreError::Unavailable { op: "append", source: "the cable was pulled".into() }
+}
+
+/// A request.
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    headers: BTreeMap<&'static str, String>,
+    body: Vec<u8>,
+}
+
+impl Call {
+    /// The path is under `/api/v1`, unless it begins with `/!`.
+    pub(crate) fn new(method: Method, path: &str) -> Call {
+        Call { method, path: path.to_owned(), headers: BTreeMap::new(), body: Vec::new() }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Call {
+        self.headers.insert(name, value.to_owned());
+        self
+    }
+
+    pub(crate) fn bearer(self, token: &str) -> Call {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn anonymous(self) -> Call {
+        self.header("authorization", "")
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Call {
+        self.body = body.into();
+        self
+    }
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self}"))
+    }
+
+    /// The id of what was created.
+    #[track_caller]
+    pub(crate) fn created(&self) -> String {
+        assert!(self.status.is_success(), "{self}");
+        self.text("/id")
+    }
+
+    /// The string at a place in the body.
+    #[track_caller]
+    pub(crate) fn text(&self, pointer: &str) -> String {
+        let json = self.json();
+        json.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer}: {self}")).to_owned()
+    }
+
+    /// One member of each item of a list.
+    #[track_caller]
+    pub(crate) fn each(&self, member: &str) -> Vec<String> {
+        let json = self.json();
+        let data = json["data"].as_array().unwrap_or_else(|| panic!("no list: {self}"));
+        data.iter().map(|item| item[member].to_string().trim_matches('"').to_owned()).collect()
+    }
+
+    /// The code of a failure.
+    #[track_caller]
+    pub(crate) fn code(&self) -> (u16, String) {
+        (self.status.as_u16(), self.text("/code"))
+    }
+}
+
+/// Status and body, with ids and times that differ from run to run made equal.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status.as_u16())?;
+        if !self.body.is_empty() {
+            write!(f, " {}", mask(&self.body))?;
+        }
+        Ok(())
+    }
+}
+
+fn mask(text: &str) -> String {
+    let mut seen = Vec::new();
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some((prefix, id)) = leading_id(rest) {
+            let number = seen.iter().position(|known| *known == id).unwrap_or_else(|| {
+                seen.push(id);
+                seen.len() - 1
+            });
+            masked.push_str(&format!("{prefix}#{}", number + 1));
+            rest = &rest[prefix.len() + id.len()..];
+        } else if let Some(length) = leading_time(rest) {
+            masked.push_str("<time>");
+            rest = &rest[length..];
+        } else {
+            masked.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    masked
+}
+
+fn leading_id(text: &str) -> Option<(&'static str, &str)> {
+    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_"].into_iter().find(|prefix| text.starts_with(*prefix))?;
+    let id = text.get(prefix.len()..prefix.len() + 27)?;
+    id.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some((prefix, id))
+}
+
+fn leading_time(text: &str) -> Option<usize> {
+    let time = text.get(..27)?;
+    (time.as_bytes()[10] == b'T' && time.parse::<Timestamp>().is_ok()).then_some(27)
+}
