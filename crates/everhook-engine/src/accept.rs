@@ -16,6 +16,7 @@ use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
@@ -122,26 +123,32 @@ impl Acceptor {
         }
     }
 
-    /// Writes groups for ever; dropped when the engine has drained.
-    pub(crate) async fn run(&self) {
-        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_groups());
+    /// Writes groups until `stop`, and then what waits already; what it commits is begun before this returns.
+    pub(crate) async fn run(&self, stop: &CancellationToken) {
+        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_groups(stop));
         futures_util::future::join_all(writers).await;
     }
 
-    async fn write_groups(&self) {
-        loop {
-            let group = self.next_group().await;
+    async fn write_groups(&self, stop: &CancellationToken) {
+        while let Some(group) = self.next_group(stop).await {
             if !group.is_empty() {
                 self.write(group).await;
             }
         }
     }
 
-    /// Everything that waits, up to the bounds of one transaction.
-    async fn next_group(&self) -> Vec<Waiting> {
+    /// Everything that waits, up to the bounds of one transaction; none when the end is reached.
+    async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting>> {
         // One writer waits for work at a time, so that it gets all of what has come, not a share.
         let mut waiting = self.waiting.lock().await;
-        let Some(first) = waiting.recv().await else { return Vec::new() };
+        let first = match stop.run_until_cancelled(waiting.recv()).await {
+            Some(first) => first?,
+            None => {
+                // Whoever comes from now on is told at once; what has come is still written.
+                waiting.close();
+                waiting.recv().await?
+            }
+        };
         let mut bytes = size(&first);
         let mut group = vec![first];
         while group.len() < APPEND_BATCH_MAX && bytes < APPEND_BATCH_BYTES_MAX {
@@ -151,7 +158,7 @@ impl Acceptor {
         }
         // Whoever stopped waiting before it was begun is not written: it was told so.
         group.retain(|waiting| !waiting.answer.is_closed());
-        group
+        Some(group)
     }
 
     async fn write(&self, group: Vec<Waiting>) {

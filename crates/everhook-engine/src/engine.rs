@@ -67,6 +67,8 @@ pub struct Engine {
     dispatcher: Arc<Dispatcher>,
     room: Arc<Room>,
     deliveries: TaskTracker,
+    /// The loops that begin deliveries.
+    intake: TaskTracker,
     loops: TaskTracker,
     /// Stops taking work.
     stop: CancellationToken,
@@ -119,7 +121,8 @@ impl Engine {
             clock: clock.clone(),
             interval: (config.lease / 8).clamp(Duration::from_millis(50), Duration::from_secs(1)),
         };
-        let (stop, halt, loops) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let (stop, halt) = (CancellationToken::new(), CancellationToken::new());
+        let (intake, loops) = (TaskTracker::new(), TaskTracker::new());
         let engine = Engine {
             store,
             ids,
@@ -129,6 +132,7 @@ impl Engine {
             dispatcher,
             room,
             deliveries,
+            intake,
             loops,
             stop,
             halt,
@@ -143,10 +147,10 @@ impl Engine {
         self.loops.spawn(async move { sessions.run(halt).await });
         let halt = self.halt.clone();
         self.loops.spawn(async move { halt.run_until_cancelled(settler.run()).await });
-        let (acceptor, halt) = (Arc::clone(&self.acceptor), self.halt.clone());
-        self.loops.spawn(async move { halt.run_until_cancelled(acceptor.run()).await });
+        let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
+        self.intake.spawn(async move { halt.run_until_cancelled(acceptor.run(&stop)).await });
         let (dispatcher, stop) = (Arc::clone(&self.dispatcher), self.stop.clone());
-        self.loops.spawn(async move { dispatcher.run(stop).await });
+        self.intake.spawn(async move { dispatcher.run(stop).await });
         let stop = self.stop.clone();
         self.loops.spawn(async move { sweeper.run(stop).await });
         let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
@@ -158,8 +162,14 @@ impl Engine {
         info!(running = self.room.running(), "stopping: waiting up to {} s for deliveries", grace.as_secs());
         self.dispatcher.drain();
         self.stop.cancel();
+        self.intake.close();
         self.deliveries.close();
-        if tokio::time::timeout(grace, self.deliveries.wait()).await.is_err() {
+        let finished = async {
+            // What an append or a lease under way brings is ours, and is delivered and settled like the rest.
+            self.intake.wait().await;
+            self.deliveries.wait().await;
+        };
+        if tokio::time::timeout(grace, finished).await.is_err() {
             warn!(running = self.room.running(), "grace period is over: interrupting deliveries");
             self.interrupt.cancel();
         }
@@ -170,6 +180,7 @@ impl Engine {
         self.halt.cancel();
         self.loops.close();
         self.loops.wait().await;
+        self.intake.wait().await;
         if tokio::time::timeout(FLUSH_DEADLINE, self.sessions.close_all()).await.is_err() {
             warn!("could not close the session: it expires by itself");
         }
