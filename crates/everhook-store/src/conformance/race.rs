@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Duration;
 
 use everhook_core::id::MessageId;
@@ -20,8 +20,8 @@ use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, request_key};
 use crate::conformance::stage::Stage;
 use crate::lease::{Append, Appended, FastPath, LeaseAsk, NewMessage, Settled, Settlement};
 
-/// Leases that bring nothing before a case gives up.
-const IDLE_MAX: usize = 2000;
+/// Leases one worker makes before a case gives up: far more than it needs, however the others get in its way.
+const TURNS_MAX: usize = 20_000;
 
 /// Runs all of it at once and waits for all of it.
 async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
@@ -98,7 +98,7 @@ pub async fn racing_leases_never_share_a_task_and_get_them_all<S: Stage + 'stati
     for _ in 0..30 {
         fx.send().await;
     }
-    let left = Arc::new(AtomicUsize::new(90));
+    let left = Arc::new(AtomicIsize::new(90));
     let mut leasers = Vec::new();
     for store in handles(fx).take(4) {
         let ask = LeaseAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
@@ -115,7 +115,7 @@ pub async fn racing_leases_never_share_a_task_and_get_them_all<S: Stage + 'stati
 pub async fn what_is_appended_while_lanes_are_drained_is_not_forgotten<S: Stage + 'static>(fx: &Fixture<S>) {
     fx.endpoint().await;
     fx.endpoint().await;
-    let left = Arc::new(AtomicUsize::new(200));
+    let left = Arc::new(AtomicIsize::new(200));
     let batches: Vec<Vec<NewMessage>> = (0..4).map(|_| (0..25).map(|_| fx.message()).collect()).collect();
     let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = usize> + Send>>> = Vec::new();
     for (store, batch) in handles(fx).zip(batches) {
@@ -140,18 +140,19 @@ pub async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten<S: Stage 
     for _ in 0..20 {
         fx.send().await;
     }
-    let left = Arc::new(AtomicUsize::new(20 * TENURES as usize));
+    let left = Arc::new(AtomicIsize::new(20 * isize::try_from(TENURES).expect("it is small")));
     let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
     let mut workers = Vec::new();
     for store in handles(fx).take(3) {
         let ask = LeaseAsk { per_lane: 3, ..fx.ask(fx.session().await) };
         let (left, sample) = (Arc::clone(&left), sample.clone());
         workers.push(async move {
-            let mut idle = 0;
-            while left.load(Ordering::SeqCst) > 0 && idle < IDLE_MAX {
+            for _ in 0..TURNS_MAX {
+                if left.load(Ordering::SeqCst) <= 0 {
+                    break;
+                }
                 let tasks = store.lease(ask.clone()).await.unwrap().tasks;
-                idle = if tasks.is_empty() { idle + 1 } else { 0 };
-                left.fetch_sub(tasks.len(), Ordering::SeqCst);
+                count_down(&left, tasks.len());
                 for leased in tasks {
                     let Task { key, lane, epoch, .. } = leased.task;
                     let row = if epoch < TENURES { NextRow::Pending { due_in: Duration::ZERO } } else { NextRow::Gone };
@@ -287,16 +288,23 @@ pub async fn deliveries_taken_at_once_and_waiting_ones_add_up<S: Stage + 'static
     assert_eq!(fx.lease(session).await.len(), pending);
 }
 
-async fn lease_until_none_is_left<S: Stage>(store: &S, ask: &LeaseAsk, left: &AtomicUsize) -> Vec<Task> {
-    let (mut tasks, mut idle) = (Vec::new(), 0);
-    while left.load(Ordering::SeqCst) > 0 && idle < IDLE_MAX {
+async fn lease_until_none_is_left<S: Stage>(store: &S, ask: &LeaseAsk, left: &AtomicIsize) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for _ in 0..TURNS_MAX {
+        if left.load(Ordering::SeqCst) <= 0 {
+            break;
+        }
         let grant = store.lease(ask.clone()).await.unwrap();
-        idle = if grant.tasks.is_empty() { idle + 1 } else { 0 };
-        left.fetch_sub(grant.tasks.len(), Ordering::SeqCst);
+        count_down(left, grant.tasks.len());
         tasks.extend(grant.tasks.into_iter().map(|leased| leased.task));
         tokio::task::yield_now().await;
     }
     tasks
+}
+
+/// Below zero is too many, which the case will tell.
+fn count_down(left: &AtomicIsize, done: usize) {
+    left.fetch_sub(isize::try_from(done).expect("it is small"), Ordering::SeqCst);
 }
 
 fn sample_task<S: Stage>(fx: &Fixture<S>) -> Task {

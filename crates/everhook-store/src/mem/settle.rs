@@ -57,9 +57,7 @@ fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
         return;
     }
     row.endpoint = Arc::new(Endpoint { state: EndpointState::Gone, ..Endpoint::clone(&row.endpoint) });
-    if let Some(lane) = tables.lane(environment, lane)
-        && lane.state == LaneState::Open
-    {
+    if let Some(lane) = tables.lane(environment, lane) {
         lane.state = LaneState::Held;
     }
 }
