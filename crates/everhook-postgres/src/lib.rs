@@ -1,1 +1,28 @@
 //! The shared store: one PostgreSQL, any number of nodes.
+//!
+//! READ COMMITTED throughout. Everything is in the schema `everhook` and named in full, so that it works behind a pooler
+//! that hands out connections transaction by transaction. Refuses to run on a schema it does not know and on a server that
+//! would lose what it confirmed. Decides nothing: decisions are in the core, statements in `queries/`.
+
+mod append;
+mod catalog;
+mod connection;
+mod endpoints;
+mod error;
+mod history;
+mod keys;
+mod lease;
+mod migrate;
+mod partition;
+mod renew;
+mod rows;
+mod session;
+mod settle;
+mod sql;
+mod statement;
+mod store;
+mod tls;
+
+pub use crate::error::OpenError;
+pub use crate::migrate::{MigrationReport, migrate};
+pub use crate::store::{PostgresConfig, PostgresStore};

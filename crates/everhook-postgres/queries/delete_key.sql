@@ -1,0 +1,5 @@
+-- Stop a key for ever; it stays in the list. Index: the primary key.
+update everhook.api_key
+set revoked_at = everhook.now_us()
+where id = $1
+    and revoked_at is null;

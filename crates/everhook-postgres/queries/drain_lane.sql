@@ -1,0 +1,15 @@
+-- Say of lanes that nothing waits in them, where nobody is just adding to them; `refill_lane` then corrects it. Index: the primary key.
+-- Differs: the full lock waits out nobody: a lane that someone touches stays ready and is looked at again. It has to be had before the
+-- statement begins that looks for what waits, or a task that commits in between would be missed.
+with free as materialized (
+    select lane.environment, lane.id
+    from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+        join everhook.lane on lane.environment = any (array[wanted.environment])
+            and lane.id = wanted.id
+    for update of lane skip locked
+)
+update everhook.lane
+set next_due = 9223372036854775807
+from free
+where lane.environment = any (array[free.environment])
+    and lane.id = free.id;

@@ -1,0 +1,8 @@
+-- Which state of their endpoints applications are in, and the time. Deleted applications are not there. Index: the primary key.
+-- Differs: many rows at once.
+select application.environment, application.id, application.revision, clock.now
+from (select everhook.now_us() as now) as clock
+    cross join unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    join everhook.application on application.environment = any (array[wanted.environment])
+        and application.id = wanted.id
+where application.deleted_at is null;

@@ -1,0 +1,31 @@
+-- Lease due tasks of locked lanes, in the order of the lanes. Indexes: task_ready to choose, the primary key to write.
+-- Differs: many lanes at once. No other check than `owner is null` is needed, because only the holder of a lane's lock takes its
+-- tasks; one on `state` would offer the planner an index to walk from end to end.
+with chosen as materialized (
+    select task.environment, task.subject, task.id
+    from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as lane (environment, id, due_until, room)
+        cross join lateral (
+            select task.environment, task.subject, task.id
+            from everhook.task
+            where task.environment = lane.environment
+                and task.lane = lane.id
+                and task.priority = $5
+                and task.due_at <= lane.due_until
+                and task.state = 0
+            order by task.due_at, task.id
+            limit lane.room
+        ) as task
+    limit $6
+)
+update everhook.task
+set state = 1,
+    owner = $7,
+    epoch = task.epoch + 1
+from chosen
+where task.environment = any (array[chosen.environment])
+    and task.subject = chosen.subject
+    and task.id = chosen.id
+    and task.owner is null
+returning
+    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
+    task.epoch, task.cancel;

@@ -1,0 +1,4 @@
+-- Every environment, oldest first.
+select id, org, name
+from everhook.environment
+order by id;

@@ -1,0 +1,21 @@
+-- Lock the lanes that have been ready longest. Index: lane_ready.
+-- Differs: locked against other leases, but not against those who touch a lane; lanes that another lease holds are skipped.
+with clock as materialized (
+    select everhook.now_us() as now
+),
+ready as materialized (
+    select lane.environment, lane.id, lane.application, lane.state
+    from everhook.lane
+    where lane.ready_at <= (select now from clock)
+        and lane.ready_at < 9223372036854775807
+        and lane.id <> all ($1::bytea[]) -- no room for more of these
+    order by lane.ready_at
+    limit $2
+    for no key update skip locked
+)
+select ready.environment, ready.id, ready.application, ready.state, application.revision, clock.now
+from clock
+    cross join ready
+    left join everhook.application on application.environment = any (array[ready.environment])
+        and application.id = ready.application
+        and application.deleted_at is null;

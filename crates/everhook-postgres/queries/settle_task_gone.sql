@@ -1,0 +1,31 @@
+-- End attempts whose tasks leave the table, in one statement. Index: the primary key.
+-- Fenced by task, epoch and owner; a task that has an owner is leased, so that `state` need not be named. Naming it would offer the
+-- planner the owner index to walk.
+-- Differs: many rows at once, and the attempts with them. `any (array[…])` instead of `=` leaves one way to join, whatever the
+-- statistics say of a table that fills and empties: for each row of the batch one look-up by key.
+with gone as (
+    delete from everhook.task
+    using unnest(
+        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[],
+        $10::smallint[], $11::text[], $12::int[], $13::bytea[], $14::bigint[], $15::bigint[]
+    ) with ordinality as batch (
+        environment, subject, task, owner, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+        duration_us, n
+    )
+    where task.environment = any (array[batch.environment])
+        and task.subject = batch.subject
+        and task.id = batch.task
+        and task.owner = batch.owner
+        and task.epoch = batch.epoch
+    returning batch.*
+),
+logged as (
+    insert into everhook.attempt (
+        environment, subject, task, epoch, id, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    )
+    select environment, subject, task, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    from gone
+    where attempt is not null
+)
+select n
+from gone;

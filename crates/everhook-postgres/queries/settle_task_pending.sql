@@ -1,0 +1,35 @@
+-- End attempts whose tasks stay in the table, pending or dead; answers when each is due again. Index: the primary key.
+-- Differs: as in `settle_task_gone`; pending and dead ones in one statement.
+with kept as (
+    update everhook.task
+    set state = batch.state,
+        owner = null,
+        tries = batch.tries,
+        crashes = batch.crashes,
+        due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
+    from (select everhook.now_us() as now) as clock
+        cross join unnest(
+            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[],
+            $10::smallint[], $11::text[], $12::int[], $13::bytea[], $14::bigint[], $15::bigint[], $16::smallint[], $17::int[],
+            $18::int[], $19::bigint[]
+        ) with ordinality as batch (
+            environment, subject, task, owner, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+            duration_us, state, tries, crashes, due_in, n
+        )
+    where task.environment = any (array[batch.environment])
+        and task.subject = batch.subject
+        and task.id = batch.task
+        and task.owner = batch.owner
+        and task.epoch = batch.epoch
+    returning batch.*, task.due_at
+),
+logged as (
+    insert into everhook.attempt (
+        environment, subject, task, epoch, id, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    )
+    select environment, subject, task, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    from kept
+    where attempt is not null
+)
+select n, case when due_in is not null then due_at end
+from kept;

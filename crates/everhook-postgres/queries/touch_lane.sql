@@ -1,0 +1,25 @@
+-- Tell lanes when their next task is due. Whoever leaves a pending task behind does this before it commits. Index: the primary key.
+-- Differs: the key share lock keeps a drain out until the task is visible; a drain that was first is waited for, and `touched` then sees
+-- what it left. Only lanes whose time has to become earlier are written. Locks are taken in key order.
+with touched as materialized (
+    select lane.environment, lane.id, lane.next_due, wanted.due_at
+    from unnest($1::int[], $2::bytea[], $3::bigint[]) as wanted (environment, id, due_at)
+        join everhook.lane on lane.environment = any (array[wanted.environment])
+            and lane.id = wanted.id
+    order by lane.environment, lane.id
+    for key share of lane
+),
+late as materialized (
+    select lane.environment, lane.id, touched.due_at
+    from touched
+        join everhook.lane on lane.environment = any (array[touched.environment])
+            and lane.id = touched.id
+    where touched.next_due > touched.due_at
+    order by lane.environment, lane.id
+    for no key update of lane
+)
+update everhook.lane
+set next_due = least(lane.next_due, late.due_at)
+from late
+where lane.environment = any (array[late.environment])
+    and lane.id = late.id;

@@ -1,0 +1,433 @@
+//! Append: messages with their deliveries, many requests in one transaction.
+//!
+//! Round trips: begin and read what planning needs; take the keys, if there are any; write everything and commit.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use everhook_core::fanout;
+use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::message::Message;
+use everhook_core::task::TaskState;
+use everhook_core::time::Timestamp;
+use everhook_store::append::{Holder, PlannedTask, accepted, judge, plan};
+use everhook_store::cache::EndpointSet;
+use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::slots::Slot;
+use futures_util::future::{try_join, try_join3};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::endpoints::{self, AppKey, EndpointSets};
+use crate::error::Fault;
+use crate::keys::{self, Claims, RowKey, row_key};
+use crate::rows::{self, Reader};
+use crate::sql;
+use crate::statement::Transaction;
+use crate::store::PostgresStore;
+
+/// What planning has to know of a lane; the lanes that tasks may be leased from at once.
+type FreeLanes = HashSet<(EnvironmentId, LaneId)>;
+
+/// A member of the batch that is accepted, with what is to be written for it.
+struct Written {
+    environment: EnvironmentId,
+    message: Arc<Message>,
+    tasks: Vec<PlannedTask>,
+}
+
+/// What became of a member.
+enum Member {
+    Accepted(Written),
+    Told(Appended),
+}
+
+impl PostgresStore {
+    pub(crate) async fn append_once(&self, append: &Append) -> Result<Vec<Appended>, Fault> {
+        if append.messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let transaction = self.database.transaction().await?;
+        let (sets, now, free) = self.read_for_plan(&transaction, append).await?;
+        let taken = take_keys(&transaction, &append.messages).await?;
+
+        let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
+        let mut owners = Owners::new(taken);
+        let members: Vec<Member> = append.messages.iter().map(|new| planner.decide(new, &mut owners)).collect();
+        let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
+        if written.is_empty() {
+            transaction.roll_back().await?;
+        } else {
+            owners.correct(&transaction).await?;
+            write(&transaction, append.fast.as_ref(), &written, now).await?;
+        }
+        Ok(members.into_iter().map(Member::answer).collect())
+    }
+
+    /// Begins, and reads endpoints and lanes. Lanes are guessed from the cache, so that one round trip does.
+    async fn read_for_plan(
+        &self,
+        transaction: &Transaction,
+        append: &Append,
+    ) -> Result<(EndpointSets, Timestamp, FreeLanes), Fault> {
+        let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
+        let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
+        let guessed = if append.fast.is_some() { wanted_lanes(&append.messages, guess) } else { BTreeSet::new() };
+        let (find_revision, find_lane) =
+            (transaction.prepare(&sql::FIND_APPLICATION_REVISION).await?, transaction.prepare(&sql::FIND_LANE).await?);
+        let (environments, ids) = endpoints::columns(&applications);
+        let (lane_environments, lanes) = lane_columns(&guessed);
+        let (revisions, mut lane_rows) = transaction
+            .begin_with(try_join(transaction.query(&find_revision, &[&environments, &ids]), async {
+                if lanes.is_empty() {
+                    return Ok(Vec::new());
+                }
+                transaction.query(&find_lane, &[&lane_environments, &lanes]).await
+            }))
+            .await?;
+
+        let (revisions, now) = read_revisions(&revisions)?;
+        let sets = endpoints::load(transaction, &self.cache, &revisions).await?;
+        if append.fast.is_some() {
+            let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned());
+            let missed: BTreeSet<_> = wanted.difference(&guessed).copied().collect();
+            if !missed.is_empty() {
+                let (environments, lanes) = lane_columns(&missed);
+                lane_rows.extend(transaction.rows(&sql::FIND_LANE, &[&environments, &lanes]).await?);
+            }
+        }
+        let free = read_free(&lane_rows, now)?;
+        Ok((sets, now, free))
+    }
+}
+
+impl Member {
+    fn written(&self) -> Option<&Written> {
+        match self {
+            Member::Accepted(written) => Some(written),
+            Member::Told(_) => None,
+        }
+    }
+
+    fn answer(self) -> Appended {
+        match self {
+            Member::Accepted(written) => accepted(written.message, written.tasks),
+            Member::Told(answer) => answer,
+        }
+    }
+}
+
+/// Decides one member after the other.
+struct Planner<'a> {
+    store: &'a PostgresStore,
+    fast: Option<&'a FastPath>,
+    sets: &'a EndpointSets,
+    free: FreeLanes,
+    now: Timestamp,
+}
+
+impl Planner<'_> {
+    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>) -> Member {
+        if let Some(answer) = owners.judge(new) {
+            return Member::Told(answer);
+        }
+        let Some(set) = self.sets.get(&app_key(new)) else { return Member::Told(Appended::NoApplication) };
+        owners.claim(new);
+        let environment = new.environment;
+        let message = Message { created_at: self.now, ..new.message.clone() };
+        let (fast, free) = (self.fast, &mut self.free);
+        let take_slot = |lane| {
+            let fast = fast?;
+            let slot = free.contains(&(environment, lane)).then(|| Slot::reserve(&fast.slots, lane)).flatten();
+            if slot.is_none() {
+                // A later message must not overtake the one that waits now.
+                free.remove(&(environment, lane));
+            }
+            slot
+        };
+        let tasks = plan(environment, &message, set, &self.store.ids, self.now, take_slot);
+        Member::Accepted(Written { environment, message: Arc::new(message), tasks })
+    }
+}
+
+/// Who has which key: someone before this batch, or a member of it.
+struct Owners<'m> {
+    /// Not had.
+    foreign: HashMap<RowKey, Holder>,
+    /// Had, as it was written: for the first member that has it.
+    written: HashMap<RowKey, Holder>,
+    /// Which accepted member has it.
+    claimed: HashMap<RowKey, (&'m NewMessage, Holder)>,
+}
+
+impl<'m> Owners<'m> {
+    fn new((written, foreign): (HashMap<RowKey, Holder>, HashMap<RowKey, Holder>)) -> Owners<'m> {
+        Owners { foreign, written, claimed: HashMap::new() }
+    }
+
+    fn judge(&self, new: &NewMessage) -> Option<Appended> {
+        let mut taken = Vec::new();
+        for key in &new.keys {
+            let row_key = row_key(new.environment, key);
+            let holder = self.foreign.get(&row_key).or_else(|| self.claimed.get(&row_key).map(|(_, holder)| holder));
+            taken.extend(holder.map(|holder| (key, *holder)));
+        }
+        judge(&taken)
+    }
+
+    fn claim(&mut self, new: &'m NewMessage) {
+        for key in &new.keys {
+            let holder = Holder { object: new.message.id.0, body: key.body };
+            self.claimed.insert(row_key(new.environment, key), (new, holder));
+        }
+    }
+
+    /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
+    async fn correct(&self, transaction: &Transaction) -> Result<(), Fault> {
+        let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
+        let wrong: Vec<&RowKey> =
+            self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        keys::give_back(transaction, wrong.iter().copied()).await?;
+        let mut claims = Claims::new();
+        for key in wrong {
+            let Some((new, holder)) = self.claimed.get(key) else { continue };
+            let claim = new.keys.iter().find(|claim| row_key(new.environment, claim) == *key);
+            claims.extend(claim.map(|claim| (*key, (claim, holder.object))));
+        }
+        if claims.is_empty() || keys::take(transaction, &claims).await?.len() == claims.len() {
+            return Ok(());
+        }
+        Err(Fault::Contended("a key was lost that this transaction held"))
+    }
+}
+
+/// Takes every key of the batch; answers what was written, and who holds the rest.
+async fn take_keys(
+    transaction: &Transaction,
+    messages: &[NewMessage],
+) -> Result<(HashMap<RowKey, Holder>, HashMap<RowKey, Holder>), Fault> {
+    let mut claims = Claims::new();
+    for new in messages {
+        for key in &new.keys {
+            claims.entry(row_key(new.environment, key)).or_insert((key, new.message.id.0));
+        }
+    }
+    if claims.is_empty() {
+        return Ok(Default::default());
+    }
+    let had = keys::take(transaction, &claims).await?;
+    let mut foreign = HashMap::new();
+    if had.len() < claims.len() {
+        let missed = || claims.keys().filter(|key| !had.contains(*key));
+        foreign = keys::holders(transaction, missed()).await?;
+        if missed().any(|key| !foreign.contains_key(key)) {
+            return Err(Fault::Contended("a key was given back while it was looked at"));
+        }
+    }
+    let written = had.into_iter().filter_map(|row_key| {
+        let (key, object) = claims.get(&row_key)?;
+        Some((row_key, Holder { object: *object, body: key.body }))
+    });
+    Ok((written.collect(), foreign))
+}
+
+fn app_key(new: &NewMessage) -> AppKey {
+    (new.environment, new.message.application)
+}
+
+/// The lanes of every endpoint that wants one of these messages.
+fn wanted_lanes(
+    messages: &[NewMessage],
+    endpoints: impl Fn(&AppKey) -> Option<Arc<EndpointSet>>,
+) -> BTreeSet<(EnvironmentId, LaneId)> {
+    let mut lanes = BTreeSet::new();
+    let mut seen = HashSet::new();
+    for new in messages {
+        let message = &new.message;
+        // Most of a batch is alike; ten thousand endpoints are not to be asked again for each message.
+        if !seen.insert((app_key(new), &message.event_type, &message.channels)) {
+            continue;
+        }
+        let Some(set) = endpoints(&app_key(new)) else { continue };
+        let wanting = set.endpoints.iter().filter(|e| fanout::wants(e, &message.event_type, &message.channels));
+        lanes.extend(wanting.map(|endpoint| (new.environment, endpoint.id.lane())));
+    }
+    lanes
+}
+
+fn lane_columns(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> (Vec<i32>, Vec<&[u8]>) {
+    lanes.iter().map(|(environment, lane)| (environment.0, lane.as_bytes().as_slice())).unzip()
+}
+
+fn read_revisions(rows: &[Row]) -> Result<(HashMap<AppKey, i64>, Timestamp), Fault> {
+    // Without any application nothing is planned, and no time is needed.
+    let (mut revisions, mut now) = (HashMap::with_capacity(rows.len()), Timestamp::default());
+    for row in rows {
+        let mut row = Reader::new(row, "application");
+        let key = (EnvironmentId(row.get("environment")?), everhook_core::id::ApplicationId(row.id("id")?));
+        revisions.insert(key, row.get("revision")?);
+        now = row.time("now")?;
+    }
+    Ok((revisions, now))
+}
+
+/// Lanes that are open, do not rest, and in which nothing is due.
+fn read_free(rows: &[Row], now: Timestamp) -> Result<FreeLanes, Fault> {
+    let mut free = FreeLanes::with_capacity(rows.len());
+    for row in rows {
+        let mut row = Reader::new(row, "lane");
+        let lane = LaneId(row.id("id")?);
+        let (state, next_due, hold_until): (i16, _, _) =
+            (row.get("state")?, row.time("next_due")?, row.time("hold_until")?);
+        if state == 0 && next_due > now && hold_until <= now {
+            free.insert((EnvironmentId(row.get("environment")?), lane));
+        }
+    }
+    Ok(free)
+}
+
+/// Writes messages and tasks, touches the lanes of those that wait, and commits, in one round trip.
+async fn write(
+    transaction: &Transaction,
+    fast: Option<&FastPath>,
+    written: &[&Written],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let messages = MessageColumns::new(written);
+    let planned = || written.iter().flat_map(|written| &written.tasks);
+    let tasks = TaskColumns::new(planned().map(|planned| (planned, planned.slot.as_ref().and(fast))));
+    let waiting: BTreeSet<_> = planned()
+        .filter(|planned| planned.slot.is_none())
+        .map(|planned| (planned.task.key.environment, planned.task.lane))
+        .collect();
+    let (lane_environments, lanes) = lane_columns(&waiting);
+    let due = vec![now.as_micros(); lanes.len()];
+    let (append_message, append_task, touch_lane) = (
+        transaction.prepare(&sql::APPEND_MESSAGE).await?,
+        transaction.prepare(&sql::APPEND_TASK).await?,
+        transaction.prepare(&sql::TOUCH_LANE).await?,
+    );
+    let now = now.as_micros();
+    let message_params = messages.params(&now);
+    let task_params = tasks.params();
+    transaction
+        .commit_with(try_join3(
+            transaction.execute(&append_message, &message_params),
+            async {
+                if tasks.environments.is_empty() {
+                    return Ok(0);
+                }
+                transaction.execute(&append_task, &task_params).await
+            },
+            async {
+                if lanes.is_empty() {
+                    return Ok(0);
+                }
+                transaction.execute(&touch_lane, &[&lane_environments, &lanes, &due]).await
+            },
+        ))
+        .await
+        .map(drop)
+}
+
+/// Messages as columns.
+struct MessageColumns<'a> {
+    environments: Vec<i32>,
+    applications: Vec<&'a [u8]>,
+    ids: Vec<&'a [u8]>,
+    event_types: Vec<&'a str>,
+    event_ids: Vec<Option<&'a str>>,
+    channels: Vec<Option<String>>,
+    tags: Vec<Option<String>>,
+    payloads: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> MessageColumns<'a> {
+    fn new(written: &[&'a Written]) -> MessageColumns<'a> {
+        let each = || written.iter().map(|written| &*written.message);
+        MessageColumns {
+            environments: written.iter().map(|written| written.environment.0).collect(),
+            applications: each().map(|message| message.application.as_bytes().as_slice()).collect(),
+            ids: each().map(|message| message.id.as_bytes().as_slice()).collect(),
+            event_types: each().map(|message| message.event_type.as_str()).collect(),
+            event_ids: each().map(|message| message.event_id.as_ref().map(|id| id.as_str())).collect(),
+            channels: each().map(|message| rows::names(&message.channels)).collect(),
+            tags: each().map(|message| rows::names(&message.tags)).collect(),
+            payloads: each().map(|message| message.payload.as_deref()).collect(),
+        }
+    }
+
+    fn params<'b>(&'b self, created_at: &'b i64) -> [&'b (dyn ToSql + Sync); 9] {
+        [
+            &self.environments,
+            &self.applications,
+            &self.ids,
+            &self.event_types,
+            &self.event_ids,
+            &self.channels,
+            &self.tags,
+            &self.payloads,
+            created_at,
+        ]
+    }
+}
+
+/// New tasks as columns.
+#[derive(Default)]
+pub(crate) struct TaskColumns<'a> {
+    environments: Vec<i32>,
+    subjects: Vec<&'a [u8]>,
+    ids: Vec<&'a [u8]>,
+    lanes: Vec<&'a [u8]>,
+    kinds: Vec<i16>,
+    triggers: Vec<i16>,
+    priorities: Vec<i16>,
+    due: Vec<i64>,
+    epochs: Vec<i32>,
+    owners: Vec<Option<&'a [u8]>>,
+    states: Vec<i16>,
+}
+
+impl<'a> TaskColumns<'a> {
+    fn new(tasks: impl Iterator<Item = (&'a PlannedTask, Option<&'a FastPath>)>) -> TaskColumns<'a> {
+        let mut columns = TaskColumns::default();
+        for (planned, holder) in tasks {
+            columns.push(&planned.task, holder);
+        }
+        columns
+    }
+
+    pub(crate) fn push(&mut self, task: &'a everhook_core::task::Task, holder: Option<&'a FastPath>) {
+        let state = if holder.is_some() { TaskState::Leased } else { TaskState::Pending };
+        self.environments.push(task.key.environment.0);
+        self.subjects.push(task.key.subject.as_bytes());
+        self.ids.push(task.key.id.as_bytes());
+        self.lanes.push(task.lane.as_bytes());
+        self.kinds.push(task.kind.to_db());
+        self.triggers.push(task.trigger.to_db());
+        self.priorities.push(task.priority);
+        self.due.push(task.due_at.as_micros());
+        self.epochs.push(i32::try_from(task.epoch).unwrap_or(i32::MAX));
+        self.owners.push(holder.map(|fast| fast.session.as_bytes().as_slice()));
+        self.states.push(state.to_db());
+    }
+
+    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 11] {
+        [
+            &self.environments,
+            &self.subjects,
+            &self.ids,
+            &self.lanes,
+            &self.kinds,
+            &self.triggers,
+            &self.priorities,
+            &self.due,
+            &self.epochs,
+            &self.owners,
+            &self.states,
+        ]
+    }
+}

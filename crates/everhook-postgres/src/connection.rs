@@ -1,0 +1,126 @@
+//! Opens connections: deadlines, planner settings, TLS, and the task that drives each of them.
+//!
+//! Refuses to let a commit pass whose wait for the synchronous standby was cancelled. The server says so in a warning just
+//! before it reports success; the driver then closes the connection instead of passing the success on, so that the commit
+//! ends like every other one whose reply was lost: in doubt.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use deadpool_postgres::Connect;
+use tokio::task::JoinHandle;
+use tokio_postgres::config::Host;
+use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
+use tracing::{debug, warn};
+
+use crate::error::OpenError;
+use crate::tls::MakeTls;
+
+/// How long a connection may take to open.
+pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
+/// Unanswered bytes and silence end a connection after about this; nothing else bounds a commit.
+const DEAD_PEER_WAIT: Duration = Duration::from_secs(10);
+
+/// Where the statements of the store do not differ from one run to the next, their plans must not either.
+const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
+                       -c default_transaction_isolation=read\\ committed";
+
+/// How the server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Settings can be given with the connection.
+    Direct,
+    /// A pooler is in between, which takes no settings.
+    Pooler,
+}
+
+/// The settings of a connection to `url`.
+pub(crate) fn settings(url: &str, route: Route) -> Result<Config, OpenError> {
+    let mut config: Config = url.parse().map_err(OpenError::BadUrl)?;
+    if config.get_application_name().is_none() {
+        config.application_name("everhook");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_WAIT);
+    }
+    config.tcp_user_timeout(DEAD_PEER_WAIT);
+    config.keepalives_idle(DEAD_PEER_WAIT / 2);
+    config.keepalives_interval(Duration::from_secs(2));
+    config.keepalives_retries(3);
+    if route == Route::Direct {
+        let options = config.get_options().map_or(PLANNER.to_owned(), |given| format!("{PLANNER} {given}"));
+        config.options(options);
+    }
+    Ok(config)
+}
+
+/// Host and port, for people; no secrets.
+pub(crate) fn address(config: &Config) -> String {
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => format!("{host}:{port}"),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => format!("{}:{port}", path.display()),
+        None => format!("localhost:{port}"),
+    }
+}
+
+/// Opens connections for the pool.
+pub(crate) struct Connector {
+    tls: MakeTls,
+}
+
+impl Connector {
+    pub(crate) fn new(config: &Config) -> Result<Connector, OpenError> {
+        let tls = MakeTls::new(config.get_ssl_mode())
+            .map_err(|source| OpenError::Connect { address: address(config), source: Box::new(source) })?;
+        Ok(Connector { tls })
+    }
+
+    pub(crate) async fn open(&self, config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
+        let (client, connection) = config.connect(self.tls.clone()).await?;
+        #[expect(clippy::disallowed_methods, reason = "it ends with its client, whose owner aborts it")]
+        let driver = tokio::spawn(drive(connection));
+        Ok((client, driver))
+    }
+}
+
+impl Connect for Connector {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move { self.open(&config).await })
+    }
+}
+
+/// Moves bytes until the connection ends, or until the server says that it did not wait for the standby.
+async fn drive<T: TlsStream + Unpin>(mut connection: tokio_postgres::Connection<Socket, T>) {
+    loop {
+        match poll_fn(|context| connection.poll_message(context)).await {
+            Some(Ok(AsyncMessage::Notice(notice))) if is_cancelled_standby_wait(&notice) => {
+                warn!("a commit did not wait for the synchronous standby; it is treated as in doubt");
+                return;
+            }
+            Some(Ok(AsyncMessage::Notice(notice))) => {
+                debug!(postgres.severity = notice.severity(), "postgres says: {}", notice.message());
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                debug!(error = &error as &dyn std::error::Error, "a connection to postgres ended");
+                return;
+            }
+            None => return,
+        }
+    }
+}
+
+/// The text may be translated; the routine that speaks is not.
+fn is_cancelled_standby_wait(notice: &DbError) -> bool {
+    notice.code() == &SqlState::WARNING
+        && (notice.routine() == Some("SyncRepWaitForLSN") || notice.message().contains("synchronous replication"))
+}

@@ -1,0 +1,172 @@
+//! What can go wrong, by what follows: tried again here, told to the caller as certain, or told as in doubt.
+
+use deadpool_postgres::PoolError;
+use everhook_store::error::StoreError;
+use tokio_postgres::error::{Severity, SqlState};
+
+/// Why a store could not be opened or migrated.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The text is no URL of a PostgreSQL.
+    #[error("not a PostgreSQL connection URL, such as postgres://user:password@host:5432/database")]
+    BadUrl(#[source] tokio_postgres::Error),
+    /// Nobody answered, or not us.
+    #[error("could not connect to postgres at {address}")]
+    Connect {
+        /// Host and port.
+        address: String,
+        /// What the driver said.
+        #[source]
+        source: everhook_store::error::BoxError,
+    },
+    /// The schema is missing or old.
+    #[error("the schema at {address} has version {found}, this binary needs {needed}: run `everhook migrate`")]
+    SchemaTooOld {
+        /// Host and port.
+        address: String,
+        /// What is there.
+        found: i32,
+        /// What is needed.
+        needed: i32,
+    },
+    /// A newer binary changed the schema beyond what this one can work with.
+    #[error(
+        "the schema at {address} has version {found} and needs a binary that knows version {oldest}, \
+         this one knows {known}: upgrade everhook"
+    )]
+    SchemaTooNew {
+        /// Host and port.
+        address: String,
+        /// What is there.
+        found: i32,
+        /// The oldest version a binary has to know.
+        oldest: i32,
+        /// What this binary knows.
+        known: i32,
+    },
+    /// The server would lose what it has confirmed.
+    #[error("postgres at {address} runs with {setting} = off and could lose accepted messages: turn it on")]
+    UnsafeSetting {
+        /// Host and port.
+        address: String,
+        /// Which setting.
+        setting: String,
+    },
+    /// A statement failed.
+    #[error("could not {what} at {address}")]
+    Statement {
+        /// Host and port.
+        address: String,
+        /// What was being done.
+        what: &'static str,
+        /// What the driver said.
+        #[source]
+        source: everhook_store::error::BoxError,
+    },
+}
+
+/// Why one run of a transaction did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// No connection was to be had.
+    #[error("no connection")]
+    NoConnection(#[source] PoolError),
+    /// A statement failed before the commit was sent: nothing was written.
+    #[error("a statement failed")]
+    Statement(#[source] tokio_postgres::Error),
+    /// A statement took too long before the commit was sent: nothing will be written.
+    #[error("a statement took too long")]
+    Slow,
+    /// The commit, or a statement that commits by itself, failed.
+    #[error("a commit failed")]
+    Commit(#[source] tokio_postgres::Error),
+    /// A row breaks a promise of the schema.
+    #[error("corrupt {table} row: bad {column}")]
+    Corrupt { table: &'static str, column: &'static str },
+    /// It contradicts what is there.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// Someone was faster again and again, or the data contradicts itself.
+    #[error("{0}")]
+    Contended(&'static str),
+}
+
+/// What a fault calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Nothing was written: the same again may succeed.
+    Repeat,
+    /// A partition is missing.
+    AddPartition,
+    /// Tell the caller.
+    Tell,
+}
+
+impl Fault {
+    pub(crate) fn remedy(&self) -> Remedy {
+        if self.is_in_doubt() {
+            return Remedy::Tell;
+        }
+        let (Fault::Statement(error) | Fault::Commit(error)) = self else { return Remedy::Tell };
+        let Some(db) = error.as_db_error() else {
+            return if is_lost(error) { Remedy::Repeat } else { Remedy::Tell };
+        };
+        match *db.code() {
+            SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => Remedy::Repeat,
+            // The connection was ended by the server; another one may be had.
+            SqlState::ADMIN_SHUTDOWN => Remedy::Repeat,
+            // Prepared against an earlier form of a table; the next connection prepares it anew.
+            SqlState::FEATURE_NOT_SUPPORTED | SqlState::INVALID_SQL_STATEMENT_NAME => Remedy::Repeat,
+            SqlState::CHECK_VIOLATION => Remedy::AddPartition,
+            _ => Remedy::Tell,
+        }
+    }
+
+    /// Whether it may have been written all the same.
+    fn is_in_doubt(&self) -> bool {
+        let Fault::Commit(error) = self else { return false };
+        match error.as_db_error() {
+            // An error is the server's own word that it rolled back. A fatal one may have struck behind the commit.
+            Some(db) => !matches!(db.parsed_severity(), Some(Severity::Error)),
+            None => true,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.code() == SqlState::DISK_FULL.code()
+    }
+
+    /// Bad data, broken constraints, unknown names, too large: the same statement fails again.
+    fn is_refused(&self) -> bool {
+        let class = self.code().get(..2).unwrap_or_default();
+        matches!(self, Fault::Refused(_)) || ["21", "22", "23", "42", "54"].contains(&class)
+    }
+
+    fn code(&self) -> &str {
+        match self {
+            Fault::Statement(error) | Fault::Commit(error) => error.code().map_or("", SqlState::code),
+            _ => "",
+        }
+    }
+
+    pub(crate) fn told(self, op: &'static str) -> StoreError {
+        if let Fault::Corrupt { table, column } = self {
+            return StoreError::Corrupt { table, column };
+        }
+        if self.is_in_doubt() {
+            return StoreError::InDoubt { op, source: Box::new(self) };
+        }
+        let (full, refused) = (self.is_full(), self.is_refused());
+        let source = Box::new(self);
+        match () {
+            () if full => StoreError::Full { op, source },
+            () if refused => StoreError::Refused { op, source },
+            () => StoreError::Unavailable { op, source },
+        }
+    }
+}
+
+/// Whether the connection broke, so that another one may do.
+fn is_lost(error: &tokio_postgres::Error) -> bool {
+    error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+}

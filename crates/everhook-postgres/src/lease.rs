@@ -1,0 +1,253 @@
+//! Lease: lock ready lanes in fair order, take a bounded number of due tasks from each.
+//!
+//! The protocol that loses no wake-up is in `queries/touch_lane.sql` and `queries/drain_lane.sql`. What is leased is read
+//! completely before the commit, so that nothing is owned that could not be told.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId};
+use everhook_core::limits::{LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::message::Message;
+use everhook_core::task::{PRIORITY_DEFAULT, Task};
+use everhook_core::time::Timestamp;
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased};
+use futures_util::future::{try_join, try_join5};
+use tokio_postgres::{Error, Row};
+
+use crate::endpoints::{self, AppKey};
+use crate::error::Fault;
+use crate::rows::{self, Reader};
+use crate::sql;
+use crate::statement::{Params, Prepared, Transaction, within};
+use crate::store::PostgresStore;
+
+/// The lane of a deleted endpoint, whose tasks go whenever they are due.
+const CLOSING: i16 = 2;
+
+/// A lane that this lease has locked.
+struct ReadyLane {
+    environment: EnvironmentId,
+    id: LaneId,
+    application: ApplicationId,
+    closing: bool,
+    /// None if the application was deleted.
+    revision: Option<i64>,
+    /// How many tasks it may give.
+    room: usize,
+}
+
+/// What a lane is told after the lease took from it.
+enum Turn {
+    /// It gave all it was asked for: to the back.
+    Back,
+    /// It has nothing more that is due.
+    Drain,
+    /// It was not asked for all it could give: it keeps its place.
+    Keep,
+}
+
+type MessageKey = (EnvironmentId, ApplicationId, MessageId);
+
+impl PostgresStore {
+    pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+        let limit = ask.limit.min(LEASE_TASKS_MAX);
+        let full: Vec<&[u8]> = full_lanes(ask);
+        let transaction = self.database.transaction().await?;
+        let (next_lane, next_ready) =
+            (transaction.prepare(&sql::NEXT_LANE).await?, transaction.prepare(&sql::NEXT_READY).await?);
+        let lanes_max =
+            if limit == 0 || ask.per_lane == 0 && ask.rooms.is_empty() { 0 } else { LEASE_LANES_MAX as i64 };
+        let (lane_rows, ready_rows) = transaction
+            .begin_with(try_join(
+                transaction.query(&next_lane, &[&full, &lanes_max]),
+                transaction.query(&next_ready, &[&full]),
+            ))
+            .await?;
+        let (lanes, now) = read_lanes(&lane_rows, ask)?;
+        if lanes.is_empty() {
+            transaction.roll_back().await?;
+            return Ok(LeaseGrant { tasks: Vec::new(), next_ready: read_next_ready(&ready_rows)? });
+        }
+        let tasks = take(&transaction, ask, limit, &lanes, now).await?;
+        let (messages, ready_rows) = self.turn_lanes(&transaction, &full, limit, &lanes, &tasks, now).await?;
+        let tasks = self.dress(&transaction, &lanes, tasks, &messages).await?;
+        let next_ready = read_next_ready(&ready_rows)?;
+        transaction.commit().await?;
+        Ok(LeaseGrant { tasks, next_ready })
+    }
+
+    /// Tells every lane what comes next for it, and reads the messages, in one round trip.
+    async fn turn_lanes(
+        &self,
+        transaction: &Transaction,
+        full: &[&[u8]],
+        limit: usize,
+        lanes: &[ReadyLane],
+        tasks: &[Task],
+        now: Timestamp,
+    ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
+        let (mut back, mut drain) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        for (lane, turn) in lanes.iter().zip(turns(lanes, tasks, limit)) {
+            let turned = match turn {
+                Turn::Back => &mut back,
+                Turn::Drain => &mut drain,
+                Turn::Keep => continue,
+            };
+            turned.0.push(lane.environment.0);
+            turned.1.push(lane.id.as_bytes().as_slice());
+        }
+        let messages = message_keys(lanes, tasks);
+        let (environments, applications, ids) = message_columns(&messages);
+        let rotate_lane = transaction.prepare(&sql::ROTATE_LANE).await?;
+        let drain_lane = transaction.prepare(&sql::DRAIN_LANE).await?;
+        let refill_lane = transaction.prepare(&sql::REFILL_LANE).await?;
+        let find_message = transaction.prepare(&sql::FIND_MESSAGE).await?;
+        let next_ready = transaction.prepare(&sql::NEXT_READY).await?;
+        let now = now.as_micros();
+        let (_, _, _, messages, ready) = within(try_join5(
+            send_unless(back.0.is_empty(), transaction, &rotate_lane, &[&back.0, &back.1, &now]),
+            send_unless(drain.0.is_empty(), transaction, &drain_lane, &[&drain.0, &drain.1]),
+            send_unless(drain.0.is_empty(), transaction, &refill_lane, &[&drain.0, &drain.1, &PRIORITY_DEFAULT]),
+            send_unless(ids.is_empty(), transaction, &find_message, &[&environments, &applications, &ids]),
+            transaction.query(&next_ready, &[&full]),
+        ))
+        .await?;
+        Ok((messages, ready))
+    }
+
+    /// Adds messages and endpoints to tasks.
+    async fn dress(
+        &self,
+        transaction: &Transaction,
+        lanes: &[ReadyLane],
+        tasks: Vec<Task>,
+        messages: &[Row],
+    ) -> Result<Vec<Leased>, Fault> {
+        let by_lane: HashMap<(EnvironmentId, LaneId), &ReadyLane> =
+            lanes.iter().map(|lane| ((lane.environment, lane.id), lane)).collect();
+        let lane_of = |task: &Task| by_lane.get(&(task.key.environment, task.lane)).copied();
+        let mut revisions: HashMap<AppKey, i64> = HashMap::new();
+        for lane in tasks.iter().filter_map(lane_of) {
+            revisions.extend(lane.revision.map(|revision| ((lane.environment, lane.application), revision)));
+        }
+        let sets = endpoints::load(transaction, &self.cache, &revisions).await?;
+        let mut found: HashMap<MessageKey, Arc<Message>> = HashMap::with_capacity(messages.len());
+        for row in messages {
+            let (environment, message) = rows::message(row)?;
+            found.insert((environment, message.application, message.id), Arc::new(message));
+        }
+        let dress = |task: Task| {
+            let lane = lane_of(&task);
+            let key = lane.map(|lane| (lane.environment, lane.application, MessageId(task.key.subject)));
+            let set = lane.and_then(|lane| sets.get(&(lane.environment, lane.application)));
+            Leased {
+                task,
+                message: key.and_then(|key| found.get(&key).cloned()),
+                endpoint: set.and_then(|set| set.find(everhook_core::id::EndpointId(task.lane.0)).cloned()),
+            }
+        };
+        Ok(tasks.into_iter().map(dress).collect())
+    }
+}
+
+fn full_lanes(ask: &LeaseAsk) -> Vec<&[u8]> {
+    ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| lane.as_bytes().as_slice()).collect()
+}
+
+fn read_lanes(rows: &[Row], ask: &LeaseAsk) -> Result<(Vec<ReadyLane>, Timestamp), Fault> {
+    let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
+    let (mut lanes, mut now) = (Vec::with_capacity(rows.len()), Timestamp::default());
+    for row in rows {
+        let mut row = Reader::new(row, "lane");
+        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
+        lanes.push(ReadyLane {
+            environment,
+            id,
+            application: ApplicationId(row.id("application")?),
+            closing: row.get::<i16>("state")? == CLOSING,
+            revision: row.get("revision")?,
+            room: rooms.get(&id).copied().unwrap_or(ask.per_lane),
+        });
+        now = row.time("now")?;
+    }
+    Ok((lanes, now))
+}
+
+async fn take(
+    transaction: &Transaction,
+    ask: &LeaseAsk,
+    limit: usize,
+    lanes: &[ReadyLane],
+    now: Timestamp,
+) -> Result<Vec<Task>, Fault> {
+    let (environments, ids): (Vec<i32>, Vec<&[u8]>) =
+        lanes.iter().map(|lane| (lane.environment.0, lane.id.as_bytes().as_slice())).unzip();
+    let due_until: Vec<i64> =
+        lanes.iter().map(|lane| if lane.closing { Timestamp::NEVER } else { now }.as_micros()).collect();
+    let rooms: Vec<i64> = lanes.iter().map(|lane| lane.room.min(limit) as i64).collect();
+    let (limit, session) = (limit as i64, ask.session.as_bytes().as_slice());
+    let params: Params<'_> = &[&environments, &ids, &due_until, &rooms, &PRIORITY_DEFAULT, &limit, &session];
+    let rows = transaction.rows(&sql::LEASE_TASK, params).await?;
+    rows.iter().map(rows::task).collect()
+}
+
+/// What each lane is told, in the order in which they were asked.
+fn turns(lanes: &[ReadyLane], tasks: &[Task], limit: usize) -> Vec<Turn> {
+    let mut given: HashMap<(EnvironmentId, LaneId), usize> = HashMap::new();
+    for task in tasks {
+        *given.entry((task.key.environment, task.lane)).or_default() += 1;
+    }
+    let mut left = limit;
+    let turn = |lane: &ReadyLane| {
+        let gave = given.get(&(lane.environment, lane.id)).copied().unwrap_or(0);
+        let asked = left.min(lane.room);
+        left -= gave.min(left);
+        match gave {
+            _ if asked == 0 => Turn::Keep,
+            _ if gave < asked => Turn::Drain,
+            _ if asked < lane.room => Turn::Keep,
+            _ => Turn::Back,
+        }
+    };
+    lanes.iter().map(turn).collect()
+}
+
+fn message_keys(lanes: &[ReadyLane], tasks: &[Task]) -> BTreeSet<MessageKey> {
+    let applications: HashMap<_, _> =
+        lanes.iter().map(|lane| ((lane.environment, lane.id), lane.application)).collect();
+    let key = |task: &Task| {
+        let application = applications.get(&(task.key.environment, task.lane))?;
+        Some((task.key.environment, *application, MessageId(task.key.subject)))
+    };
+    tasks.iter().filter_map(key).collect()
+}
+
+pub(crate) fn message_columns<'a>(
+    keys: impl IntoIterator<Item = &'a MessageKey>,
+) -> (Vec<i32>, Vec<&'a [u8]>, Vec<&'a [u8]>) {
+    let (mut environments, mut applications, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for (environment, application, id) in keys {
+        environments.push(environment.0);
+        applications.push(application.as_bytes().as_slice());
+        ids.push(id.as_bytes().as_slice());
+    }
+    (environments, applications, ids)
+}
+
+fn read_next_ready(rows: &[Row]) -> Result<Option<Duration>, Fault> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let wait: i64 = Reader::new(row, "lane").get("ready_at")?;
+    Ok(Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0))))
+}
+
+/// A statement that is left out where it has nothing to do.
+async fn send_unless(
+    idle: bool,
+    transaction: &Transaction,
+    prepared: &Prepared,
+    params: Params<'_>,
+) -> Result<Vec<Row>, Error> {
+    if idle { Ok(Vec::new()) } else { transaction.query(prepared, params).await }
+}

@@ -1,0 +1,140 @@
+//! Brings the schema to what this binary knows: forward only, one transaction for each step, under a lock.
+//!
+//! The schema keeps the oldest version that a binary has to know to work with it, so that an older binary goes on running
+//! while a newer one is rolled out, and one that is too old is told so instead of breaking things.
+
+use tokio_postgres::Client;
+
+use crate::connection::{Connector, Route, address, settings};
+use crate::error::OpenError;
+
+/// One step.
+struct Migration {
+    name: &'static str,
+    /// What a binary has to know to work with the schema after this step.
+    compatible_from: i32,
+    sql: &'static str,
+}
+
+/// In order; the first one is version 1.
+const MIGRATIONS: [Migration; 3] = [
+    Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
+    Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
+    Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
+];
+
+/// The version this binary knows and needs.
+pub(crate) const SCHEMA_VERSION: i32 = 3;
+const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
+
+/// Everyone who migrates waits for this one lock; "everhook" in ASCII.
+pub(crate) const SCHEMA_LOCK: i64 = 0x6576_6572_686f_6f6b;
+
+/// What a migration did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationReport {
+    /// The version it found; 0 if there was no schema.
+    pub from: i32,
+    /// The version it left.
+    pub to: i32,
+    /// The names of the steps it took.
+    pub applied: Vec<&'static str>,
+}
+
+/// Creates or upgrades the schema. Running it again, or twice at once, is harmless.
+pub async fn migrate(url: &str) -> Result<MigrationReport, OpenError> {
+    let config = settings(url, Route::Direct)?;
+    let address = address(&config);
+    let connector = Connector::new(&config)?;
+    let (client, _driver) = connector
+        .open(&config)
+        .await
+        .map_err(|source| OpenError::Connect { address: address.clone(), source: Box::new(source) })?;
+    let failed = |source| OpenError::Statement {
+        address: address.clone(),
+        what: "migrate the schema",
+        source: Box::new(source),
+    };
+    let mut report = MigrationReport { from: 0, to: 0, applied: Vec::new() };
+    for round in 0..=MIGRATIONS.len() {
+        begin(&client).await.map_err(failed)?;
+        let found = read_version(&client).await.map_err(failed)?;
+        check_not_too_new(&address, found)?;
+        if round == 0 {
+            report.from = found.version;
+        }
+        report.to = found.version;
+        let next = usize::try_from(found.version).ok().and_then(|version| MIGRATIONS.get(version));
+        let Some(migration) = next else {
+            client.batch_execute("commit").await.map_err(failed)?;
+            break;
+        };
+        apply(&client, found.version + 1, migration).await.map_err(failed)?;
+        report.applied.push(migration.name);
+    }
+    Ok(report)
+}
+
+/// What a schema says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SchemaVersion {
+    pub(crate) version: i32,
+    pub(crate) compatible_from: i32,
+}
+
+/// Refuses a schema that this binary cannot work with.
+pub(crate) fn check(address: &str, found: SchemaVersion) -> Result<(), OpenError> {
+    if found.version < SCHEMA_VERSION {
+        let (address, found) = (address.to_owned(), found.version);
+        return Err(OpenError::SchemaTooOld { address, found, needed: SCHEMA_VERSION });
+    }
+    check_not_too_new(address, found)
+}
+
+fn check_not_too_new(address: &str, found: SchemaVersion) -> Result<(), OpenError> {
+    if found.compatible_from <= SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(OpenError::SchemaTooNew {
+        address: address.to_owned(),
+        found: found.version,
+        oldest: found.compatible_from,
+        known: SCHEMA_VERSION,
+    })
+}
+
+/// What is there; version 0 if nothing is.
+pub(crate) async fn read_version(client: &Client) -> Result<SchemaVersion, tokio_postgres::Error> {
+    let absent = "select to_regclass('everhook.schema_version') is null";
+    if client.query_one(absent, &[]).await?.try_get(0)? {
+        return Ok(SchemaVersion { version: 0, compatible_from: 0 });
+    }
+    let sql = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from everhook.schema_version";
+    let row = client.query_one(sql, &[]).await?;
+    Ok(SchemaVersion { version: row.try_get(0)?, compatible_from: row.try_get(1)? })
+}
+
+async fn begin(client: &Client) -> Result<(), tokio_postgres::Error> {
+    client.batch_execute("begin isolation level read committed").await?;
+    client.execute("select pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).await.map(drop)
+}
+
+async fn apply(client: &Client, version: i32, migration: &Migration) -> Result<(), tokio_postgres::Error> {
+    if version == 1 {
+        client
+            .batch_execute(
+                "create schema if not exists everhook;
+                create table everhook.schema_version (
+                    version integer primary key,
+                    name text not null,
+                    compatible_from integer not null,
+                    applied_at timestamptz not null default now()
+                )",
+            )
+            .await?;
+    }
+    client.batch_execute(migration.sql).await?;
+    let record = "insert into everhook.schema_version (version, name, compatible_from) values ($1, $2, $3)";
+    client.execute(record, &[&version, &migration.name, &migration.compatible_from]).await?;
+    client.batch_execute("commit").await
+}

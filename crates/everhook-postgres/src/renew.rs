@@ -1,0 +1,72 @@
+//! Renewals, on a connection of their own: no load on the pool can keep a node from saying that it lives.
+
+use everhook_core::id::SessionId;
+use everhook_store::lease::Renewed;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Config, Statement};
+
+use crate::connection::{CONNECT_WAIT, Connector};
+use crate::error::{Fault, OpenError};
+use crate::rows::Reader;
+use crate::sql;
+use crate::statement::within;
+
+/// The connection for renewals; it is opened when it is needed and again when it broke.
+pub(crate) struct Renewals {
+    config: Config,
+    connector: Connector,
+    pooler: bool,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    client: Client,
+    /// None behind a pooler.
+    statement: Option<Statement>,
+}
+
+impl Renewals {
+    pub(crate) fn new(config: Config, pooler: bool) -> Result<Renewals, OpenError> {
+        let connector = Connector::new(&config)?;
+        Ok(Renewals { config, connector, pooler, open: Mutex::new(None) })
+    }
+
+    /// Extends a session. A renewal that was written without our knowing only lasts longer than we believe, so that a lost
+    /// reply is no doubt but a failure.
+    pub(crate) async fn renew(&self, session: SessionId) -> Result<Renewed, Fault> {
+        // One at a time: they share a connection, and a second one would only wait for the same server.
+        let mut slot = self.open.lock().await;
+        let open = match slot.take().filter(|open| !open.client.is_closed()) {
+            Some(open) => open,
+            None => self.connect().await?,
+        };
+        let session: &[u8] = session.as_bytes();
+        let rows = match &open.statement {
+            Some(statement) => within(open.client.query(statement, &[&session])).await?,
+            None => within(open.client.query_typed(sql::RENEW_SESSION.text, &[(&session, Type::BYTEA)])).await?,
+        };
+        // Kept only if it worked: whatever went wrong, the next renewal begins with a new connection.
+        *slot = Some(open);
+        match rows.first() {
+            Some(row) => Reader::new(row, "session").time("lease_until").map(Renewed::Open),
+            None => Ok(Renewed::Closed),
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.open.lock().await.take();
+    }
+
+    async fn connect(&self) -> Result<Open, Fault> {
+        let opening = self.connector.open(&self.config);
+        let (client, _driver) =
+            timeout(CONNECT_WAIT, opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
+        let statement = match self.pooler {
+            true => None,
+            false => Some(within(client.prepare_typed(sql::RENEW_SESSION.text, sql::RENEW_SESSION.types)).await?),
+        };
+        Ok(Open { client, statement })
+    }
+}

@@ -1,0 +1,54 @@
+//! Sessions: their beginning and end, and the takeover of what closed ones held. Renewals are in `renew`.
+
+use everhook_core::id::SessionId;
+use everhook_core::task::Task;
+use everhook_core::time::{Timestamp, micros};
+use everhook_store::lease::NewSession;
+
+use crate::error::Fault;
+use crate::rows::{self, Reader};
+use crate::sql;
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
+        let NewSession { id, node, version, lease } = session;
+        let (id, lease_us) = (id.as_bytes().as_slice(), micros(*lease));
+        self.database.change(&sql::OPEN_SESSION, &[&id, node, version, &lease_us]).await?;
+        let rows = self.database.read(&sql::NOW, &[]).await?;
+        let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
+        Reader::new(row, "clock").time("now")
+    }
+
+    pub(crate) async fn close_session_once(&self, session: SessionId) -> Result<(), Fault> {
+        self.database.change(&sql::CLOSE_SESSION, &[&session.as_bytes().as_slice()]).await.map(drop)
+    }
+
+    pub(crate) async fn close_expired_once(&self) -> Result<Vec<SessionId>, Fault> {
+        let transaction = self.database.transaction().await?;
+        transaction.begin().await?;
+        let locked = transaction.rows(&sql::NEXT_EXPIRED_SESSION, &[]).await?;
+        if locked.is_empty() {
+            transaction.roll_back().await?;
+            return Ok(Vec::new());
+        }
+        let locked: Vec<&[u8]> =
+            locked.iter().map(|row| Reader::new(row, "session").get("id")).collect::<Result<_, _>>()?;
+        let mut closed = Vec::new();
+        for row in transaction.rows(&sql::CLOSE_EXPIRED_SESSION, &[&locked]).await? {
+            let mut row = Reader::new(&row, "session");
+            let id = SessionId(row.id("id")?);
+            if row.get("closed_at")? {
+                closed.push(id);
+            }
+        }
+        transaction.commit().await?;
+        Ok(closed)
+    }
+
+    pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.database.write(&sql::RECLAIM_TASK, &[&session.as_bytes().as_slice(), &limit]).await?;
+        rows.iter().map(rows::task).collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! Every statement with the types of its parameters, so that it can be sent prepared or, behind a pooler, in one go.
+//!
+//! Two rules keep plans what they were when they were tested, whatever the statistics say of tables that fill and empty
+//! within a minute. Batches are joined by `any (array[batch.environment])` where `=` would do: that leaves one way to join,
+//! a look-up by key for each row of the batch. And connections are opened without sequential scans, hash and merge joins
+//! (see `connection`): no statement of the store is better off with them.
+
+use everhook_store::catalog::Order;
+use tokio_postgres::types::Type;
+
+/// A statement and the types of its parameters.
+pub(crate) struct Sql {
+    pub(crate) text: &'static str,
+    pub(crate) types: &'static [Type],
+}
+
+macro_rules! files {
+    ($($name:ident = $file:literal ($($param:ident),* $(,)?);)*) => {$(
+        pub(crate) static $name: Sql =
+            Sql { text: include_str!(concat!("../queries/", $file, ".sql")), types: &[$(Type::$param),*] };
+    )*};
+}
+
+macro_rules! lines {
+    ($($name:ident = $text:literal ($($param:ident),* $(,)?);)*) => {$(
+        pub(crate) static $name: Sql = Sql { text: $text, types: &[$(Type::$param),*] };
+    )*};
+}
+
+files! {
+    APPEND_DEDUP = "append_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
+    FIND_DEDUP = "find_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY);
+    DELETE_DEDUP = "delete_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY);
+    APPEND_MESSAGE = "append_message" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8
+    );
+    APPEND_TASK = "append_task" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY, INT2_ARRAY, INT8_ARRAY, INT4_ARRAY,
+        BYTEA_ARRAY, INT2_ARRAY
+    );
+    TOUCH_LANE = "touch_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
+    FIND_LANE = "find_lane" (INT4_ARRAY, BYTEA_ARRAY);
+    FIND_APPLICATION_REVISION = "find_application_revision" (INT4_ARRAY, BYTEA_ARRAY);
+    LIST_ENDPOINT_APPLICATION = "list_endpoint_application" (INT4_ARRAY, BYTEA_ARRAY);
+
+    NEXT_LANE = "next_lane" (BYTEA_ARRAY, INT8);
+    LEASE_TASK = "lease_task" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2, INT8, BYTEA);
+    DRAIN_LANE = "drain_lane" (INT4_ARRAY, BYTEA_ARRAY);
+    REFILL_LANE = "refill_lane" (INT4_ARRAY, BYTEA_ARRAY, INT2);
+
+    SETTLE_TASK_GONE = "settle_task_gone" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY,
+        INT2_ARRAY, TEXT_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY
+    );
+    SETTLE_TASK_PENDING = "settle_task_pending" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY,
+        INT2_ARRAY, TEXT_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY,
+        INT8_ARRAY
+    );
+    FIND_ATTEMPT_SETTLED = "find_attempt_settled" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY);
+    HOLD_LANE = "hold_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    DISABLE_ENDPOINT = "disable_endpoint" (INT4_ARRAY, BYTEA_ARRAY);
+    RECLAIM_TASK = "reclaim_task" (BYTEA, INT8);
+
+    OPEN_SESSION = "open_session" (BYTEA, TEXT, TEXT, INT8);
+    RENEW_SESSION = "renew_session" (BYTEA);
+    CLOSE_SESSION = "close_session" (BYTEA);
+    NEXT_EXPIRED_SESSION = "next_expired_session" ();
+    CLOSE_EXPIRED_SESSION = "close_expired_session" (BYTEA_ARRAY);
+
+    CREATE_ENVIRONMENT = "create_environment" (BYTEA, TEXT);
+    FIND_ENVIRONMENT = "find_environment" (BYTEA);
+    LIST_ENVIRONMENT = "list_environment" ();
+    CREATE_KEY = "create_key" (BYTEA, BYTEA, TEXT, INT4);
+    FIND_KEY = "find_key" (BYTEA);
+    LIST_KEY = "list_key" ();
+    DELETE_KEY = "delete_key" (BYTEA);
+    CREATE_APPLICATION = "create_application" (INT4, BYTEA, TEXT, TEXT, INT4, TEXT);
+    FIND_APPLICATION = "find_application" (INT4, BYTEA);
+    FIND_APPLICATION_UID = "find_application_uid" (INT4, TEXT);
+    LIST_APPLICATION = "list_application" (INT4, BYTEA, BYTEA, INT8);
+    REPLACE_APPLICATION = "replace_application" (INT4, BYTEA, INT8, TEXT, TEXT, INT4, TEXT);
+    TOUCH_APPLICATION = "touch_application" (INT4, BYTEA);
+    DELETE_APPLICATION = "delete_application" (INT4, BYTEA);
+    CREATE_ENDPOINT = "create_endpoint" (
+        INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, INT2, TEXT, TEXT, TEXT, INT4, TEXT, INT4, TEXT
+    );
+    CREATE_LANE = "create_lane" (INT4, BYTEA, BYTEA, INT2);
+    FIND_ENDPOINT = "find_endpoint" (INT4, BYTEA, BYTEA);
+    FIND_ENDPOINT_UID = "find_endpoint_uid" (INT4, BYTEA, TEXT);
+    LIST_ENDPOINT = "list_endpoint" (INT4, BYTEA, BYTEA, BYTEA, INT8);
+    REPLACE_ENDPOINT = "replace_endpoint" (
+        INT4, BYTEA, BYTEA, INT8, TEXT, TEXT, TEXT, INT2, TEXT, TEXT, TEXT, INT4, TEXT, INT4, TEXT
+    );
+    SET_LANE_STATE = "set_lane_state" (INT4, BYTEA, INT2);
+    DELETE_ENDPOINT = "delete_endpoint" (INT4, BYTEA, BYTEA);
+    CREATE_EVENT_TYPE = "create_event_type" (INT4, TEXT, TEXT, BOOL, BOOL, TEXT, TEXT, TEXT);
+    FIND_EVENT_TYPE = "find_event_type" (INT4, TEXT);
+    LIST_EVENT_TYPE = "list_event_type" (INT4, TEXT, TEXT, BOOL, INT8);
+    REPLACE_EVENT_TYPE = "replace_event_type" (INT4, TEXT, INT8, TEXT, BOOL, BOOL, TEXT, TEXT, TEXT);
+    DELETE_EVENT_TYPE = "delete_event_type" (INT4, TEXT);
+
+    FIND_MESSAGE = "find_message" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY);
+    LIST_MESSAGE = "list_message" (INT4, BYTEA, BYTEA, BYTEA, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, INT8);
+    EXPUNGE_MESSAGE = "expunge_message" (INT4, BYTEA, BYTEA);
+    LIST_ATTEMPT_ENDPOINT = "list_attempt_endpoint" (
+        INT4, BYTEA, BYTEA, BYTEA, BOOL, INT4, INT4, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, BYTEA, INT8
+    );
+    LIST_ATTEMPT_MESSAGE = "list_attempt_message" (
+        INT4, BYTEA, BYTEA, BYTEA, BOOL, INT4, INT4, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, BYTEA, INT8, BYTEA
+    );
+    FIND_ATTEMPT = "find_attempt" (INT4, BYTEA, BYTEA);
+    EXPUNGE_ATTEMPT = "expunge_attempt" (INT4, BYTEA, BYTEA);
+    LIST_DESTINATION = "list_destination" (INT4, BYTEA, BYTEA);
+    REDRIVE_TASK = "redrive_task" (INT4, BYTEA, BYTEA, BYTEA, BYTEA, INT8, INT8);
+}
+
+lines! {
+    NOW = "select everhook.now_us()" ();
+    NEXT_READY = "select ready_at - everhook.now_us() from everhook.lane \
+        where ready_at < 9223372036854775807 and id <> all ($1) order by ready_at limit 1" (BYTEA_ARRAY);
+    ROTATE_LANE = "update everhook.lane set next_due = $3 from unnest($1::int[], $2::bytea[]) as used (environment, id) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    KNOWN_EVENT_TYPE = "select name from everhook.event_type \
+        where environment = $1 and name = any ($2) and not archived" (INT4, TEXT_ARRAY);
+}
+
+/// A list's statement in the wanted direction; the files are written in ascending order.
+pub(crate) fn directed(sql: &Sql, order: Order) -> String {
+    match order {
+        Order::Ascending => sql.text.to_owned(),
+        Order::Descending => sql.text.replace("id asc", "id desc").replace("name asc", "name desc"),
+    }
+}

@@ -1,0 +1,207 @@
+//! Connections and transactions: how statements are sent, and what is known when one fails.
+//!
+//! Statements are prepared once per connection, or sent unnamed behind a pooler. Requests go out when a future is first
+//! polled, so that joined futures share a round trip: everything is prepared *before* the join, or the order would be lost.
+//! A transaction that is not brought to its end closes its connection: the server rolls it back, and nothing half-done
+//! gets back into the pool, whether a statement failed, took too long, or its caller went away.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use futures_util::future::try_join;
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row, Statement};
+
+use crate::error::Fault;
+use crate::sql::Sql;
+
+/// How long a statement may take, unless it commits.
+pub(crate) const STATEMENT_WAIT: Duration = Duration::from_secs(4);
+
+/// The values of a statement.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Where connections come from, and how they are spoken to.
+#[derive(Clone)]
+pub(crate) struct Database {
+    pub(crate) pool: Pool,
+    pub(crate) pooler: bool,
+}
+
+impl Database {
+    pub(crate) async fn connection(&self) -> Result<Connection, Fault> {
+        let client = self.pool.get().await.map_err(Fault::NoConnection)?;
+        Ok(Connection { client: Some(client), pooler: self.pooler })
+    }
+
+    /// One read, without a transaction around it.
+    pub(crate) async fn read(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        self.read_as(sql, sql.text, params).await
+    }
+
+    /// One read with another text but the same parameters.
+    pub(crate) async fn read_as(&self, sql: &'static Sql, text: &str, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let mut connection = self.connection().await?;
+        let prepared = connection.prepare_as(sql, text).await?;
+        within(connection.query(&prepared, params)).await.inspect_err(|_| connection.discard())
+    }
+
+    /// One write that commits by itself: nobody interrupts it, and a lost reply is doubt.
+    pub(crate) async fn write(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let mut connection = self.connection().await?;
+        let prepared = connection.prepare(sql).await?;
+        connection.query(&prepared, params).await.map_err(Fault::Commit).inspect_err(|_| connection.discard())
+    }
+
+    /// One write that commits by itself; answers how many rows it changed.
+    pub(crate) async fn change(&self, sql: &'static Sql, params: Params<'_>) -> Result<u64, Fault> {
+        let mut connection = self.connection().await?;
+        let prepared = connection.prepare(sql).await?;
+        connection.execute(&prepared, params).await.map_err(Fault::Commit).inspect_err(|_| connection.discard())
+    }
+
+    /// A connection on which a transaction is about to begin.
+    pub(crate) async fn transaction(&self) -> Result<Transaction, Fault> {
+        Ok(Transaction { connection: self.connection().await?, ended: AtomicBool::new(false) })
+    }
+}
+
+/// A statement that is ready to be sent.
+pub(crate) enum Prepared {
+    Named(Statement),
+    Unnamed(String, &'static Sql),
+}
+
+/// A connection from the pool.
+pub(crate) struct Connection {
+    client: Option<Object>,
+    pooler: bool,
+}
+
+impl Connection {
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("only `discard` takes it, and nothing is sent afterwards")
+    }
+
+    pub(crate) async fn prepare(&self, sql: &'static Sql) -> Result<Prepared, Fault> {
+        self.prepare_as(sql, sql.text).await
+    }
+
+    async fn prepare_as(&self, sql: &'static Sql, text: &str) -> Result<Prepared, Fault> {
+        if self.pooler {
+            return Ok(Prepared::Unnamed(text.to_owned(), sql));
+        }
+        within(self.client().prepare_typed_cached(text, sql.types)).await.map(Prepared::Named)
+    }
+
+    pub(crate) async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        match prepared {
+            Prepared::Named(statement) => self.client().query(statement, params).await,
+            Prepared::Unnamed(text, sql) => {
+                let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
+                self.client().query_typed(text, &typed).await
+            }
+        }
+    }
+
+    pub(crate) async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
+        match prepared {
+            Prepared::Named(statement) => self.client().execute(statement, params).await,
+            Prepared::Unnamed(text, sql) => {
+                let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
+                self.client().execute_typed(text, &typed).await
+            }
+        }
+    }
+
+    /// Closes the connection instead of giving it back.
+    fn discard(&mut self) {
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// A transaction, or a connection on which one is about to begin.
+pub(crate) struct Transaction {
+    connection: Connection,
+    ended: AtomicBool,
+}
+
+impl Transaction {
+    pub(crate) fn client(&self) -> &Object {
+        self.connection.client()
+    }
+
+    pub(crate) async fn prepare(&self, sql: &'static Sql) -> Result<Prepared, Fault> {
+        self.connection.prepare(sql).await
+    }
+
+    /// Begins, and reads in the same round trip. Not for writes: if `begin` failed they would commit by themselves.
+    pub(crate) async fn begin_with<T>(&self, reads: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        within(try_join(self.connection.client().batch_execute("begin isolation level read committed"), reads))
+            .await
+            .map(|((), read)| read)
+    }
+
+    pub(crate) async fn begin(&self) -> Result<(), Fault> {
+        self.begin_with(async { Ok(()) }).await
+    }
+
+    pub(crate) async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        self.connection.query(prepared, params).await
+    }
+
+    pub(crate) async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
+        self.connection.execute(prepared, params).await
+    }
+
+    /// Prepares and sends one statement.
+    pub(crate) async fn rows(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
+        let prepared = self.prepare(sql).await?;
+        within(self.query(&prepared, params)).await
+    }
+
+    /// Prepares and sends one statement; answers how many rows it changed.
+    pub(crate) async fn change(&self, sql: &'static Sql, params: Params<'_>) -> Result<u64, Fault> {
+        let prepared = self.prepare(sql).await?;
+        within(self.execute(&prepared, params)).await
+    }
+
+    /// Sends the last statements and the commit in one round trip, without a deadline.
+    ///
+    /// If a statement fails the server turns the commit into a rollback. The driver does not show that, but it shows the
+    /// statement's error; so the transaction is committed exactly if every one of them succeeded.
+    pub(crate) async fn commit_with<T>(&self, writes: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        let written = try_join(writes, self.connection.client().batch_execute("commit")).await;
+        let (written, ()) = written.map_err(Fault::Commit)?;
+        self.ended.store(true, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    pub(crate) async fn commit(&self) -> Result<(), Fault> {
+        self.commit_with(async { Ok(()) }).await
+    }
+
+    pub(crate) async fn roll_back(&self) -> Result<(), Fault> {
+        within(self.connection.client().batch_execute("rollback")).await?;
+        self.ended.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !*self.ended.get_mut() {
+            self.connection.discard();
+        }
+    }
+}
+
+/// Waits for statements that do not commit.
+pub(crate) async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+    timeout(STATEMENT_WAIT, statement).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)
+}

@@ -1,0 +1,232 @@
+//! The store itself: opening, closing, and running a transaction again where that helps.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use everhook_core::id::SessionId;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::cache::EndpointCache;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+};
+use tokio_postgres::Config;
+
+use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
+use crate::error::{Fault, OpenError, Remedy};
+use crate::migrate;
+use crate::partition::{self, Week};
+use crate::renew::Renewals;
+use crate::rows::Reader;
+use crate::sql;
+use crate::statement::{Database, within};
+
+/// How long to wait for a connection of the pool.
+const POOL_WAIT: Duration = Duration::from_secs(3);
+/// How often one transaction is run when others are in its way.
+const RUNS_MAX: usize = 5;
+
+/// Where the PostgreSQL is and how it is spoken to.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    /// `postgres://…`, perhaps of a pooler.
+    pub url: String,
+    /// The server itself where `url` is a pooler's: for renewals, which no queue may delay.
+    pub direct_url: Option<String>,
+    /// Connections at most, besides the one for renewals.
+    pub pool_size: usize,
+    /// Behind a transaction pooler: no named statements.
+    pub pooler: bool,
+}
+
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // URLs hold passwords.
+        let PostgresConfig { pool_size, pooler, .. } = self;
+        f.debug_struct("PostgresConfig").field("pool_size", pool_size).field("pooler", pooler).finish_non_exhaustive()
+    }
+}
+
+/// The store of nodes that share one PostgreSQL.
+pub struct PostgresStore {
+    pub(crate) database: Database,
+    pub(crate) renewals: Renewals,
+    pub(crate) cache: EndpointCache,
+    pub(crate) ids: Arc<Ids>,
+}
+
+impl PostgresStore {
+    /// Connects, and checks that the schema is known and that the server keeps what it confirms. Does not migrate.
+    pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, OpenError> {
+        let route = if config.pooler { Route::Pooler } else { Route::Direct };
+        let settings = settings(&config.url, route)?;
+        let direct = match &config.direct_url {
+            Some(url) => self::settings(url, Route::Direct)?,
+            None => settings.clone(),
+        };
+        check_server(&settings).await?;
+        let pool = pool(settings.clone(), config.pool_size)?;
+        let store = PostgresStore {
+            database: Database { pool, pooler: config.pooler },
+            renewals: Renewals::new(direct, config.pooler && config.direct_url.is_none())?,
+            cache: EndpointCache::default(),
+            ids,
+        };
+        store.ensure_partitions().await.map_err(|source| OpenError::Statement {
+            address: address(&settings),
+            what: "create partitions",
+            source: Box::new(source),
+        })?;
+        Ok(store)
+    }
+
+    /// Makes the partitions of this week and the next ones. To be called every now and then; a missing one is also made
+    /// when a message needs it.
+    pub async fn ensure_partitions(&self) -> Result<(), StoreError> {
+        let now = LeaseStore::now(self).await?;
+        let weeks = Week::current(now);
+        partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told("ensure partitions"))
+    }
+
+    /// Closes every connection; calls that come later fail.
+    pub async fn close(&self) {
+        self.database.pool.close();
+        self.renewals.close().await;
+    }
+
+    /// Runs a transaction until it succeeds, fails for good, or was in others' way too often. `weeks` are those whose
+    /// partitions it may find missing.
+    pub(crate) async fn run<T, F, R>(
+        &self,
+        op: &'static str,
+        weeks: impl Fn() -> Vec<Week>,
+        run: F,
+    ) -> Result<T, StoreError>
+    where
+        F: Fn() -> R,
+        R: Future<Output = Result<T, Fault>> + Send,
+    {
+        let mut runs = 1;
+        loop {
+            let fault = match run().await {
+                Ok(done) => return Ok(done),
+                Err(fault) => fault,
+            };
+            match fault.remedy() {
+                Remedy::Repeat if runs < RUNS_MAX => {}
+                Remedy::AddPartition if runs < RUNS_MAX => {
+                    let mut weeks = weeks();
+                    weeks.sort_unstable();
+                    weeks.dedup();
+                    partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(op))?;
+                }
+                _ => return Err(fault.told(op)),
+            }
+            runs += 1;
+        }
+    }
+
+    /// Runs a transaction that writes to no partitioned table.
+    pub(crate) async fn run_plain<T, F, R>(&self, op: &'static str, run: F) -> Result<T, StoreError>
+    where
+        F: Fn() -> R,
+        R: Future<Output = Result<T, Fault>> + Send,
+    {
+        self.run(op, Vec::new, run).await
+    }
+}
+
+fn pool(settings: Config, size: usize) -> Result<Pool, OpenError> {
+    let at = address(&settings);
+    let connector = Connector::new(&settings)?;
+    // The driver of a connection notices when it ends; asking each time would cost a round trip.
+    let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    Pool::builder(Manager::from_connect(settings, connector, config))
+        .max_size(size.max(1))
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(POOL_WAIT))
+        .create_timeout(Some(CONNECT_WAIT))
+        .recycle_timeout(Some(CONNECT_WAIT))
+        .build()
+        .map_err(|source| OpenError::Connect { address: at, source: Box::new(source) })
+}
+
+/// Refuses a schema that this binary does not know, and a server that would lose what it confirmed.
+async fn check_server(settings: &Config) -> Result<(), OpenError> {
+    let at = address(settings);
+    let connector = Connector::new(settings)?;
+    let (client, _driver) = connector
+        .open(settings)
+        .await
+        .map_err(|source| OpenError::Connect { address: at.clone(), source: Box::new(source) })?;
+    let failed = |source: Fault| OpenError::Statement {
+        address: at.clone(),
+        what: "read its settings",
+        source: Box::new(source),
+    };
+    let unsafe_settings = "select name from pg_settings \
+        where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off'";
+    let rows = within(client.query_typed(unsafe_settings, &[])).await.map_err(failed)?;
+    if let Some(row) = rows.first() {
+        let setting = Reader::new(row, "pg_settings").get("name").map_err(failed)?;
+        return Err(OpenError::UnsafeSetting { address: at, setting });
+    }
+    let found = within(migrate::read_version(&client)).await.map_err(failed)?;
+    migrate::check(&at, found)
+}
+
+#[async_trait]
+impl LeaseStore for PostgresStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.run_plain("read the clock", || self.read_clock()).await
+    }
+
+    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
+        self.run_plain("open a session", || self.open_session_once(session)).await
+    }
+
+    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
+        self.run_plain("renew a session", || self.renewals.renew(session)).await
+    }
+
+    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
+        self.run_plain("close a session", || self.close_session_once(session)).await
+    }
+
+    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.run_plain("close expired sessions", || self.close_expired_once()).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        let append = &append;
+        let weeks = || append.messages.iter().map(|new| Week::of(&new.message.id.0)).collect();
+        self.run("append", weeks, || self.append_once(append)).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        let ask = &ask;
+        self.run_plain("lease", || self.lease_once(ask)).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+        let weeks = || batch.iter().map(|settlement| Week::of(&settlement.key.subject)).collect();
+        self.run("settle", weeks, || self.settle_once(batch)).await
+    }
+
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+        self.run_plain("reclaim", || self.reclaim_once(session, limit)).await
+    }
+}
+
+impl PostgresStore {
+    async fn read_clock(&self) -> Result<Timestamp, Fault> {
+        let rows = self.database.read(&sql::NOW, &[]).await?;
+        let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
+        Reader::new(row, "clock").time("now")
+    }
+}

@@ -1,0 +1,111 @@
+//! A database of its own for every test, on the server that `EVERHOOK_TEST_DATABASE` names; dropped at the end.
+
+use std::sync::Arc;
+
+use everhook_core::id::Id;
+use everhook_core::time::Timestamp;
+use everhook_postgres::{PostgresConfig, PostgresStore, migrate};
+use everhook_store::ids::Ids;
+use tokio::sync::OnceCell;
+use tokio_postgres::{Client, NoTls};
+
+/// A database with nothing in it, or with the schema.
+pub(crate) struct Database {
+    name: String,
+    url: String,
+}
+
+impl Database {
+    /// A database without a schema.
+    pub(crate) async fn empty() -> Database {
+        Database::make("template0").await
+    }
+
+    /// A database with the schema.
+    pub(crate) async fn migrated() -> Database {
+        // Copying a migrated one is faster than migrating.
+        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+        let template = TEMPLATE.get_or_init(async || {
+            let template = Database::empty().await;
+            migrate(&template.url).await.unwrap();
+            let name = template.name.clone();
+            // It has to outlive every test of the process; what a process leaves behind is small and named.
+            std::mem::forget(template);
+            name
+        });
+        Database::make(template.await).await
+    }
+
+    async fn make(template: &str) -> Database {
+        let name = format!("everhook_test_{}", random());
+        let server = server();
+        let admin = connect(&server).await;
+        let copy = format!("create database {name} template {template}");
+        admin.batch_execute(&copy).await.expect("the user of EVERHOOK_TEST_DATABASE may create databases");
+        let url = with_database(&server, &name);
+        Database { name, url }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A node's store in it.
+    pub(crate) async fn store(&self) -> PostgresStore {
+        self.store_with(|_| {}).await
+    }
+
+    /// A node's store in it, differently configured.
+    pub(crate) async fn store_with(&self, change: impl FnOnce(&mut PostgresConfig)) -> PostgresStore {
+        let mut config = PostgresConfig { url: self.url.clone(), direct_url: None, pool_size: 4, pooler: false };
+        change(&mut config);
+        PostgresStore::connect(config, Arc::new(Ids::from_system())).await.unwrap()
+    }
+
+    /// A plain connection to it.
+    pub(crate) async fn client(&self) -> Client {
+        connect(&self.url).await
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let drop_it = format!("drop database if exists {} with (force)", self.name);
+        let server = server();
+        // Dropping is not async; a thread with a runtime of its own may wait.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { connect(&server).await.batch_execute(&drop_it).await.unwrap() });
+        });
+        drop(dropped.join());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one setting of these tests")]
+fn server() -> String {
+    std::env::var("EVERHOOK_TEST_DATABASE")
+        .expect("EVERHOOK_TEST_DATABASE is not set: run `cargo xtask test`, which starts a PostgreSQL")
+}
+
+#[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+async fn connect(url: &str) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(url, NoTls).await.expect("the server of EVERHOOK_TEST_DATABASE answers");
+    tokio::spawn(connection);
+    client
+}
+
+fn with_database(server: &str, name: &str) -> String {
+    let (head, options) = server.split_once('?').map_or((server, None), |(head, options)| (head, Some(options)));
+    let base = head.rsplit_once('/').map_or(head, |(base, _)| base);
+    match options {
+        Some(options) => format!("{base}/{name}?{options}"),
+        None => format!("{base}/{name}"),
+    }
+}
+
+fn random() -> String {
+    let id: Id = Ids::from_system().next(Timestamp::default());
+    id.as_bytes()[8..].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,4 @@
+//! The store on a real PostgreSQL: the suite every store has to pass, and what only this one promises.
+
+mod conformance;
+mod database;
