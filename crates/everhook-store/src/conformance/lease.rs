@@ -60,6 +60,18 @@ pub async fn what_is_not_due_stays_and_its_time_is_told<S: Stage>(fx: &Fixture<S
     assert!(HOUR / 2 < next && next <= HOUR, "{next:?}");
 }
 
+pub async fn what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    fx.send().await;
+    fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert_eq!(grant.tasks.len(), 1);
+    let next = grant.next_ready.expect("the other one is due in an hour");
+    assert!(HOUR / 2 < next && next <= HOUR, "{next:?}");
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert!(grant.tasks.is_empty() && grant.next_ready.is_some(), "{grant:?}");
+}
+
 pub async fn what_was_due_first_goes_first<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let session = fx.session().await;

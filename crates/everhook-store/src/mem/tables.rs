@@ -73,8 +73,7 @@ impl LaneRow {
         match self.state {
             LaneState::Held => Timestamp::NEVER,
             LaneState::Closing => self.next_due,
-            // Nothing to do is never ready, however the hold ends.
-            LaneState::Open => self.next_due.max(if self.is_idle() { Timestamp::NEVER } else { self.hold_until }),
+            LaneState::Open => self.next_due.max(self.hold_until),
         }
     }
 
@@ -86,10 +85,6 @@ impl LaneRow {
     /// A pending task is due at `due`.
     pub(super) fn touch(&mut self, due: Timestamp) {
         self.next_due = self.next_due.min(due);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.next_due == Timestamp::NEVER
     }
 }
 

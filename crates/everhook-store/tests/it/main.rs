@@ -1,5 +1,9 @@
 //! The store in memory passes the suite.
 
+#![allow(clippy::unwrap_used, reason = "an error is a failure")]
+
+mod mem;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
