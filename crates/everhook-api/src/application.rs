@@ -40,6 +40,7 @@ pub(crate) struct ApplicationIn {
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
     /// Never interpreted.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
 }
 
@@ -58,6 +59,7 @@ pub(crate) struct ApplicationPatch {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
     rate_limit: Option<Option<u16>>,
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
 }
 
@@ -75,6 +77,7 @@ pub(crate) struct ApplicationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]
     rate_limit: Option<u16>,
+    #[schema(value_type = BTreeMap<String, String>)]
     metadata: Metadata,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,

@@ -1,8 +1,10 @@
 //! The OpenAPI document, and the page that leads to it.
 
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApiBuilder, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder,
+};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::{Invalid, InvalidOut, ProblemOut};
@@ -76,6 +78,30 @@ pub(crate) fn add_failures(operation: &mut Operation) {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
         let response = ResponseBuilder::new().description(description).content("application/json", content).build();
         operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+}
+
+/// Every POST may carry a key that makes it safe to repeat.
+pub(crate) fn add_idempotency_key(operation: &mut Operation) {
+    let text = "The same request with the same key is done once, and answered the same way for 12 hours.";
+    let parameter = ParameterBuilder::new()
+        .name("idempotency-key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(text))
+        .schema(Some(String::schema()))
+        .build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+/// The document's format wants a word for every response.
+pub(crate) fn describe_responses(operation: &mut Operation) {
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            "Done.".clone_into(&mut response.description);
+        }
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) struct EndpointIn {
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
     /// Never interpreted.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
     /// Sent along with every delivery.
     headers: Option<BTreeMap<String, String>>,
@@ -96,6 +97,7 @@ pub(crate) struct EndpointPatch {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
     rate_limit: Option<Option<u16>>,
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "input::present")]
     version: Option<u16>,
@@ -107,6 +109,7 @@ pub(crate) struct EndpointPatch {
 pub(crate) struct EndpointOut {
     #[serde(flatten)]
     common: EndpointCommonOut,
+    #[schema(value_type = BTreeMap<String, String>)]
     metadata: Metadata,
 }
 

@@ -8,7 +8,6 @@ use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::signing::{BadSigningKey, SigningKey};
 use everhook_store::catalog::Locator;
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,16 +48,23 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointSecretOut))
 )]
 async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointSecretOut> {
-    Json(EndpointSecretOut { key: endpoint.keys.current.shared() })
+    EndpointSecretOut::of(endpoint)
 }
 
-/// Rotate the secret of an endpoint; the old one goes on signing for a while.
+/// Rotate the secret of an endpoint; the old one goes on signing for a while. Answers the new one.
+///
+/// Client libraries from 2.9 on read it from the answer; older ones expect no body and ignore it.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate",
     operation_id = "v1.endpoint.rotate-secret", tag = "Endpoint",
-    params(ApplicationPath, EndpointPath), request_body = EndpointSecretRotateIn, responses((status = 204))
+    params(ApplicationPath, EndpointPath), request_body = EndpointSecretRotateIn,
+    responses((status = 200, body = EndpointSecretOut))
 )]
-async fn rotate(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+async fn rotate(
+    State(api): State<Arc<Api>>,
+    at: AtEndpoint,
+    input: Input,
+) -> Result<Json<EndpointSecretOut>, ApiError> {
     let wanted: EndpointSecretRotateIn = input.json()?;
     let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
     if grace > ROTATE_GRACE_MAX {
@@ -74,7 +80,14 @@ async fn rotate(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Re
     };
     let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
     let changed = endpoint::replace(&api, scope, &locator, input.key.as_ref(), change).await?;
-    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(ApiError::not_found)
+    let changed = changed.ok_or_else(ApiError::not_found)?;
+    Ok(Json(EndpointSecretOut { key: changed.keys.current.shared() }))
+}
+
+impl EndpointSecretOut {
+    fn of(endpoint: Endpoint) -> Json<EndpointSecretOut> {
+        Json(EndpointSecretOut { key: endpoint.keys.current.shared() })
+    }
 }
 
 /// The secret that was given, or a new one.

@@ -125,6 +125,10 @@ impl Routes {
         let mut operation = D::operation();
         operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
         finish(&mut operation);
+        document::describe_responses(&mut operation);
+        if methods.contains(&HttpMethod::Post) {
+            document::add_idempotency_key(&mut operation);
+        }
         D::schemas(&mut self.schemas);
         for method in methods {
             let route = on(filter(&method), handler.clone());

@@ -47,9 +47,9 @@ async fn a_rotation_is_repeated_by_its_key() {
     world.endpoint("acme", "main").await;
     let path = "/app/acme/endpoint/main/secret/rotate";
     let secret = async || world.get("/app/acme/endpoint/main/secret").await.text("/key");
-    assert_eq!(post(&world, path, "key", "{}").await.status, 204);
+    assert_eq!(post(&world, path, "key", "{}").await.status, 200);
     let rotated = secret().await;
-    assert_eq!(post(&world, path, "key", "{}").await.status, 204);
+    assert_eq!(post(&world, path, "key", "{}").await.text("/key"), rotated);
     assert_eq!(secret().await, rotated, "not rotated a second time");
     assert_eq!(post(&world, path, "key", "{ }").await.code().0, 409);
 }
