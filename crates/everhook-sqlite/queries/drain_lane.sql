@@ -1,5 +1,5 @@
--- Say when a lane has something due again, after it was looked at. Index: the primary key.
--- Differs: no lock, and the time is known from the look; there is one writer.
+-- Say when a lane is to be looked at again. Index: the primary key.
+-- Differs: sets the time of a lane that may have more; one that is empty goes to `refill_lane` at once.
 update lane
 set next_due = ?3
 where environment = ?1

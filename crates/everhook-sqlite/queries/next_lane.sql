@@ -1,7 +1,6 @@
 -- Lanes in the order in which they become ready. Index: lane_ready.
--- Differs: no `skip locked`, because there is one writer.
+-- Differs: read only as far as needed, so that it has no limit; no locks, because there is one writer.
 select environment, id, application, state, ready_at
 from lane
 where ready_at < 9223372036854775807
-order by ready_at
-limit ?1;
+order by ready_at;

@@ -1,11 +1,31 @@
--- Put a dead task back to pending with fresh tries. Index: the primary key.
--- Differs: one row at a time, chosen by `next_dead`.
+-- Put dead tasks of a lane, or of one message in it, back to pending with fresh tries. Indexes: task_dead, or the primary key over
+-- the few tasks of the message.
+-- Differs: two ways to choose, because SQLite plans a statement before it knows whether there is a message.
 update task
 set state = 0,
-    due_at = ?4,
+    due_at = ?7,
     tries = 0,
     crashes = 0
-where environment = ?1
-    and subject = ?2
-    and id = ?3
-    and state = 2;
+where (environment, subject, id) in (
+    select environment, subject, id
+    from (
+        select environment, subject, id
+        from task
+        where ?5 is null
+            and environment = ?1
+            and lane = ?2
+            and +subject >= ?3
+            and +subject < ?4
+            and state = 2
+        union all
+        select environment, subject, id
+        from task
+        where environment = ?1
+            and subject = ?5
+            and +lane = ?2
+            and +subject >= ?3
+            and +subject < ?4
+            and state = 2
+    )
+    limit ?6
+);

@@ -1,10 +1,11 @@
--- Put a task back, fenced by holder and epoch. Index: the primary key, never task_owner.
+-- End an attempt whose task stays in the table, pending or dead, fenced by holder and epoch. Index: the primary key, never task_owner.
+-- Differs: one row at a time; the attempt is a statement of its own.
 update task
-set state = 0,
+set state = ?6,
     owner = null,
-    due_at = ?6,
-    tries = ?7,
-    crashes = ?8
+    due_at = coalesce(?7, due_at),
+    tries = ?8,
+    crashes = ?9
 where environment = ?1
     and subject = ?2
     and id = ?3

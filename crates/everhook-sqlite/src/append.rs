@@ -17,7 +17,7 @@ use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::dedup;
 use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record};
+use crate::rows::{self, Record};
 use crate::writer::Tx;
 
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
@@ -25,7 +25,7 @@ const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
 const TOUCH_LANE: &str = include_str!("../queries/touch_lane.sql");
 const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 const FIND_APPLICATION_REVISION: &str = include_str!("../queries/find_application_revision.sql");
-const LIST_ENDPOINT: &str = include_str!("../queries/list_endpoint.sql");
+const LIST_ENDPOINT_APPLICATION: &str = include_str!("../queries/list_endpoint_application.sql");
 
 /// Appends messages, one answer for each.
 pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault> {
@@ -226,12 +226,9 @@ fn read_endpoints(
     if let Some(known) = tx.cache.get(environment, application, revision) {
         return Ok(Some(known));
     }
-    let mut list = tx.conn.prepare_cached(LIST_ENDPOINT)?;
-    let mut rows = list.query(params![environment.0, application.as_bytes(), BELOW_IDS, ABOVE_IDS, -1])?;
-    let mut endpoints = Vec::new();
-    while let Some(row) = rows.next()? {
-        endpoints.push(rows::endpoint(row)?);
-    }
+    let mut list = tx.conn.prepare_cached(LIST_ENDPOINT_APPLICATION)?;
+    let rows = list.query_and_then(params![environment.0, application.as_bytes()], rows::endpoint)?;
+    let endpoints = rows.collect::<Result<Vec<_>, Fault>>()?;
     let endpoints = Arc::new(EndpointSet::new(revision, endpoints));
     tx.cache.put(environment, application, Arc::clone(&endpoints));
     Ok(Some(endpoints))

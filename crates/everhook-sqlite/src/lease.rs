@@ -8,10 +8,10 @@ use std::sync::Arc;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, TaskId};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX};
 use everhook_core::message::Message;
-use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
+use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Row, params};
 
 use crate::append::Applications;
 use crate::failure::Fault;
@@ -19,14 +19,15 @@ use crate::rows::{self, Record};
 use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
-const NEXT_PRIORITY: &str = include_str!("../queries/next_priority.sql");
-const NEXT_TASK: &str = include_str!("../queries/next_task.sql");
 const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
 const DRAIN_LANE: &str = include_str!("../queries/drain_lane.sql");
+const REFILL_LANE: &str = include_str!("../queries/refill_lane.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 
-/// Payload bytes one lease brings; the last task may exceed it.
+/// Payload bytes one lease brings; the last rows taken may exceed it.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
+/// Rows taken at once, before their payloads are counted.
+const LEASE_ROWS_STEP: usize = 16;
 
 /// Leases due tasks to the asking session.
 pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
@@ -34,16 +35,15 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
     let room = |lane: LaneId| rooms.get(&lane).copied().unwrap_or(ask.per_lane);
     let limit = ask.limit.min(LEASE_TASKS_MAX);
     let mut taking = Taking::new(tx, ask, limit);
-    let lanes = lanes(tx, ask.rooms.len() + LEASE_LANES_MAX)?;
-    let ready = lanes.iter().take_while(|lane| lane.ready_at <= tx.now).filter(|lane| room(lane.id) > 0);
-    for lane in ready.take(LEASE_LANES_MAX) {
+    let ready = lanes(tx, LEASE_LANES_MAX, |lane| lane.ready_at <= tx.now, |lane| room(lane.id) > 0)?;
+    for lane in &ready {
         if taking.is_full() {
             break;
         }
         taking.take_from(lane, room(lane.id))?;
     }
-    let next = self::lanes(tx, ask.rooms.len() + 1)?.into_iter().find(|lane| room(lane.id) > 0);
-    Ok(LeaseGrant { tasks: taking.tasks, next_ready: next.map(|lane| lane.ready_at.since(tx.now)) })
+    let next = lanes(tx, 1, |_| true, |lane| room(lane.id) > 0)?;
+    Ok(LeaseGrant { tasks: taking.tasks, next_ready: next.first().map(|lane| lane.ready_at.since(tx.now)) })
 }
 
 /// A lane that is or becomes ready.
@@ -56,31 +56,51 @@ struct ReadyLane {
     ready_at: Timestamp,
 }
 
-fn lanes(tx: &Tx<'_>, limit: usize) -> Result<Vec<ReadyLane>, Fault> {
+/// Lanes in the order in which they become ready, as long as `until` holds; only those that are wanted.
+fn lanes(
+    tx: &Tx<'_>,
+    limit: usize,
+    until: impl Fn(&ReadyLane) -> bool,
+    wanted: impl Fn(&ReadyLane) -> bool,
+) -> Result<Vec<ReadyLane>, Fault> {
     let mut next = tx.conn.prepare_cached(NEXT_LANE)?;
-    let mut rows = next.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    // Lanes without room are stepped over here: only those with running tasks can have none, so that there are few.
+    let mut rows = next.query([])?;
     let mut lanes = Vec::new();
-    while let Some(row) = rows.next()? {
-        let record = Record::new(row, "lane");
-        lanes.push(ReadyLane {
-            environment: record.environment(0)?,
-            id: LaneId(record.id(1, "id")?),
-            application: ApplicationId(record.id(2, "application")?),
-            is_closing: record.get::<i16>(3, "state")? == 2,
-            ready_at: record.time(4, "ready_at")?,
-        });
+    while lanes.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let lane = read_lane(row)?;
+        if !until(&lane) {
+            break;
+        }
+        if wanted(&lane) {
+            lanes.push(lane);
+        }
     }
     Ok(lanes)
 }
 
+fn read_lane(row: &Row<'_>) -> Result<ReadyLane, Fault> {
+    let record = Record::new(row, "lane");
+    Ok(ReadyLane {
+        environment: record.environment(0)?,
+        id: LaneId(record.id(1, "id")?),
+        application: ApplicationId(record.id(2, "application")?),
+        is_closing: record.get::<i16>(3, "state")? == 2,
+        ready_at: record.time(4, "ready_at")?,
+    })
+}
+
 /// How a look at a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// It gave all it was asked for and may have more.
     Filled,
     /// The lease is full before the lane was.
     CutOff,
-    /// It gave all that is due; the next is due then.
-    Drained(Timestamp),
+    /// It gave all that is due.
+    Drained,
 }
 
 /// A lease that is being filled.
@@ -112,55 +132,63 @@ impl<'t> Taking<'t> {
         self.tasks.len() >= self.limit || self.payload_bytes >= LEASE_BYTES_MAX
     }
 
+    /// Leases what is due in a lane, up to its room, and says when it is to be looked at again.
     fn take_from(&mut self, lane: &ReadyLane, room: usize) -> Result<(), Fault> {
-        let next_due = match self.look(lane, room)? {
-            Look::CutOff => return Ok(()),
-            Look::Filled if lane.is_closing => Timestamp::from_micros(0),
+        let key = (lane.environment.0, lane.id.as_bytes());
+        match self.look(lane, room)? {
+            // It stays first in line.
+            Look::CutOff => {}
             // Behind every lane that is ready already: they take turns.
-            Look::Filled => self.tx.now,
-            Look::Drained(next_due) => next_due,
-        };
-        let mut drain = self.tx.conn.prepare_cached(DRAIN_LANE)?;
-        drain.execute(params![lane.environment.0, lane.id.as_bytes(), next_due.as_micros()])?;
+            Look::Filled => {
+                let next_due = if lane.is_closing { 0 } else { self.tx.now.as_micros() };
+                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, next_due])?;
+            }
+            Look::Drained => {
+                self.tx.conn.prepare_cached(REFILL_LANE)?.execute(params![key.0, key.1, PRIORITY_DEFAULT])?;
+            }
+        }
         Ok(())
     }
 
-    /// Leases what is due in a lane, priority by priority.
     fn look(&mut self, lane: &ReadyLane, room: usize) -> Result<Look, Fault> {
         let mut taken = 0;
-        let mut next_due = Timestamp::NEVER;
-        let mut priority = next_priority(self.tx, lane, 0)?;
-        while let Some(this) = priority {
-            // One more than is wanted, to learn when the next is due.
-            let wanted = (room - taken).min(self.limit - self.tasks.len());
-            for task in tasks(self.tx, lane, this, wanted.saturating_add(1))? {
-                if task.due_at > self.tx.now && !lane.is_closing {
-                    next_due = next_due.min(task.due_at);
-                    break;
-                }
-                if self.is_full() {
-                    return Ok(Look::CutOff);
-                }
-                self.take(lane, task)?;
-                taken += 1;
-                if taken == room {
-                    return Ok(Look::Filled);
-                }
+        while taken < room {
+            if self.is_full() {
+                return Ok(Look::CutOff);
             }
-            priority = next_priority(self.tx, lane, this + 1)?;
+            let wanted = (room - taken).min(self.limit - self.tasks.len()).min(LEASE_ROWS_STEP);
+            let tasks = self.lease_tasks(lane, wanted)?;
+            taken += tasks.len();
+            let is_drained = tasks.len() < wanted;
+            for task in tasks {
+                self.add(lane, task)?;
+            }
+            if is_drained {
+                return Ok(Look::Drained);
+            }
         }
-        Ok(Look::Drained(next_due))
+        Ok(Look::Filled)
     }
 
-    fn take(&mut self, lane: &ReadyLane, mut task: Task) -> Result<(), Fault> {
-        task.epoch += 1;
-        self.tx.conn.prepare_cached(LEASE_TASK)?.execute(params![
-            task.key.environment.0,
-            task.key.subject.as_bytes(),
-            task.key.id.as_bytes(),
+    fn lease_tasks(&self, lane: &ReadyLane, limit: usize) -> Result<Vec<Task>, Fault> {
+        let due_until = if lane.is_closing { Timestamp::NEVER } else { self.tx.now };
+        let mut lease = self.tx.conn.prepare_cached(LEASE_TASK)?;
+        let params = params![
+            lane.environment.0,
+            lane.id.as_bytes(),
+            PRIORITY_DEFAULT,
+            due_until.as_micros(),
+            i64::try_from(limit).unwrap_or(i64::MAX),
             self.ask.session.as_bytes(),
-            task.epoch,
-        ])?;
+        ];
+        let rows = lease.query_and_then(params, |row| read_task(row, lane))?;
+        let mut tasks = rows.collect::<Result<Vec<_>, Fault>>()?;
+        // Rows come back in the order of their keys.
+        tasks.sort_by_key(|task| (task.due_at, task.key.id));
+        Ok(tasks)
+    }
+
+    fn add(&mut self, lane: &ReadyLane, task: Task) -> Result<(), Fault> {
         let message = self.message(lane, task.key.subject)?;
         let endpoints = self.applications.endpoints(self.tx, lane.environment, lane.application)?;
         let endpoint = endpoints.and_then(|set| set.find(EndpointId(lane.id.0)).cloned());
@@ -186,34 +214,20 @@ impl<'t> Taking<'t> {
     }
 }
 
-fn next_priority(tx: &Tx<'_>, lane: &ReadyLane, from: i16) -> Result<Option<i16>, Fault> {
-    let mut next = tx.conn.prepare_cached(NEXT_PRIORITY)?;
-    Ok(next.query_row(params![lane.environment.0, lane.id.as_bytes(), from], |row| row.get(0)).optional()?)
-}
-
-fn tasks(tx: &Tx<'_>, lane: &ReadyLane, priority: i16, limit: usize) -> Result<Vec<Task>, Fault> {
-    let mut next = tx.conn.prepare_cached(NEXT_TASK)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = next.query(params![lane.environment.0, lane.id.as_bytes(), priority, limit])?;
-    let mut tasks = Vec::new();
-    while let Some(row) = rows.next()? {
-        let record = Record::new(row, "task");
-        tasks.push(Task {
-            key: TaskKey {
-                environment: lane.environment,
-                subject: record.id(0, "subject")?,
-                id: TaskId(record.id(1, "id")?),
-            },
-            lane: lane.id,
-            kind: record.variant(2, "kind", TaskKind::from_db)?,
-            trigger: record.variant(3, "trigger", Trigger::from_db)?,
-            priority,
-            due_at: record.time(4, "due_at")?,
-            tries: record.get(5, "tries")?,
-            crashes: record.get(6, "crashes")?,
-            epoch: record.get(7, "epoch")?,
-            cancel: record.get(8, "cancel")?,
-        });
-    }
-    Ok(tasks)
+fn read_task(row: &Row<'_>, lane: &ReadyLane) -> Result<Task, Fault> {
+    let record = Record::new(row, "task");
+    let key =
+        TaskKey { environment: lane.environment, subject: record.id(0, "subject")?, id: TaskId(record.id(1, "id")?) };
+    Ok(Task {
+        key,
+        lane: lane.id,
+        kind: record.variant(2, "kind", TaskKind::from_db)?,
+        trigger: record.variant(3, "trigger", Trigger::from_db)?,
+        priority: PRIORITY_DEFAULT,
+        due_at: record.time(4, "due_at")?,
+        tries: record.get(5, "tries")?,
+        crashes: record.get(6, "crashes")?,
+        epoch: record.get(7, "epoch")?,
+        cancel: record.get(8, "cancel")?,
+    })
 }

@@ -5,6 +5,7 @@
 
 use everhook_core::id::ApplicationId;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::task::TaskState;
 use everhook_core::time::micros;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use rusqlite::{CachedStatement, OptionalExtension, params};
@@ -16,13 +17,18 @@ use crate::writer::Tx;
 
 const SETTLE_TASK_GONE: &str = include_str!("../queries/settle_task_gone.sql");
 const SETTLE_TASK_PENDING: &str = include_str!("../queries/settle_task_pending.sql");
-const SETTLE_TASK_DEAD: &str = include_str!("../queries/settle_task_dead.sql");
-const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
 const FIND_ATTEMPT_SETTLED: &str = include_str!("../queries/find_attempt_settled.sql");
 const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
 const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
 const TOUCH_APPLICATION: &str = include_str!("../queries/touch_application.sql");
+
+/// Logs an attempt. Not a file, because it has no twin: PostgreSQL does it inside its statements that settle.
+const APPEND_ATTEMPT: &str = "insert into attempt (
+    environment, subject, task, epoch, id, endpoint, class, end_state, \"trigger\", url, status, reply, started_at, duration_us
+)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+on conflict (environment, subject, task, epoch) do nothing";
 
 /// Ends attempts, one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
@@ -33,8 +39,8 @@ pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, 
     for settlement in batch {
         let matched = match settlement.row {
             NextRow::Gone => settle_gone(&mut gone, settlement)?,
-            NextRow::Pending { due_in } => settle_pending(tx, settlement, tx.now.plus(due_in).as_micros())?,
-            NextRow::Dead => settle_dead(tx, settlement)?,
+            NextRow::Pending { due_in } => settle_kept(tx, settlement, Some(tx.now.plus(due_in).as_micros()))?,
+            NextRow::Dead => settle_kept(tx, settlement, None)?,
         };
         if !matched {
             settled.push(if was_settled(tx, settlement)? { Settled::Done } else { Settled::Lost });
@@ -68,35 +74,26 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
     Ok(changed == 1)
 }
 
-fn settle_pending(tx: &Tx<'_>, settlement: &Settlement, due: i64) -> Result<bool, Fault> {
+/// Ends an attempt whose task waits until it is due, or for an operator if it never is.
+fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
+    let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
     let changed = tx.conn.prepare_cached(SETTLE_TASK_PENDING)?.execute(params![
         key.environment.0,
         key.subject.as_bytes(),
         key.id.as_bytes(),
         settlement.session.as_bytes(),
         settlement.epoch,
+        state.to_db(),
         due,
         settlement.tries,
         settlement.crashes,
     ])?;
-    if changed == 1 {
+    if changed == 1
+        && let Some(due) = due
+    {
         touch_lane(tx, key.environment, settlement.lane, due)?;
     }
-    Ok(changed == 1)
-}
-
-fn settle_dead(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
-    let key = &settlement.key;
-    let changed = tx.conn.prepare_cached(SETTLE_TASK_DEAD)?.execute(params![
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.session.as_bytes(),
-        settlement.epoch,
-        settlement.tries,
-        settlement.crashes,
-    ])?;
     Ok(changed == 1)
 }
 

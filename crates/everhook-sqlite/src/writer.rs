@@ -112,10 +112,20 @@ impl Writer {
 trait Job: Send {
     /// Whether anybody waits for the answer.
     fn is_wanted(&self) -> bool;
-    /// Does the work; false if what it did is to be undone.
-    fn run(&mut self, tx: &Tx<'_>) -> bool;
+    /// Does the work.
+    fn run(&mut self, tx: &Tx<'_>) -> Ran;
     /// Answers: with what the work brought, or with why it came to nothing.
     fn answer(self: Box<Self>, aborted: Option<&Aborted>);
+}
+
+/// How a job went, for its transaction.
+enum Ran {
+    /// What it did stands.
+    Well,
+    /// What it did is to be undone.
+    Badly,
+    /// SQLite has undone the whole transaction, as it does when the disk is full.
+    Fatally(rusqlite::Error),
 }
 
 struct Write<T, W> {
@@ -135,14 +145,15 @@ where
         !self.reply.is_closed()
     }
 
-    fn run(&mut self, tx: &Tx<'_>) -> bool {
-        let Some(work) = self.work.take() else { return false };
+    fn run(&mut self, tx: &Tx<'_>) -> Ran {
+        let Some(work) = self.work.take() else { return Ran::Badly };
         // One job that panics must not take the others of its transaction with it.
         let done = match catch_unwind(AssertUnwindSafe(|| work(tx))) {
+            Ok(Err(Fault::Sql(error))) if tx.conn.is_autocommit() => return Ran::Fatally(error),
             Ok(done) => done.map_err(|fault| fault.during(self.op)),
             Err(_) => Err(Refusal::Panicked.during(self.op)),
         };
-        self.done.insert(done).is_ok()
+        if self.done.insert(done).is_ok() { Ran::Well } else { Ran::Badly }
     }
 
     fn answer(self: Box<Self>, aborted: Option<&Aborted>) {
@@ -292,11 +303,14 @@ impl Thread {
     fn run_alone(&mut self, job: &mut dyn Job) -> Result<(), rusqlite::Error> {
         self.execute("savepoint job")?;
         let tx = Tx { conn: &self.conn, now: clock::now(), cache: &self.cache, ids: &self.ids };
-        if !job.run(&tx) {
-            // It may have read, and kept, what it then undid.
-            self.cache = EndpointCache::default();
-            // Where SQLite has rolled back the whole transaction by itself, this fails, and so does every other job of it.
-            self.execute("rollback to job")?;
+        match job.run(&tx) {
+            Ran::Well => {}
+            Ran::Fatally(error) => return Err(error),
+            Ran::Badly => {
+                self.execute("rollback to job")?;
+                // It may have read, and kept, what it then undid.
+                self.cache = EndpointCache::default();
+            }
         }
         self.execute("release job")
     }
@@ -330,3 +344,6 @@ impl Drop for CloseOnDrop<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ const LIST_ENDPOINT: &str = include_str!("../../queries/list_endpoint.sql");
 const REPLACE_ENDPOINT: &str = include_str!("../../queries/replace_endpoint.sql");
 const DELETE_ENDPOINT: &str = include_str!("../../queries/delete_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../../queries/set_lane_state.sql");
-const CLOSE_LANE: &str = include_str!("../../queries/close_lane.sql");
+const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
 const TOUCH_APPLICATION: &str = include_str!("../../queries/touch_application.sql");
 
 pub(crate) fn create(
@@ -220,9 +220,12 @@ pub(crate) fn delete_range(
     let params = params![environment.0, application.as_bytes(), first.as_bytes(), last.as_bytes(), tx.now.as_micros(),];
     let read = |row: &rusqlite::Row<'_>| Record::new(row, "endpoint").id(0, "id");
     let deleted = delete.query_and_then(params, read)?.collect::<Result<Vec<Id>, Fault>>()?;
-    let mut close_lane = tx.conn.prepare_cached(CLOSE_LANE)?;
+    // Closing, and ready at once, so that a lease takes everything out to be cancelled.
+    let mut set_lane_state = tx.conn.prepare_cached(SET_LANE_STATE)?;
+    let mut drain_lane = tx.conn.prepare_cached(DRAIN_LANE)?;
     for endpoint in &deleted {
-        close_lane.execute(params![environment.0, endpoint.as_bytes()])?;
+        set_lane_state.execute(params![environment.0, endpoint.as_bytes(), 2])?;
+        drain_lane.execute(params![environment.0, endpoint.as_bytes(), 0])?;
     }
     Ok(deleted.len())
 }

@@ -21,8 +21,6 @@ use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record};
 use crate::writer::Tx;
 
 const LIST_DESTINATION: &str = include_str!("../../queries/list_destination.sql");
-const NEXT_DEAD: &str = include_str!("../../queries/next_dead.sql");
-const NEXT_DEAD_MESSAGE: &str = include_str!("../../queries/next_dead_message.sql");
 const REDRIVE_TASK: &str = include_str!("../../queries/redrive_task.sql");
 
 /// One life of a delivery, as one row of the list tells it.
@@ -125,37 +123,18 @@ fn has_payload(
 /// Puts dead deliveries back to pending, due now.
 pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, Fault> {
     let lane = redrive.endpoint.lane();
-    let dead = dead(tx, environment, redrive)?;
-    let mut update = tx.conn.prepare_cached(REDRIVE_TASK)?;
-    for (subject, id) in &dead {
-        update.execute(params![environment.0, subject.as_bytes(), id.as_bytes(), tx.now.as_micros()])?;
-    }
-    if !dead.is_empty() {
+    let (since, until) = (redrive.since.map(Id::floor), redrive.until.map(Id::floor));
+    let redriven = tx.conn.prepare_cached(REDRIVE_TASK)?.execute(params![
+        environment.0,
+        lane.as_bytes(),
+        since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes()),
+        until.as_ref().map_or(ABOVE_IDS, |id| id.as_bytes()),
+        redrive.message.as_ref().map(|message| message.as_bytes()),
+        limit(redrive.limit.min(REDRIVE_BATCH_MAX)),
+        tx.now.as_micros(),
+    ])?;
+    if redriven > 0 {
         touch_lane(tx, environment, lane, tx.now.as_micros())?;
     }
-    Ok(dead.len())
-}
-
-fn dead(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive) -> Result<Vec<(Id, Id)>, Fault> {
-    let lane = redrive.endpoint.lane();
-    let rows_max = limit(redrive.limit.min(REDRIVE_BATCH_MAX));
-    let (since, until) = (redrive.since.map(Id::floor), redrive.until.map(Id::floor));
-    let from = since.as_ref().map_or(BELOW_IDS, |id| id.as_bytes().as_slice());
-    let below = until.as_ref().map_or(ABOVE_IDS, |id| id.as_bytes().as_slice());
-    let read = |row: &Row<'_>| {
-        let record = Record::new(row, "task");
-        Ok((record.id(0, "subject")?, record.id(1, "id")?))
-    };
-    match redrive.message {
-        Some(message) => {
-            let mut next = tx.conn.prepare_cached(NEXT_DEAD_MESSAGE)?;
-            let params = params![environment.0, lane.as_bytes(), message.as_bytes(), from, below, rows_max];
-            next.query_and_then(params, read)?.collect()
-        }
-        None => {
-            let mut next = tx.conn.prepare_cached(NEXT_DEAD)?;
-            let params = params![environment.0, lane.as_bytes(), from, below, rows_max];
-            next.query_and_then(params, read)?.collect()
-        }
-    }
+    Ok(redriven)
 }

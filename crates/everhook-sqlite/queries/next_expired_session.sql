@@ -1,0 +1,6 @@
+-- Sessions that are past their lease, or have one that is too long to be true. Scans: sessions are few.
+-- Differs: no locks; nobody renews between this and `close_expired_session`, because there is one writer.
+select id
+from session
+where closed_at is null
+    and (lease_until < ?1 or lease_until > ?1 + lease_us);

@@ -1,0 +1,155 @@
+//! The file: who may open it, what survives, which schemas are accepted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use everhook_core::id::{EndpointId, OrgId};
+use everhook_core::lifecycle::NextRow;
+use everhook_sqlite::{MigrationReport, OpenAs, OpenError, SqliteStore, migrate};
+use everhook_store::catalog::{Catalog, Created};
+use everhook_store::ids::Ids;
+use everhook_store::lease::{LeaseStore, Renewed, Settled};
+use rusqlite::Connection;
+
+use crate::stage::{Stage, new_endpoint};
+
+fn open(folder: &Path, open_as: OpenAs) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(folder, open_as, Arc::new(Ids::from_system()))
+}
+
+fn raw(folder: &Path) -> Connection {
+    Connection::open(folder.join("everhook.db")).unwrap()
+}
+
+#[tokio::test]
+async fn a_second_server_is_refused_until_the_first_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path(), OpenAs::Server).unwrap();
+    let refused = open(folder.path(), OpenAs::Server).err().unwrap();
+    let text = refused.to_string();
+    assert!(matches!(refused, OpenError::InUse { .. }));
+    assert!(text.contains("everhook.db") && text.contains(&format!("pid {}", std::process::id())), "{text}");
+    first.close();
+    open(folder.path(), OpenAs::Server).unwrap();
+}
+
+#[tokio::test]
+async fn a_command_beside_the_server_sees_and_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    let session = stage.session().await;
+    let beside = open(folder.path(), OpenAs::Beside).unwrap();
+    let environments = beside.list_environments().await.unwrap();
+    assert_eq!(environments.iter().map(|environment| environment.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    // The server has these endpoints in its cache; one made beside it must count for the next message.
+    stage.endpoint().await;
+    stage.send(1).await;
+    let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
+    let created = beside.create_endpoint(stage.environment, &endpoint, None).await.unwrap();
+    assert!(matches!(created, Created::New(_)));
+    drop(beside);
+    stage.send(1).await;
+    assert_eq!(stage.lease(session).await.len(), 3);
+    assert!(matches!(stage.store.renew_session(session).await.unwrap(), Renewed::Open(_)));
+}
+
+#[tokio::test]
+async fn writes_from_both_sides_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    let beside = open(folder.path(), OpenAs::Beside).unwrap();
+    for n in 0..20 {
+        let name = format!("e{n}");
+        let (sent, ensured) = tokio::join!(stage.send(3), beside.ensure_environment(OrgId(stage.id()), &name));
+        let () = sent;
+        ensured.unwrap();
+    }
+    assert_eq!(stage.store.list_environments().await.unwrap().len(), 22);
+}
+
+#[tokio::test]
+async fn what_was_written_survives_and_earlier_lives_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    stage.endpoint().await;
+    stage.send(2).await;
+    let session = stage.session().await;
+    let tasks = stage.lease(session).await;
+    let Stage { store, ids, environment, other, application } = stage;
+    drop(store);
+    let store = open(folder.path(), OpenAs::Server).unwrap();
+    let stage = Stage { store, ids, environment, other, application };
+    assert_eq!(stage.store.renew_session(session).await.unwrap(), Renewed::Closed);
+    // Settling works until the epoch has moved.
+    assert_eq!(stage.settle(&stage.settlement(&tasks[0].task, session, NextRow::Gone)).await, Settled::Done);
+    let sweeper = stage.session().await;
+    let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
+    assert_eq!(reclaimed.iter().map(|task| task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file_with_everything_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    stage.send(10).await;
+    stage.store.close();
+    let log = std::fs::metadata(folder.path().join("everhook.db-wal")).map_or(0, |metadata| metadata.len());
+    assert_eq!(log, 0);
+    let count: i64 = raw(folder.path()).query_row("select count(*) from message", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 10);
+}
+
+#[test]
+fn a_fresh_file_is_migrated_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = migrate(&folder.path().join("new")).unwrap();
+    let all = vec!["0001_catalog", "0002_message", "0003_task"];
+    assert_eq!(first, MigrationReport { from: 0, to: 3, applied: all });
+    let second = migrate(&folder.path().join("new")).unwrap();
+    assert_eq!(second, MigrationReport { from: 3, to: 3, applied: Vec::new() });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_folder_is_this_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("a/b");
+    open(&folder, OpenAs::Beside).unwrap();
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_newer_schema_is_refused_only_if_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    migrate(folder.path()).unwrap();
+    let newer = |compatible_from: i64| {
+        let sql = "insert or replace into schema_version values (99, ?1, '0099_future', 0)";
+        raw(folder.path()).execute(sql, [compatible_from]).unwrap();
+    };
+    newer(3);
+    open(folder.path(), OpenAs::Server).unwrap();
+    newer(99);
+    let text = open(folder.path(), OpenAs::Server).err().unwrap().to_string();
+    assert!(text.contains("schema is newer than this binary") && text.contains("99"), "{text}");
+}
+
+#[test]
+fn an_older_schema_is_migrated_by_the_server_and_refused_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    migrate(folder.path()).unwrap();
+    let older = "drop table task; drop table lane; drop table session; delete from schema_version where version = 3;";
+    raw(folder.path()).execute_batch(older).unwrap();
+    let text = open(folder.path(), OpenAs::Beside).err().unwrap().to_string();
+    assert!(text.contains("schema is older than this binary"), "{text}");
+    open(folder.path(), OpenAs::Server).unwrap();
+    open(folder.path(), OpenAs::Beside).unwrap();
+}
+
+#[test]
+fn what_is_not_a_database_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("everhook.db"), "not a database, but long enough to be taken for one").unwrap();
+    let text = open(folder.path(), OpenAs::Server).err().unwrap().to_string();
+    assert!(text.contains("everhook.db"), "{text}");
+}

@@ -1,0 +1,202 @@
+//! A store with one application in each of two environments, for the other files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::application::Application;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::message::Message;
+use everhook_core::outcome::Class;
+use everhook_core::signing::SigningKeys;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_sqlite::{OpenAs, SqliteStore};
+use everhook_store::catalog::{Catalog, Created};
+use everhook_store::dedup::DedupKey;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{
+    Append, Appended, FastPath, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
+};
+use everhook_store::slots::Slots;
+
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+/// A store and what the tests make in it.
+pub(crate) struct Stage {
+    pub(crate) store: SqliteStore,
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) environment: EnvironmentId,
+    pub(crate) other: EnvironmentId,
+    pub(crate) application: ApplicationId,
+}
+
+impl Stage {
+    pub(crate) async fn in_memory() -> Stage {
+        let ids = Arc::new(Ids::from_system());
+        Stage::on(SqliteStore::open_in_memory(Arc::clone(&ids)).unwrap(), ids).await
+    }
+
+    pub(crate) async fn in_folder(folder: &Path) -> Stage {
+        let ids = Arc::new(Ids::from_system());
+        Stage::on(SqliteStore::open(folder, OpenAs::Server, Arc::clone(&ids)).unwrap(), ids).await
+    }
+
+    /// The same application id in both environments.
+    async fn on(store: SqliteStore, ids: Arc<Ids>) -> Stage {
+        let now = store.now().await.unwrap();
+        let id = || ids.next(now);
+        let environment = store.ensure_environment(OrgId(id()), "one").await.unwrap().id;
+        let other = store.ensure_environment(OrgId(id()), "two").await.unwrap().id;
+        let application = ApplicationId(id());
+        for environment in [environment, other] {
+            let created = store.create_application(environment, &new_application(application), None).await.unwrap();
+            assert!(matches!(created, Created::New(_)));
+        }
+        Stage { store, ids, environment, other, application }
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.ids.next(Timestamp::from_millis(1_700_000_000_000))
+    }
+
+    pub(crate) async fn session(&self) -> SessionId {
+        let id = SessionId(self.id());
+        let session = NewSession { id, node: "test".into(), version: "0".into(), lease: HOUR };
+        self.store.open_session(&session).await.unwrap();
+        id
+    }
+
+    pub(crate) async fn endpoint(&self) -> EndpointId {
+        let id = EndpointId(self.id());
+        let created = self.store.create_endpoint(self.environment, &new_endpoint(id, self.application), None).await;
+        assert!(matches!(created.unwrap(), Created::New(_)));
+        id
+    }
+
+    pub(crate) fn message(&self, keys: Vec<DedupKey>) -> NewMessage {
+        let message = Message {
+            id: MessageId(self.id()),
+            application: self.application,
+            event_type: "invoice.paid".parse().unwrap(),
+            event_id: None,
+            channels: Vec::new(),
+            tags: Vec::new(),
+            payload: Some(Bytes::from_static(b"{}")),
+            created_at: Timestamp::default(),
+        };
+        NewMessage { environment: self.environment, message, keys }
+    }
+
+    pub(crate) async fn append(&self, fast: Option<FastPath>, messages: Vec<NewMessage>) -> Vec<Appended> {
+        self.store.append(Append { fast, messages }).await.unwrap()
+    }
+
+    /// Appends messages whose deliveries wait.
+    pub(crate) async fn send(&self, count: usize) {
+        let messages = (0..count).map(|_| self.message(Vec::new())).collect();
+        let answers = self.append(None, messages).await;
+        assert!(answers.iter().all(|answer| matches!(answer, Appended::Accepted { .. })), "{answers:?}");
+    }
+
+    pub(crate) async fn lease(&self, session: SessionId) -> Vec<Leased> {
+        let ask = LeaseAsk { session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        self.store.lease(ask).await.unwrap().tasks
+    }
+
+    pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {
+        let attempt = NewAttempt {
+            id: AttemptId(self.id()),
+            class: Class::Success,
+            end: if row == NextRow::Gone { EndState::Succeeded } else { EndState::Open },
+            trigger: task.trigger,
+            url: "https://example.com".into(),
+            status: 200,
+            reply: Bytes::from_static(b"ok"),
+            started_at: task.due_at,
+            duration: Duration::from_millis(5),
+        };
+        Settlement {
+            key: task.key,
+            lane: task.lane,
+            session,
+            epoch: task.epoch,
+            row,
+            tries: task.tries + 1,
+            crashes: task.crashes,
+            attempt: Some(attempt),
+            hold_lane: None,
+            disable_endpoint: false,
+        }
+    }
+
+    pub(crate) async fn settle(&self, settlement: &Settlement) -> Settled {
+        self.store.settle(std::slice::from_ref(settlement)).await.unwrap()[0]
+    }
+}
+
+pub(crate) fn new_application(id: ApplicationId) -> Application {
+    Application {
+        id,
+        uid: Some("acme".parse().unwrap()),
+        name: "Acme".into(),
+        throttle_rate: None,
+        metadata: Default::default(),
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        revision: 0,
+    }
+}
+
+pub(crate) fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
+    Endpoint {
+        id,
+        application,
+        uid: None,
+        url: "https://example.com".into(),
+        description: String::new(),
+        state: EndpointState::Enabled,
+        event_types: None,
+        channels: None,
+        headers: Default::default(),
+        throttle_rate: Some(3),
+        metadata: Default::default(),
+        version: 1,
+        keys: SigningKeys::default(),
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        revision: 0,
+    }
+}
+
+/// Room for so many tasks; counts what is left.
+pub(crate) struct Room(pub(crate) AtomicUsize);
+
+impl Room {
+    pub(crate) fn of(slots: usize) -> Arc<Room> {
+        Arc::new(Room(AtomicUsize::new(slots)))
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn fast(self: &Arc<Room>, session: SessionId) -> FastPath {
+        let slots: Arc<dyn Slots> = Arc::<Room>::clone(self);
+        FastPath { session, slots }
+    }
+}
+
+impl Slots for Room {
+    fn reserve(&self, _: LaneId) -> bool {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn release(&self, _: LaneId) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
