@@ -16,6 +16,7 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
 
@@ -96,13 +97,14 @@ fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
 }
 
 async fn read(parts: &Parts, mut body: Body) -> Result<Bytes, ApiError> {
+    // A client that asks before it sends is told no before it does.
+    if parts.headers.contains_key(EXPECT) && body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(ApiError::too_large());
+    }
     match Limited::new(&mut body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            // A client that asked first sends nothing more when it is told no.
-            if !parts.headers.contains_key(EXPECT) {
-                discard(body).await;
-            }
+            discard(body).await;
             Err(ApiError::too_large())
         }
         Err(_) => Err(ApiError::bad_request("generic_error", "The body of the request could not be read.")),
