@@ -5,7 +5,7 @@
 //! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
 //! the simulator do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::id::LaneId;
@@ -66,6 +66,8 @@ pub struct Dispatch {
     draining: bool,
     /// The last lease brought something, so there may be more as soon as there is room.
     backlog: bool,
+    /// Lanes that were full when the last lease was asked for: there may be more of them as soon as one has room.
+    full: BTreeSet<LaneId>,
     /// A hint came while a lease was under way.
     hinted: bool,
     poll_at: Duration,
@@ -82,6 +84,7 @@ impl Dispatch {
             leasing: false,
             draining: false,
             backlog: false,
+            full: BTreeSet::new(),
             hinted: false,
             poll_at: Duration::ZERO,
         }
@@ -110,8 +113,9 @@ impl Dispatch {
         if *running == 0 {
             self.running.remove(&lane);
         }
+        let was_full = self.total >= self.config.slots || self.full.contains(&lane);
         self.total -= 1;
-        let worth_it = self.backlog && !self.leasing && !self.draining;
+        let worth_it = (self.backlog || was_full) && !self.leasing && !self.draining;
         if worth_it {
             self.poll_at = Duration::ZERO;
         }
@@ -134,7 +138,13 @@ impl Dispatch {
             Event::Leased { count, next_ready } => {
                 self.leasing = false;
                 self.backlog = count > 0;
-                let wait = if count > 0 || self.hinted { Duration::ZERO } else { next_ready.unwrap_or(Duration::MAX) };
+                // A full lane was not looked at; one that has room again may have had it only after the look.
+                let missed = self.full.iter().any(|lane| self.has_room(*lane));
+                let wait = if count > 0 || self.hinted || missed {
+                    Duration::ZERO
+                } else {
+                    next_ready.unwrap_or(Duration::MAX)
+                };
                 self.poll_at = now + wait.min(self.config.poll_interval);
             }
         }
@@ -149,8 +159,14 @@ impl Dispatch {
         // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
         self.hinted = false;
         let per_lane = self.config.slots_per_lane;
-        let rooms = self.running.iter().map(|(lane, running)| (*lane, per_lane.saturating_sub(*running))).collect();
+        let room = |running: &usize| per_lane.saturating_sub(*running);
+        let rooms = self.running.iter().map(|(lane, running)| (*lane, room(running))).collect::<Vec<_>>();
+        self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
         Some(Command::Lease { limit: (self.config.slots - self.total).min(LEASE_TASKS_MAX), rooms, per_lane })
+    }
+
+    fn has_room(&self, lane: LaneId) -> bool {
+        self.running.get(&lane).is_none_or(|running| *running < self.config.slots_per_lane)
     }
 
     /// When to call again with a tick.
@@ -227,6 +243,39 @@ mod tests {
         dispatch.handle(Event::Leased { count: 2, next_ready: None }, Duration::ZERO);
         assert!(dispatch.release(LANE));
         assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+    }
+
+    #[test]
+    fn a_full_lane_is_looked_at_as_soon_as_it_has_room() {
+        let mut dispatch = dispatch();
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(1, &[(LANE, 0)]));
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None);
+        assert!(dispatch.release(LANE), "its backlog was not looked at");
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert!(!dispatch.release(LANE), "it has no backlog");
+    }
+
+    #[test]
+    fn a_full_lane_that_gets_room_during_a_lease_is_looked_at_again() {
+        let mut dispatch = dispatch();
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.release(LANE);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert!(dispatch.poll_command(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn a_full_node_looks_for_work_as_soon_as_it_has_room() {
+        let mut dispatch = dispatch();
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE) && dispatch.reserve(OTHER));
+        dispatch.handle(Event::Hint, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None);
+        assert!(dispatch.release(OTHER));
+        assert!(dispatch.poll_command(Duration::ZERO).is_some());
     }
 
     #[test]
