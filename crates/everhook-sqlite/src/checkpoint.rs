@@ -75,8 +75,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Copies everything and empties the log, at the end of the store's life.
-    pub(crate) fn finish(self, writer: &Connection) {
+    /// Ends the thread. Copies everything and empties the log if there is a `writer`, at the end of the store's life.
+    pub(crate) fn finish(self, writer: Option<&Connection>) {
         let Checkpoints { start, copied, copying, thread, .. } = self;
         drop(start);
         if copying {
@@ -85,7 +85,9 @@ impl Checkpoints {
         if thread.join().is_err() {
             warn!("the checkpoint thread panicked");
         }
-        if let Err(error) = checkpoint(writer, "pragma wal_checkpoint(truncate)") {
+        if let Some(writer) = writer
+            && let Err(error) = checkpoint(writer, "pragma wal_checkpoint(truncate)")
+        {
             warn!(
                 error = &error as &dyn std::error::Error,
                 "the last checkpoint failed; the next start repeats it: {error}"

@@ -8,7 +8,8 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// The file inside the folder.
 const FILE: &str = "everhook.db";
@@ -58,6 +59,15 @@ pub enum OpenError {
     /// SQLite could not open it.
     #[error("could not open {}: restore it from a backup if it is damaged", path.display())]
     Database {
+        /// Which file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// There is no room to open it.
+    #[error("could not open {}: the disk is full, make some room first", path.display())]
+    Full {
         /// Which file.
         path: PathBuf,
         /// What SQLite said.
@@ -129,6 +139,9 @@ impl Cause {
     pub(crate) fn at(self, path: &Path) -> OpenError {
         let path = path.to_owned();
         match self {
+            Cause::Sql(source) if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                OpenError::Full { path, source }
+            }
             Cause::Sql(source) => OpenError::Database { path, source },
             Cause::Io(source) => OpenError::Folder { path, source },
         }
@@ -214,6 +227,11 @@ pub(crate) fn connect_in_memory() -> Result<Connection, rusqlite::Error> {
     Ok(conn)
 }
 
+/// Makes closing this connection leave the log alone.
+pub(crate) fn keep_log(conn: &Connection) -> Result<(), rusqlite::Error> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
 fn configure(conn: &Connection, role: Role) -> Result<(), rusqlite::Error> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
@@ -222,6 +240,8 @@ fn configure(conn: &Connection, role: Role) -> Result<(), rusqlite::Error> {
         conn.pragma_update(None, "auto_vacuum", "incremental")?;
         // Answers with the mode that is in force; a database in memory stays "memory".
         conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    } else {
+        keep_log(conn)?;
     }
     // Anything less may lose the last commits when the power goes.
     conn.pragma_update(None, "synchronous", "full")?;

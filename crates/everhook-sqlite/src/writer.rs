@@ -21,6 +21,7 @@ use tracing::{error, warn};
 use crate::checkpoint::Checkpoints;
 use crate::clock;
 use crate::failure::{Aborted, Fault, Refusal, commit_failed};
+use crate::open;
 
 /// Jobs that may wait; past it, callers wait before theirs is queued.
 const JOBS_MAX: usize = 4096;
@@ -262,7 +263,7 @@ impl Thread {
             self.checkpoint();
         }
         if let Some(checkpoints) = self.checkpoints.take() {
-            checkpoints.finish(&self.conn);
+            checkpoints.finish((!self.disk_failed).then_some(&self.conn));
         }
     }
 
@@ -290,11 +291,7 @@ impl Thread {
             warn!(error = &error as &dyn std::error::Error, "could not roll back: {error}");
         }
         if let Aborted::InDoubt(cause) = &aborted {
-            error!(
-                error = cause as &dyn std::error::Error,
-                "the disk failed during a commit; nothing is written until restart"
-            );
-            self.disk_failed = true;
+            self.give_up(cause, "a commit");
         }
         Err(aborted)
     }
@@ -324,11 +321,19 @@ impl Thread {
             && !self.disk_failed
             && let Err(error) = checkpoints.after_commit(&self.conn)
         {
-            error!(
-                error = &error as &dyn std::error::Error,
-                "a checkpoint failed; nothing is written until restart: {error}"
-            );
-            self.disk_failed = true;
+            self.give_up(&error, "a checkpoint");
+        }
+    }
+
+    /// Touches the file no more: what memory has of it and what the disk kept may differ, and only a restart finds out.
+    fn give_up(&mut self, cause: &rusqlite::Error, during: &'static str) {
+        error!(
+            error = cause as &dyn std::error::Error,
+            "the disk failed during {during}; nothing is written until restart"
+        );
+        self.disk_failed = true;
+        if let Err(error) = open::keep_log(&self.conn) {
+            warn!(error = &error as &dyn std::error::Error, "closing the file may still touch the log: {error}");
         }
     }
 }

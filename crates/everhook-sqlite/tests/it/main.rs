@@ -1,5 +1,7 @@
 //! The SQLite store: what the conformance suite cannot know of, because only this store has it.
 
+#![allow(clippy::unwrap_used, reason = "in tests an error is a failure")]
+
 mod conformance;
 mod engine;
 mod files;
