@@ -1,14 +1,17 @@
 -- Take keys for objects, also expired ones; answers the keys that were had. Rows come in key order, so that two batches that share keys
 -- wait for each other instead of deadlocking. Index: the primary key.
 -- Differs: many rows at once.
+with clock as materialized (
+    select everhook.now_us() as now
+)
 insert into everhook.dedup as held (environment, scope, hash, object, body, expires_at)
 select wanted.environment, wanted.scope, wanted.hash, wanted.object, wanted.body, clock.now + wanted.kept_us
-from (select everhook.now_us() as now) as clock
+from clock
     cross join unnest($1::int[], $2::smallint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[])
         as wanted (environment, scope, hash, object, body, kept_us)
 on conflict (environment, scope, hash) do update
 set object = excluded.object,
     body = excluded.body,
     expires_at = excluded.expires_at
-where held.expires_at <= everhook.now_us()
+where held.expires_at <= (select now from clock)
 returning held.environment, held.scope, held.hash;

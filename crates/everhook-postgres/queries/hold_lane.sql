@@ -1,8 +1,11 @@
 -- After a settle: tell lanes when their next task is due and how long to rest. Index: the primary key.
 -- Differs: does what `touch_lane` does as well, so that the locks of both are taken once and in key order.
-with wanted as materialized (
+with clock as materialized (
+    select everhook.now_us() as now
+),
+wanted as materialized (
     select environment, id, due_at, case when hold_us > 0 then clock.now + hold_us else 0 end as hold_until
-    from (select everhook.now_us() as now) as clock
+    from clock
         cross join unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as given (environment, id, due_at, hold_us)
 ),
 touched as materialized (

@@ -1,13 +1,16 @@
 -- End attempts whose tasks stay in the table, pending or dead; answers when each is due again. Index: the primary key.
 -- Differs: as in `settle_task_gone`; pending and dead ones in one statement.
-with kept as (
+with clock as materialized (
+    select everhook.now_us() as now
+),
+kept as (
     update everhook.task
     set state = batch.state,
         owner = null,
         tries = batch.tries,
         crashes = batch.crashes,
         due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
-    from (select everhook.now_us() as now) as clock
+    from clock
         cross join unnest(
             $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[],
             $10::smallint[], $11::text[], $12::int[], $13::bytea[], $14::bigint[], $15::bigint[], $16::smallint[], $17::int[],
