@@ -253,8 +253,8 @@ def the_same_idempotency_key_is_the_same_message(client):
 @case
 def while_a_secret_is_rotated_both_secrets_verify(client):
     place = Place(client)
-    client.endpoint.rotate_secret(place.uid, place.endpoint.id, EndpointSecretRotateIn())
-    new = client.endpoint.get_secret(place.uid, place.endpoint.id).key
+    new = client.endpoint.rotate_secret(place.uid, place.endpoint.id, EndpointSecretRotateIn()).key
+    assert new == client.endpoint.get_secret(place.uid, place.endpoint.id).key
     assert new != place.secret and new.startswith("whsec_")
     place.send()
     headers, body = place.receiver.next()

@@ -34,6 +34,13 @@ pub(crate) fn is_signed(seen: &Seen, family: &str, secret: &str) -> bool {
     })
 }
 
+/// The header of a request that `secret` signs, fresh or not.
+pub(crate) fn sign(secret: &str, id: &str, timestamp: i64, body: &str) -> String {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a shared secret")).expect("base64");
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), format!("{id}.{timestamp}.{body}").as_bytes());
+    format!("v1,{}", STANDARD.encode(tag))
+}
+
 fn matches(version: &str, signature: &[u8], signed: &[u8], secret: &str) -> bool {
     let (kind, key) = secret.split_once('_').expect("a prefixed secret");
     let key = STANDARD.decode(key).expect("base64");
@@ -51,5 +58,7 @@ fn the_verifier_knows_the_published_example() {
     let signature = STANDARD.decode("g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=").unwrap();
     let secret = format!("whsec_{}", STANDARD.encode(&key));
     assert!(matches("v1", &signature, signed, &secret));
+    let again = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+    assert_eq!(again, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     assert!(!matches("v1", &signature, b"other", &secret));
 }
