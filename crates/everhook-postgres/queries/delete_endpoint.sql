@@ -15,7 +15,7 @@ lane as materialized (
     from gone
         join everhook.lane on lane.environment = any (array[gone.environment])
             and lane.id = gone.id
-    order by lane.environment, lane.id
+    order by gone.environment, gone.id
     for no key update of lane
 ),
 closed as (

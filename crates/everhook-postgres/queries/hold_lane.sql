@@ -13,7 +13,7 @@ touched as materialized (
     from wanted
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
-    order by lane.environment, lane.id
+    order by wanted.environment, wanted.id
     for key share of lane
 ),
 late as materialized (
@@ -23,7 +23,7 @@ late as materialized (
             and lane.id = touched.id
     where touched.next_due > touched.due_at
         or touched.hold_until < touched.hold
-    order by lane.environment, lane.id
+    order by touched.environment, touched.id
     for no key update of lane
 )
 update everhook.lane

@@ -6,7 +6,7 @@ with touched as materialized (
     from unnest($1::int[], $2::bytea[], $3::bigint[]) as wanted (environment, id, due_at)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
-    order by lane.environment, lane.id
+    order by wanted.environment, wanted.id
     for key share of lane
 ),
 late as materialized (
@@ -15,7 +15,7 @@ late as materialized (
         join everhook.lane on lane.environment = any (array[touched.environment])
             and lane.id = touched.id
     where touched.next_due > touched.due_at
-    order by lane.environment, lane.id
+    order by touched.environment, touched.id
     for no key update of lane
 )
 update everhook.lane

@@ -2,3 +2,9 @@
 
 mod conformance;
 mod database;
+mod migrations;
+mod outage;
+mod partitions;
+mod plans;
+mod pooler;
+mod stage;
