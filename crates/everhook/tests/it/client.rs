@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::wait::until;
 
-/// No request that is answered at all takes this long.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Every request is answered within seconds, if only with 503.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Where a server listens; it changes when the server is started again.
 #[derive(Clone, Default)]

@@ -193,6 +193,41 @@ fn what_a_crashed_replica_held_is_taken_over_by_another() {
 }
 
 #[test]
+fn a_replica_that_was_paused_for_longer_than_its_lease_changes_nothing_of_what_was_taken_over() {
+    let backend = Backend::postgres();
+    let (first, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let mut second = first.another();
+    second.start_again();
+    let application = first.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/"));
+    receiver.hang("/");
+    let messages = application.send_many(10);
+    receiver.wait_for_messages("/", &messages);
+    first.pause();
+    // The other replica takes over and is answered; then the first wakes up with answers of its own.
+    let elsewhere = Application { client: second.client(), id: application.id.clone() };
+    receiver.wait_for("/", 2 * messages.len());
+    receiver.release("/");
+    for message in &messages {
+        elsewhere.wait_for(message, &endpoint, "success");
+    }
+    first.resume();
+    // When it delivers again, it has learned of its loss.
+    let later = application.send_many(10);
+    for message in messages.iter().chain(&later) {
+        application.wait_for(message, &endpoint, "success");
+    }
+    for message in &messages {
+        let attempts = application.attempts(message);
+        let classes = attempts.iter().map(|attempt| &attempt["class"]).collect::<Vec<_>>();
+        assert_eq!(classes, ["abandoned", "success"], "{attempts:?}");
+    }
+    for message in &later {
+        assert_eq!(application.attempts(message).len(), 1);
+    }
+}
+
+#[test]
 fn no_acknowledged_message_is_lost_when_replicas_crash_in_turn() {
     let seed = variable("EVERHOOK_TEST_SEED").map_or_else(random::seed, |seed| seed.parse().unwrap());
     eprintln!("EVERHOOK_TEST_SEED={seed}");

@@ -15,7 +15,9 @@ on_both_stores! {
     the_open_deliveries_of_a_deleted_application_never_arrive,
 }
 
-const SETTINGS: [(&str, &str); 2] = [("RETRY_SCHEDULE", "0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5"), ("LEASE_SECONDS", "2")];
+/// Retries soon, and for longer than any test takes.
+const SETTINGS: [(&str, &str); 2] =
+    [("RETRY_SCHEDULE", "0.5,0.5,0.5,0.5,0.5,0.5,5,5,5,5,5,5,5,5,5,5,5,5,5,5"), ("LEASE_SECONDS", "2")];
 
 fn gone_disables_the_endpoint(backend: Arc<Backend>) {
     let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());

@@ -204,8 +204,21 @@ impl Server {
 
     /// Asks it to stop.
     pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Lets it stand still until it is resumed, as a swapping or migrating machine does.
+    pub(crate) fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
         let id = self.process.as_ref().expect("it runs").child.id();
-        let status = Command::new("sh").args(["-c", &format!("kill -TERM {id}")]).status().unwrap();
+        let status = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status().unwrap();
         assert!(status.success());
     }
 
