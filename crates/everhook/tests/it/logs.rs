@@ -13,7 +13,7 @@ on_both_stores! {
 }
 
 fn every_attempt_is_one_line_of_json_without_payload_or_secrets(backend: Arc<Backend>) {
-    let settings = [("LOG_FORMAT", "json"), ("RETRY_SCHEDULE", "0.05"), ("LOG_LEVEL", "debug")];
+    let settings = [("LOG_FORMAT", "json"), ("RETRY_SCHEDULE", "0.05"), ("LOG_LEVEL", "trace")];
     let (server, receiver) = (Server::start(&backend, &settings), Receiver::start());
     let application = server.client().application("Acme");
     let endpoint = application.endpoint(&receiver.url("/hook?token=in-the-url"));
