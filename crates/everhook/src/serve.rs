@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use everhook_api::accept::Accept;
@@ -14,8 +15,8 @@ use everhook_sender::{Deadlines, Sender, SenderConfig};
 use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::cli::print;
@@ -24,6 +25,8 @@ use crate::environment;
 use crate::keys::{self, Wanted};
 use crate::store::{self, Opened};
 
+/// How long clients may go on after the deliveries have ended.
+const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the server until SIGTERM or SIGINT; a second one exits at once.
@@ -39,9 +42,9 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let engine = start_engine(&config, &opened, egress.clone()).await?;
     let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION };
     let router = router(Arc::clone(&opened.store), Arc::clone(&engine) as Arc<dyn Accept>, api);
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let server = tasks.spawn(everhook_api::serve(listener, router, stop.clone()));
-    tasks.close();
+    let stop = CancellationToken::new();
+    let mut server = JoinSet::new();
+    server.spawn(everhook_api::serve(listener, router, stop.clone()));
     print(&greeting(&config, &opened, address).await?)?;
 
     signals.next().await;
@@ -49,8 +52,9 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     stop.cancel();
     let orderly = async {
         engine.drain(config.grace).await;
-        if let Err(error) = server.await {
-            warn!(error = &error as &dyn std::error::Error, "the API ended badly");
+        // Clients that are still sending have had the grace period, too.
+        if tokio::time::timeout(CLIENTS_DEADLINE, server.join_next()).await.is_err() {
+            warn!("cut off clients that had not finished their requests");
         }
         opened.close().await;
     };
