@@ -1,5 +1,7 @@
 //! The store on a real PostgreSQL: the suite every store has to pass, and what only this one promises.
 
+#![allow(clippy::unwrap_used, reason = "in tests an error is a failure")]
+
 mod conformance;
 mod database;
 mod migrations;
@@ -7,4 +9,5 @@ mod outage;
 mod partitions;
 mod plans;
 mod pooler;
+mod proxy;
 mod stage;

@@ -9,6 +9,7 @@ use everhook_store::lease::{Appended, LeaseStore, Renewed, Settled};
 use tokio_postgres::Client;
 
 use crate::database::Database;
+use crate::proxy::{OnCommit, Proxy};
 use crate::stage::Stage;
 
 /// Ends every connection of the store.
@@ -130,4 +131,41 @@ async fn an_append_that_nobody_waits_for_leaves_no_open_transaction() {
     let answers = stage.append(vec![stage.message(vec![key])]).await.unwrap();
     assert!(matches!(answers[..], [Appended::Accepted { .. }]), "{answers:?}");
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_is_told_and_its_return_is_noticed() {
+    let database = Database::migrated().await;
+    let mut proxy = Proxy::to(&database).await;
+    let stage = Stage::new(database.store_with(|config| config.url = proxy.url(&database)).await).await;
+    let tasks = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
+    proxy.cut().await;
+    let batch = [stage.settlement(&tasks[0], NextRow::Gone)];
+    let is_out = |error| matches!(error, StoreError::Unavailable { .. } | StoreError::InDoubt { .. });
+    for _ in 0..3 {
+        assert!(is_out(stage.store.now().await.unwrap_err()));
+        assert!(is_out(stage.append(vec![stage.message(Vec::new())]).await.unwrap_err()));
+        assert!(is_out(stage.lease(1).await.unwrap_err()));
+        assert!(is_out(stage.store.settle(&batch).await.unwrap_err()));
+        assert!(is_out(stage.store.renew_session(stage.session).await.unwrap_err()));
+    }
+    proxy.mend().await;
+    assert_eq!(stage.store.settle(&batch).await.unwrap(), [Settled::Done]);
+    assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
+    stage.append(vec![stage.message(Vec::new())]).await.unwrap();
+    assert_eq!(stage.lease(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_commit_whose_reply_is_lost_is_in_doubt() {
+    let database = Database::migrated().await;
+    let proxy = Proxy::to(&database).await;
+    let stage = Stage::new(database.store_with(|config| config.url = proxy.url(&database)).await).await;
+    for what in [OnCommit::LoseReply, OnCommit::Warn] {
+        proxy.on_commit(what);
+        let appended = stage.append(vec![stage.message(Vec::new())]).await;
+        assert!(matches!(appended, Err(StoreError::InDoubt { .. })), "{appended:?}");
+        proxy.on_commit(OnCommit::Pass);
+        stage.store.now().await.unwrap();
+    }
 }
