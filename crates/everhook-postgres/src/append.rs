@@ -6,9 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fanout;
-use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
-use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{Holder, PlannedTask, accepted, judge, plan};
 use everhook_store::cache::EndpointSet;
@@ -16,12 +15,12 @@ use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::slots::Slot;
 use futures_util::future::{try_join, try_join3};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
+use crate::columns::{MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::keys::{self, Claims, RowKey, row_key};
-use crate::rows::{self, Reader};
+use crate::rows::Reader;
 use crate::sql;
 use crate::statement::Transaction;
 use crate::store::PostgresStore;
@@ -131,7 +130,10 @@ impl Planner<'_> {
         if let Some(answer) = owners.judge(new) {
             return Member::Told(answer);
         }
-        let Some(set) = self.sets.get(&app_key(new)) else { return Member::Told(Appended::NoApplication) };
+        let is_same = |set: &&Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
+        let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
+            return Member::Told(Appended::NoApplication);
+        };
         owners.claim(new);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
@@ -267,7 +269,7 @@ fn read_revisions(rows: &[Row]) -> Result<(HashMap<AppKey, i64>, Timestamp), Fau
     let (mut revisions, mut now) = (HashMap::with_capacity(rows.len()), Timestamp::default());
     for row in rows {
         let mut row = Reader::new(row, "application");
-        let key = (EnvironmentId(row.get("environment")?), everhook_core::id::ApplicationId(row.id("id")?));
+        let key = (EnvironmentId(row.get("environment")?), ApplicationId(row.id("id")?));
         revisions.insert(key, row.get("revision")?);
         now = row.time("now")?;
     }
@@ -296,9 +298,13 @@ async fn write(
     written: &[&Written],
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let messages = MessageColumns::new(written);
+    let rows: Vec<_> = written.iter().map(|written| (written.environment, &*written.message)).collect();
+    let messages = MessageColumns::new(&rows);
     let planned = || written.iter().flat_map(|written| &written.tasks);
-    let tasks = TaskColumns::new(planned().map(|planned| (planned, planned.slot.as_ref().and(fast))));
+    let mut tasks = TaskColumns::default();
+    for planned in planned() {
+        tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
+    }
     let waiting: BTreeSet<_> = planned()
         .filter(|planned| planned.slot.is_none())
         .map(|planned| (planned.task.key.environment, planned.task.lane))
@@ -317,7 +323,7 @@ async fn write(
         .commit_with(try_join3(
             transaction.execute(&append_message, &message_params),
             async {
-                if tasks.environments.is_empty() {
+                if tasks.is_empty() {
                     return Ok(0);
                 }
                 transaction.execute(&append_task, &task_params).await
@@ -331,103 +337,4 @@ async fn write(
         ))
         .await
         .map(drop)
-}
-
-/// Messages as columns.
-struct MessageColumns<'a> {
-    environments: Vec<i32>,
-    applications: Vec<&'a [u8]>,
-    ids: Vec<&'a [u8]>,
-    event_types: Vec<&'a str>,
-    event_ids: Vec<Option<&'a str>>,
-    channels: Vec<Option<String>>,
-    tags: Vec<Option<String>>,
-    payloads: Vec<Option<&'a [u8]>>,
-}
-
-impl<'a> MessageColumns<'a> {
-    fn new(written: &[&'a Written]) -> MessageColumns<'a> {
-        let each = || written.iter().map(|written| &*written.message);
-        MessageColumns {
-            environments: written.iter().map(|written| written.environment.0).collect(),
-            applications: each().map(|message| message.application.as_bytes().as_slice()).collect(),
-            ids: each().map(|message| message.id.as_bytes().as_slice()).collect(),
-            event_types: each().map(|message| message.event_type.as_str()).collect(),
-            event_ids: each().map(|message| message.event_id.as_ref().map(|id| id.as_str())).collect(),
-            channels: each().map(|message| rows::names(&message.channels)).collect(),
-            tags: each().map(|message| rows::names(&message.tags)).collect(),
-            payloads: each().map(|message| message.payload.as_deref()).collect(),
-        }
-    }
-
-    fn params<'b>(&'b self, created_at: &'b i64) -> [&'b (dyn ToSql + Sync); 9] {
-        [
-            &self.environments,
-            &self.applications,
-            &self.ids,
-            &self.event_types,
-            &self.event_ids,
-            &self.channels,
-            &self.tags,
-            &self.payloads,
-            created_at,
-        ]
-    }
-}
-
-/// New tasks as columns.
-#[derive(Default)]
-pub(crate) struct TaskColumns<'a> {
-    environments: Vec<i32>,
-    subjects: Vec<&'a [u8]>,
-    ids: Vec<&'a [u8]>,
-    lanes: Vec<&'a [u8]>,
-    kinds: Vec<i16>,
-    triggers: Vec<i16>,
-    priorities: Vec<i16>,
-    due: Vec<i64>,
-    epochs: Vec<i32>,
-    owners: Vec<Option<&'a [u8]>>,
-    states: Vec<i16>,
-}
-
-impl<'a> TaskColumns<'a> {
-    fn new(tasks: impl Iterator<Item = (&'a PlannedTask, Option<&'a FastPath>)>) -> TaskColumns<'a> {
-        let mut columns = TaskColumns::default();
-        for (planned, holder) in tasks {
-            columns.push(&planned.task, holder);
-        }
-        columns
-    }
-
-    pub(crate) fn push(&mut self, task: &'a everhook_core::task::Task, holder: Option<&'a FastPath>) {
-        let state = if holder.is_some() { TaskState::Leased } else { TaskState::Pending };
-        self.environments.push(task.key.environment.0);
-        self.subjects.push(task.key.subject.as_bytes());
-        self.ids.push(task.key.id.as_bytes());
-        self.lanes.push(task.lane.as_bytes());
-        self.kinds.push(task.kind.to_db());
-        self.triggers.push(task.trigger.to_db());
-        self.priorities.push(task.priority);
-        self.due.push(task.due_at.as_micros());
-        self.epochs.push(i32::try_from(task.epoch).unwrap_or(i32::MAX));
-        self.owners.push(holder.map(|fast| fast.session.as_bytes().as_slice()));
-        self.states.push(state.to_db());
-    }
-
-    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 11] {
-        [
-            &self.environments,
-            &self.subjects,
-            &self.ids,
-            &self.lanes,
-            &self.kinds,
-            &self.triggers,
-            &self.priorities,
-            &self.due,
-            &self.epochs,
-            &self.owners,
-            &self.states,
-        ]
-    }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::tls::TlsStream;
@@ -85,6 +86,19 @@ impl Connector {
         #[expect(clippy::disallowed_methods, reason = "it ends with its client, whose owner aborts it")]
         let driver = tokio::spawn(drive(connection));
         Ok((client, driver))
+    }
+}
+
+impl Connector {
+    /// Opens a connection, or says why not, within the time that one may take.
+    pub(crate) async fn open_now(&self, config: &Config) -> Result<Client, OpenError> {
+        let opened = timeout(CONNECT_WAIT, self.open(config)).await;
+        let failed = |source| OpenError::Connect { address: address(config), source };
+        match opened {
+            Ok(Ok((client, _driver))) => Ok(client),
+            Ok(Err(error)) => Err(failed(Box::new(error))),
+            Err(late) => Err(failed(Box::new(late))),
+        }
     }
 }
 

@@ -107,7 +107,11 @@ impl Fault {
         if self.is_in_doubt() {
             return Remedy::Tell;
         }
-        let (Fault::Statement(error) | Fault::Commit(error)) = self else { return Remedy::Tell };
+        let error = match self {
+            Fault::Statement(error) | Fault::Commit(error) => error,
+            Fault::Contended(_) => return Remedy::Repeat,
+            Fault::NoConnection(_) | Fault::Slow | Fault::Corrupt { .. } | Fault::Refused(_) => return Remedy::Tell,
+        };
         let Some(db) = error.as_db_error() else {
             return if is_lost(error) { Remedy::Repeat } else { Remedy::Tell };
         };

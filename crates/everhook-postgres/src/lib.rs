@@ -6,6 +6,7 @@
 
 mod append;
 mod catalog;
+mod columns;
 mod connection;
 mod endpoints;
 mod error;
@@ -14,6 +15,7 @@ mod keys;
 mod lease;
 mod migrate;
 mod partition;
+mod redrive;
 mod renew;
 mod rows;
 mod session;

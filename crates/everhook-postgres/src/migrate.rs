@@ -45,11 +45,7 @@ pub struct MigrationReport {
 pub async fn migrate(url: &str) -> Result<MigrationReport, OpenError> {
     let config = settings(url, Route::Direct)?;
     let address = address(&config);
-    let connector = Connector::new(&config)?;
-    let (client, _driver) = connector
-        .open(&config)
-        .await
-        .map_err(|source| OpenError::Connect { address: address.clone(), source: Box::new(source) })?;
+    let client = Connector::new(&config)?.open_now(&config).await?;
     let failed = |source| OpenError::Statement {
         address: address.clone(),
         what: "migrate the schema",

@@ -159,11 +159,7 @@ fn pool(settings: Config, size: usize) -> Result<Pool, OpenError> {
 /// Refuses a schema that this binary does not know, and a server that would lose what it confirmed.
 async fn check_server(settings: &Config) -> Result<(), OpenError> {
     let at = address(settings);
-    let connector = Connector::new(settings)?;
-    let (client, _driver) = connector
-        .open(settings)
-        .await
-        .map_err(|source| OpenError::Connect { address: at.clone(), source: Box::new(source) })?;
+    let client = Connector::new(settings)?.open_now(settings).await?;
     let failed = |source: Fault| OpenError::Statement {
         address: at.clone(),
         what: "read its settings",
