@@ -248,24 +248,24 @@ pub(crate) async fn find_or_create(
     environment: EnvironmentId,
     locator: &Locator<ApplicationId>,
     wanted: Option<ApplicationIn>,
-) -> Result<ApplicationId, ApiError> {
-    if let (Some(wanted), Locator::Uid(uid)) = (&wanted, locator) {
-        check_uid(wanted, uid)?;
-    }
+) -> Result<Application, ApiError> {
+    check_uid(wanted.as_ref(), locator)?;
     if let Some(found) = api.store.find_application(environment, locator).await? {
-        return Ok(found.id);
+        return Ok(found);
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(ApiError::not_found()) };
     let wanted = wanted.into_new(api)?;
     match api.store.create_application(environment, &wanted, None).await? {
         // Whoever was quicker created what was wanted.
-        Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application.id),
+        Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
     }
 }
 
-fn check_uid(wanted: &ApplicationIn, uid: &Name) -> Result<(), ApiError> {
+/// An application that comes along with something is the one of the path.
+pub(crate) fn check_uid(wanted: Option<&ApplicationIn>, locator: &Locator<ApplicationId>) -> Result<(), ApiError> {
+    let (Some(wanted), Locator::Uid(uid)) = (wanted, locator) else { return Ok(()) };
     let loc = ["body", "application", "uid"];
     match &wanted.uid {
         Some(Some(text)) if text == uid.as_str() => Ok(()),

@@ -28,6 +28,7 @@ mod routes;
 mod scope;
 mod serve;
 mod state;
+mod uids;
 
 pub use crate::document::openapi;
 pub use crate::routes::router;

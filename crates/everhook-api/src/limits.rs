@@ -44,3 +44,5 @@ pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
 pub(crate) const ROTATE_GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 /// The longest a request may ask for.
 pub(crate) const ROTATE_GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Uids of applications that are remembered at most.
+pub(crate) const UIDS_CACHED_MAX: usize = 10_000;

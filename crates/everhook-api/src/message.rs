@@ -1,7 +1,8 @@
 //! Messages: what happened, accepted once.
 //!
 //! Creation is the hot path: the body is parsed once, the payload is cut out of it as it is and given to the node, which
-//! answers when it is durable. An application named by its id is not looked up; the append finds out whether it exists.
+//! answers when it is durable. The application is not looked up, unless its uid is new here; the append finds out whether it
+//! is still there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use everhook_core::id::{ApplicationId, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::{MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
@@ -34,6 +35,7 @@ use crate::query::{self, Query};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, Slots};
 use crate::state::Api;
+use crate::uids::Found;
 
 /// A message to accept.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -157,25 +159,51 @@ async fn create(
     Query(content): Query<ContentParams>,
     input: Input,
 ) -> Result<Response, ApiError> {
-    let mut wanted: MessageIn<'_> = input.json()?;
-    let payload = wanted.payload()?;
-    let application = match scope::locator(&app_id, ApplicationId::PREFIX)? {
-        Locator::Id(id) => id,
-        uid => application::find_or_create(&api, environment, &uid, wanted.application.take()).await?,
+    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let guess = match &locator {
+        Locator::Id(id) => Some(Found { id: *id, revision: None }),
+        Locator::Uid(uid) => api.uids.guess(environment, uid),
     };
-    let message = wanted.into_new(&api, application, payload.bytes())?;
+    if let Some(guess) = guess
+        && let Some(answer) = send(&api, environment, &locator, guess, &input, &content).await?
+    {
+        return Ok(answer);
+    }
+    let Locator::Uid(_) = &locator else { return Err(ApiError::not_found()) };
+    // Not known yet, or changed since.
+    let wanted: MessageIn<'_> = input.json()?;
+    let found = application::find_or_create(&api, environment, &locator, wanted.application).await?;
+    let found = api.uids.remember(environment, &found);
+    let answer = send(&api, environment, &locator, Found { revision: None, ..found }, &input, &content).await?;
+    answer.ok_or_else(ApiError::not_found)
+}
+
+/// Sends a message of an application; none if that is not there, or no longer as it was found.
+async fn send(
+    api: &Api,
+    environment: EnvironmentId,
+    locator: &Locator<ApplicationId>,
+    found: Found,
+    input: &Input,
+    content: &ContentParams,
+) -> Result<Option<Response>, ApiError> {
+    let mut wanted: MessageIn<'_> = input.json()?;
+    application::check_uid(wanted.application.as_ref(), locator)?;
+    let payload = wanted.payload()?;
+    let Found { id: application, revision } = found;
+    let message = wanted.into_new(api, application, payload.bytes())?;
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    match api.accept.accept(NewMessage { environment, message, keys }).await? {
-        Accepted::New(new) => Ok(show(&new, &content, payload.verbatim())),
+    match api.accept.accept(NewMessage { environment, message, keys, revision }).await? {
+        Accepted::New(new) => Ok(Some(show(&new, content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
-            Ok(show(&found.ok_or_else(ApiError::not_found)?, &content, None))
+            Ok(Some(show(&found.ok_or_else(ApiError::not_found)?, content, None)))
         }
         Accepted::KeyReused => Err(ApiError::key_reused()),
         Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
-        Accepted::NoApplication => Err(ApiError::not_found()),
+        Accepted::NoApplication => Ok(None),
     }
 }
 

@@ -57,7 +57,7 @@ async fn create(
     let Some(tokens) = &api.tokens else { return Err(no_secret()) };
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default())?;
     let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
-    let application = application::find_or_create(&api, environment, &locator, wanted.application).await?;
+    let application = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
     let org = environments::org(&*api.store, environment).await?.ok_or_else(ApiError::not_found)?;
     let token = tokens.issue(org, application, &flags, api.now()).ok_or_else(no_secret)?;
     Ok(Json(AppPortalAccessOut { url: "/docs", token }))

@@ -11,6 +11,7 @@ use crate::accept::Accept;
 use crate::auth::environments::Environments;
 use crate::auth::keys::Keys;
 use crate::auth::token::Tokens;
+use crate::uids::Uids;
 
 /// How the API behaves.
 #[derive(Clone)]
@@ -32,6 +33,7 @@ pub(crate) struct Api {
     pub(crate) keys: Keys,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) environments: Environments,
+    pub(crate) uids: Uids,
 }
 
 impl Api {
@@ -44,6 +46,7 @@ impl Api {
             keys: Keys::default(),
             tokens: config.jwt_secret.map(Tokens::new),
             environments: Environments::default(),
+            uids: Uids::default(),
         }
     }
 

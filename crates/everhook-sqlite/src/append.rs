@@ -98,7 +98,7 @@ struct Batch<'t> {
 impl Batch<'_> {
     fn append(&mut self, new: NewMessage) -> Result<Appended, Fault> {
         let tx = self.tx;
-        let NewMessage { environment, mut message, keys } = new;
+        let NewMessage { environment, mut message, keys, revision } = new;
         let mut taken = Vec::new();
         for key in &keys {
             if let Some(holder) = dedup::claim(tx, environment, key, message.id.0)? {
@@ -108,11 +108,11 @@ impl Batch<'_> {
         let refused = match judge(&taken) {
             Some(refused) => Some(refused),
             None => match self.applications.endpoints(tx, environment, message.application)? {
-                None => Some(Appended::NoApplication),
-                Some(endpoints) => {
+                Some(endpoints) if revision.is_none_or(|found_at| found_at == endpoints.revision) => {
                     message.created_at = tx.now;
                     return self.write(environment, Arc::new(message), &endpoints);
                 }
+                _ => Some(Appended::NoApplication),
             },
         };
         // What was not accepted must not keep the keys that it could have.

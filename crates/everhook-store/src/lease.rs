@@ -51,6 +51,8 @@ pub struct NewMessage {
     pub message: Message,
     /// An idempotency key, an event id, both or none.
     pub keys: Vec<DedupKey>,
+    /// Where the application was found by something that may move, such as its uid: the revision at which it was.
+    pub revision: Option<i64>,
 }
 
 /// Messages to append in one transaction.
@@ -88,7 +90,7 @@ pub enum Appended {
     KeyReused,
     /// The event id was used before.
     EventIdTaken,
-    /// There is no such application.
+    /// There is no such application, or it has changed since it was looked up.
     NoApplication,
 }
 

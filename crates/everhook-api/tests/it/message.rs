@@ -47,6 +47,21 @@ async fn an_application_is_named_by_id_or_uid_or_created_on_the_fly() {
 }
 
 #[tokio::test]
+async fn a_uid_that_moves_takes_its_messages_along() {
+    let world = World::new().await;
+    let (first, second) = (world.application("acme").await, world.application("other").await);
+    let simple = r#"{"eventType": "a", "payload": {}}"#;
+    assert_eq!(world.post("/app/acme/msg", simple).await.status, 202);
+    assert_eq!(world.post("/app/acme/msg", simple).await.status, 202);
+    assert_eq!(world.patch(&format!("/app/{first}"), r#"{"uid": null}"#).await.status, 200);
+    assert_eq!(world.post("/app/acme/msg", simple).await.status, 404);
+    assert_eq!(world.patch(&format!("/app/{second}"), r#"{"uid": "acme"}"#).await.status, 200);
+    assert_eq!(world.post("/app/acme/msg", simple).await.status, 202);
+    assert_eq!(world.get(&format!("/app/{first}/msg")).await.each("id").len(), 2);
+    assert_eq!(world.get(&format!("/app/{second}/msg")).await.each("id").len(), 1);
+}
+
+#[tokio::test]
 async fn an_event_id_is_accepted_once_per_application() {
     let world = World::new().await;
     world.application("acme").await;

@@ -90,7 +90,7 @@ pub(crate) fn message(payload: &str) -> NewMessage {
         payload: Some(Bytes::from(payload.to_owned())),
         created_at: EPOCH,
     };
-    NewMessage { environment: ENVIRONMENT, message, keys: Vec::new() }
+    NewMessage { environment: ENVIRONMENT, message, keys: Vec::new(), revision: None }
 }
 
 /// Waits until no task is open; answers the classes of all attempts in their order.

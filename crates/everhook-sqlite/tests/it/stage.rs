@@ -89,7 +89,7 @@ impl Stage {
             payload: Some(Bytes::from_static(b"{}")),
             created_at: Timestamp::default(),
         };
-        NewMessage { environment: self.environment, message, keys }
+        NewMessage { environment: self.environment, message, keys, revision: None }
     }
 
     pub(crate) async fn append(&self, fast: Option<FastPath>, messages: Vec<NewMessage>) -> Vec<Appended> {

@@ -11,6 +11,7 @@ use everhook_core::time::Timestamp;
 use crate::Store;
 use crate::catalog::{Created, Locator, NewKey, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
+use crate::lease::{Append, Appended, NewMessage};
 
 /// An application with something in every field, created in both environments.
 async fn create<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Application {
@@ -219,4 +220,18 @@ pub async fn applications_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fix
     assert_eq!(pages(Order::Ascending, PLENTY).await, want);
     want.reverse();
     assert_eq!(pages(Order::Descending, 2).await, want);
+}
+
+pub async fn a_message_of_an_application_that_has_changed_since_is_refused<S: Store>(fx: &Fixture<S>) {
+    let found = create(fx, Some(name("moving"))).await;
+    let append = async |revision| {
+        let mut new = NewMessage { revision: Some(revision), ..fx.message_with_key("key", "body") };
+        new.message.application = found.id;
+        let mut answers = fx.other.append(Append { fast: None, messages: vec![new] }).await.unwrap();
+        answers.pop().expect("one answer")
+    };
+    let moved = Application { uid: Some(name("moved")), ..found.clone() };
+    let Replaced::Done(moved) = fx.store.replace_application(fx.here, &moved).await.unwrap() else { panic!() };
+    assert!(matches!(append(found.revision).await, Appended::NoApplication));
+    assert!(matches!(append(moved.revision).await, Appended::Accepted { .. }), "the refused one left no key behind");
 }

@@ -136,7 +136,7 @@ impl<S: Stage> Fixture<S> {
     /// A message to append.
     pub fn message(&self) -> NewMessage {
         let message = new_message(MessageId(self.id()), self.application);
-        NewMessage { environment: self.here, message, keys: Vec::new() }
+        NewMessage { environment: self.here, message, keys: Vec::new(), revision: None }
     }
 
     /// A message with the key of a request.
@@ -320,7 +320,7 @@ impl<S: Stage> Fixture<S> {
 
     fn shadow(&self, new: &NewMessage) -> NewMessage {
         let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
-        NewMessage { environment: self.there, message, keys: new.keys.clone() }
+        NewMessage { environment: self.there, message, keys: new.keys.clone(), revision: None }
     }
 }
 

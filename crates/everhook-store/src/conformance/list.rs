@@ -139,6 +139,7 @@ macro_rules! conformance_full {
             a_concurrent_change_of_an_application_is_noticed
             an_application_cannot_be_given_anothers_uid
             a_change_of_an_endpoint_is_a_change_of_its_application
+            a_message_of_an_application_that_has_changed_since_is_refused
             a_deleted_application_is_gone_and_its_uid_is_free
             applications_are_listed_piece_by_piece_both_ways
         }

@@ -22,7 +22,8 @@ pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: App
 }
 
 fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&FastPath>, new: NewMessage) -> Appended {
-    let NewMessage { environment, message, keys } = new;
+    // Applications do not change here, so that any revision they were found at still holds.
+    let NewMessage { environment, message, keys, revision: _ } = new;
     let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
     if let Some(refusal) = judge(&taken) {
         return refusal;

@@ -1,0 +1,49 @@
+//! Which application a uid means, remembered so that a message costs no look-up of its own.
+//!
+//! A uid may move to another application at any time. So what is remembered is only a guess: it goes to the store with the
+//! revision it was read at, and the transaction that appends the message refuses it if the application has changed since.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use everhook_core::application::Application;
+use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::name::Name;
+
+use crate::limits::UIDS_CACHED_MAX;
+
+/// An application, and the revision at which it had the uid; none where it was named by its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) id: ApplicationId,
+    pub(crate) revision: Option<i64>,
+}
+
+/// Uids seen lately.
+#[derive(Default)]
+pub(crate) struct Uids(Mutex<HashMap<(EnvironmentId, Name), Found>>);
+
+impl Uids {
+    /// The application that had this uid when it was last looked up.
+    pub(crate) fn guess(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
+        // The key is a pair of owned values; a look-up by borrowed ones would need a map of maps.
+        self.lock().get(&(environment, uid.clone())).copied()
+    }
+
+    /// Remembers what was looked up.
+    pub(crate) fn remember(&self, environment: EnvironmentId, application: &Application) -> Found {
+        let found = Found { id: application.id, revision: Some(application.revision) };
+        if let Some(uid) = &application.uid {
+            let mut known = self.lock();
+            if known.len() >= UIDS_CACHED_MAX {
+                known.clear();
+            }
+            known.insert((environment, uid.clone()), found);
+        }
+        found
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(EnvironmentId, Name), Found>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+}
