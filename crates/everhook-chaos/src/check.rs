@@ -1,0 +1,221 @@
+//! The checker: what clients were told and receivers got, against what the database says.
+//!
+//! A create call is acknowledged or in doubt. What was acknowledged must be stored and end, visibly; what is in doubt may be
+//! stored, and then the same holds; nothing else may exist anywhere.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+
+use everhook_core::lifecycle::EndState;
+use everhook_core::outcome::Class;
+
+use crate::history::{Operation, Receipt};
+use crate::state::{Attempt, Place, State};
+
+/// Broken promises that are shown one by one.
+const SHOWN: usize = 20;
+
+/// What the checker found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Operations that clients were told were accepted.
+    pub acknowledged: usize,
+    /// Accepted messages, also those whose clients never learned of it.
+    pub accepted: usize,
+    /// Deliveries that a receiver took.
+    pub delivered: usize,
+    /// Deliveries that were given up, visibly.
+    pub dead: usize,
+    /// Deliveries of acknowledged messages that are nowhere.
+    pub lost: usize,
+    /// Receipts that nobody sent or that are not what was accepted, and keys that were accepted twice.
+    pub invented: usize,
+    /// Receipts that were taken although the same was taken before.
+    pub duplicated: usize,
+    /// Of these, those for which the log has a cause.
+    pub explained: usize,
+    /// Deliveries that did not end although everything was healed.
+    pub stuck: usize,
+    /// Deliveries that ended more than once, or went on after their end.
+    pub unfenced: usize,
+    /// The first of what is wrong, in words.
+    pub details: Vec<String>,
+}
+
+impl Report {
+    /// Whether every promise was kept.
+    pub fn is_good(&self) -> bool {
+        self.lost + self.invented + self.stuck + self.unfenced == 0 && self.duplicated == self.explained
+    }
+
+    fn note(&mut self, what: String) {
+        if self.details.len() < SHOWN {
+            self.details.push(what);
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "acknowledged  {:>8}   (accepted {})", self.acknowledged, self.accepted)?;
+        writeln!(f, "delivered     {:>8}   (given up, visibly: {})", self.delivered, self.dead)?;
+        writeln!(f, "lost          {:>8}", self.lost)?;
+        writeln!(f, "invented      {:>8}", self.invented)?;
+        writeln!(
+            f,
+            "duplicated    {:>8}   (explained {}, unexplained {})",
+            self.duplicated,
+            self.explained,
+            self.duplicated - self.explained
+        )?;
+        writeln!(f, "stuck         {:>8}", self.stuck)?;
+        write!(f, "unfenced      {:>8}", self.unfenced)?;
+        self.details.iter().try_for_each(|detail| write!(f, "\n    {detail}"))
+    }
+}
+
+/// Everything that is known of one delivery.
+#[derive(Default)]
+struct Delivery<'a> {
+    receipts: usize,
+    taken: usize,
+    attempts: Vec<&'a Attempt>,
+    place: Option<Place>,
+}
+
+impl Delivery<'_> {
+    /// Attempts of which nobody knows whether they reached the receiver, or whether it took them.
+    fn unsure(&self) -> usize {
+        let unsure = [Class::Abandoned, Class::Interrupted, Class::Reset, Class::Timeout];
+        self.attempts.iter().filter(|attempt| unsure.contains(&attempt.class)).count()
+    }
+
+    fn ended(&self, end: EndState) -> bool {
+        self.attempts.iter().any(|attempt| attempt.end == end)
+    }
+}
+
+/// Checks a finished run; `endpoints` are ids, in the order of their numbers.
+pub fn check(operations: &[Operation], receipts: &[Receipt], state: &State, endpoints: &[String]) -> Report {
+    let mut report = Report { accepted: state.messages.len(), ..Report::default() };
+    check_operations(operations, state, &mut report);
+    check_receipts(operations, receipts, state, &mut report);
+    let mut deliveries = gather(receipts, state, endpoints);
+    let acknowledged = operations.iter().filter_map(|operation| operation.told.first()).collect::<HashSet<_>>();
+    for message in state.messages.keys() {
+        for endpoint in 0..endpoints.len() {
+            let delivery = deliveries.remove(&(message.clone(), endpoint)).unwrap_or_default();
+            check_delivery(message, endpoint, &delivery, acknowledged.contains(message), &mut report);
+        }
+    }
+    report
+}
+
+/// Every acknowledged message is stored, once for each key, as it was sent.
+fn check_operations(operations: &[Operation], state: &State, report: &mut Report) {
+    let mut stored = HashMap::<&[u8], Vec<&String>>::new();
+    for (id, payload) in &state.messages {
+        stored.entry(payload).or_default().push(id);
+    }
+    for operation in operations {
+        let Operation { name, payload, told, accepted_another_body } = operation;
+        let ids = stored.get(payload.as_bytes()).map(Vec::as_slice).unwrap_or_default();
+        if ids.len() > 1 || told.windows(2).any(|pair| pair[0] != pair[1]) {
+            report.invented += 1;
+            report.note(format!("{name} was accepted more than once: told {told:?}, stored {ids:?}"));
+        }
+        if *accepted_another_body {
+            report.invented += 1;
+            report.note(format!("another body was accepted under the key {name}"));
+        }
+        let Some(id) = told.first() else { continue };
+        report.acknowledged += 1;
+        if !ids.contains(&id) {
+            report.lost += 1;
+            report.note(format!("lost: {name} was acknowledged as {id} and is not stored"));
+        }
+    }
+}
+
+/// Nothing arrives that was not accepted, and every byte is as accepted.
+fn check_receipts(operations: &[Operation], receipts: &[Receipt], state: &State, report: &mut Report) {
+    let sent = operations.iter().map(|operation| operation.payload.as_bytes()).collect::<HashSet<_>>();
+    for receipt in receipts {
+        let stored = state.messages.get(&receipt.message);
+        if stored != Some(&receipt.body) || !sent.contains(receipt.body.as_slice()) {
+            report.invented += 1;
+            let what = if stored.is_some() { "with other bytes" } else { "but is not stored" };
+            report.note(format!("invented: {} arrived at endpoint {} {what}", receipt.message, receipt.endpoint));
+        }
+    }
+}
+
+fn gather<'a>(receipts: &[Receipt], state: &'a State, endpoints: &[String]) -> BTreeMap<(String, usize), Delivery<'a>> {
+    let numbers = endpoints.iter().enumerate().map(|(number, id)| (id.as_str(), number)).collect::<HashMap<_, _>>();
+    let mut deliveries = BTreeMap::<_, Delivery<'_>>::new();
+    for attempt in &state.attempts {
+        let Some(number) = numbers.get(attempt.endpoint.as_str()) else { continue };
+        deliveries.entry((attempt.message.clone(), *number)).or_default().attempts.push(attempt);
+    }
+    for (message, endpoint, place) in &state.tasks {
+        let Some(number) = numbers.get(endpoint.as_str()) else { continue };
+        deliveries.entry((message.clone(), *number)).or_default().place = Some(*place);
+    }
+    for receipt in receipts {
+        let delivery = deliveries.entry((receipt.message.clone(), receipt.endpoint)).or_default();
+        delivery.receipts += 1;
+        delivery.taken += usize::from((200..300).contains(&receipt.status));
+    }
+    deliveries
+}
+
+fn check_delivery(message: &str, endpoint: usize, delivery: &Delivery<'_>, acknowledged: bool, report: &mut Report) {
+    let name = format!("{message} to endpoint {endpoint}");
+    let dead = delivery.place == Some(Place::Dead) && delivery.ended(EndState::Dead);
+    let succeeded = delivery.place.is_none() && delivery.ended(EndState::Succeeded);
+    report.delivered += usize::from(delivery.taken > 0);
+    report.dead += usize::from(dead);
+    if delivery.place == Some(Place::Open) {
+        report.stuck += 1;
+        report.note(format!("stuck: {name} is still open; {}", show(delivery)));
+    } else if !dead && (!succeeded || delivery.taken == 0) {
+        report.lost += usize::from(acknowledged);
+        report.stuck += usize::from(!acknowledged);
+        report.note(format!("lost: {name} was neither delivered nor given up; {}", show(delivery)));
+    }
+    let extra = delivery.taken.saturating_sub(1);
+    let explained = if delivery.receipts > delivery.attempts.len() { 0 } else { extra.min(delivery.unsure()) };
+    report.duplicated += extra;
+    report.explained += explained;
+    if extra > explained {
+        report.note(format!("unexplained: {name} was taken {} times; {}", delivery.taken, show(delivery)));
+    } else if delivery.receipts > delivery.attempts.len() {
+        report.unfenced += 1;
+        report.note(format!("a receipt without an attempt: {name}; {}", show(delivery)));
+    }
+    check_fencing(&name, delivery, report);
+}
+
+/// Every life of a delivery has one end, and nothing after it.
+fn check_fencing(name: &str, delivery: &Delivery<'_>, report: &mut Report) {
+    let mut lives = HashMap::<&[u8], Vec<&Attempt>>::new();
+    for attempt in &delivery.attempts {
+        lives.entry(&attempt.task).or_default().push(attempt);
+    }
+    for life in lives.values() {
+        let last = life.iter().map(|attempt| attempt.epoch).max();
+        let ends = life.iter().filter(|attempt| attempt.end != EndState::Open).map(|attempt| attempt.epoch);
+        let ends = ends.collect::<Vec<_>>();
+        if ends.len() > 1 || ends.first().is_some_and(|end| Some(*end) != last) {
+            report.unfenced += 1;
+            report.note(format!("{name} was changed after its end; {}", show(delivery)));
+        }
+    }
+}
+
+fn show(delivery: &Delivery<'_>) -> String {
+    let mut attempts =
+        delivery.attempts.iter().map(|attempt| (attempt.epoch, attempt.class.to_string())).collect::<Vec<_>>();
+    attempts.sort();
+    format!("{} receipts, {} taken, attempts {attempts:?}", delivery.receipts, delivery.taken)
+}

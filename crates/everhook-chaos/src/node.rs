@@ -1,0 +1,147 @@
+//! The real binary as a process that is started, killed, paused and started again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::process::{Child, Command};
+
+use crate::process::{free_port, signal};
+use crate::workshop::MARK;
+
+/// How long a node may take for its first start, and to stop in good order.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What every node of a run is started with.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The binary.
+    pub binary: PathBuf,
+    /// The folder of the run.
+    pub folder: PathBuf,
+    /// Variables.
+    pub settings: Vec<(String, String)>,
+    /// A process in whose mount namespace it runs.
+    pub namespace: Option<u32>,
+}
+
+/// One node.
+pub struct Node {
+    launch: Launch,
+    number: usize,
+    /// Where it listens, in every life.
+    pub address: String,
+    process: Option<Child>,
+    /// Whether it is to run; if it ends by itself it is started again, as a service manager would.
+    wanted: bool,
+}
+
+impl Node {
+    /// A node that does not run yet.
+    pub fn new(launch: Launch, number: usize) -> anyhow::Result<Node> {
+        let address = format!("127.0.0.1:{}", free_port()?);
+        Ok(Node { launch, number, address, process: None, wanted: false })
+    }
+
+    /// Starts it and waits for nothing.
+    pub fn start(&mut self) -> anyhow::Result<()> {
+        self.wanted = true;
+        let open = |end: &str| fs::OpenOptions::new().create(true).append(true).open(self.file(end));
+        let mut command = match self.launch.namespace {
+            None => Command::new(&self.launch.binary),
+            Some(id) => {
+                let mut command = Command::new("nsenter");
+                command.args(["--target", &id.to_string(), "--mount", "--"]).arg(&self.launch.binary);
+                command
+            }
+        };
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+            command.env_remove(name);
+        }
+        command.arg("serve").env(MARK, &self.launch.folder).env("EVERHOOK_LISTEN", &self.address);
+        command.envs(self.launch.settings.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(open("out")?).stderr(open("log")?).kill_on_drop(true);
+        self.process =
+            Some(command.spawn().with_context(|| format!("could not start {}", self.launch.binary.display()))?);
+        Ok(())
+    }
+
+    /// Waits for the greeting of the very first start, which has the first API key.
+    pub async fn first_key(&mut self) -> anyhow::Result<String> {
+        let waiting = async {
+            loop {
+                let greeting = fs::read_to_string(self.file("out")).unwrap_or_default();
+                if let Some(key) = greeting.lines().find(|line| line.trim().starts_with("ehk_")) {
+                    return Ok(key.trim().to_owned());
+                }
+                if self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(Some(_)))) {
+                    bail!("the first node ended at its start: {}", self.log());
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.context("the first node does not greet")?
+    }
+
+    /// Its process, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Child::id)
+    }
+
+    /// Ends it as a power cut would.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        self.wanted = false;
+        if let Some(mut process) = self.process.take() {
+            process.kill().await?;
+        }
+        Ok(())
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub async fn terminate(&mut self) -> anyhow::Result<()> {
+        self.wanted = false;
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        if let Some(id) = process.id() {
+            signal("TERM", &[id]).await?;
+        }
+        if tokio::time::timeout(PATIENCE, process.wait()).await.is_err() {
+            process.kill().await?;
+            bail!("node {} did not stop within {} s of SIGTERM", self.number, PATIENCE.as_secs());
+        }
+        Ok(())
+    }
+
+    /// Lets it stand still, or go on.
+    pub async fn signal(&self, name: &str) -> anyhow::Result<()> {
+        match self.id() {
+            Some(id) => signal(name, &[id]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Starts it again if it ended by itself; says whether it had.
+    pub fn keep(&mut self) -> anyhow::Result<bool> {
+        let ended = self.process.as_mut().is_none_or(|process| matches!(process.try_wait(), Ok(Some(_))));
+        if self.wanted && ended {
+            self.start()?;
+        }
+        Ok(self.wanted && ended)
+    }
+
+    /// Everything it has logged, over all its lives.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.file("log")).unwrap_or_default()).into_owned()
+    }
+
+    fn file(&self, end: &str) -> PathBuf {
+        Path::join(&self.launch.folder, format!("node-{}.{end}", self.number))
+    }
+}
+
+/// Settings of the shell must not reach the binary under test; what tests say to it must.
+fn is_setting(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("EVERHOOK_") && !name.starts_with("EVERHOOK_TEST_")
+}

@@ -1,0 +1,319 @@
+//! One run: set up, hurt, healed, checked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::sync::Mutex;
+
+use crate::check::{self, Report};
+use crate::cluster::{Cluster, Database, Standby};
+use crate::event::Event;
+use crate::history::History;
+use crate::load::{Load, Target};
+use crate::nemesis::{Deeds, Nemesis, supervise};
+use crate::node::{Launch, Node};
+use crate::proxy::Proxy;
+use crate::receiver::{ENDPOINTS, Receivers};
+use crate::state::{OPEN_TASKS, State, open_tasks_of_sqlite};
+use crate::workshop::{MARK, Workshop};
+
+/// After healing everything has to be over within this, whatever waited.
+const HEAL_DEADLINE: Duration = Duration::from_secs(120);
+const CLIENTS: usize = 8;
+/// Retries soon and often: the receivers are never out of order for long.
+const SCHEDULE: &str = "0.2,0.5,1,1,1,2,2,2,2,2,2,2,2,2,2";
+
+/// Where everything is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// A primary and a standby of the tool's own.
+    Own(Standby),
+    /// A database in the server at this URL, which it must not stop.
+    Given(String),
+    /// One process with an embedded store.
+    Embedded,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The binary under test.
+    pub binary: PathBuf,
+    /// The store.
+    pub store: Store,
+    /// How many nodes.
+    pub nodes: usize,
+    /// For how long things go wrong.
+    pub span: Duration,
+    /// What goes wrong.
+    pub events: Vec<Event>,
+    /// Everything that is chosen follows from it.
+    pub seed: u64,
+    /// How long a node may be silent.
+    pub lease: Duration,
+    /// Messages a second, about.
+    pub rate: usize,
+    /// Print what happens.
+    pub print: bool,
+}
+
+/// What there is to hurt.
+pub struct Stage {
+    /// The nodes; whoever hurts one holds it.
+    pub nodes: Vec<Mutex<Node>>,
+    /// The way of each node to the database.
+    pub proxies: Vec<Proxy>,
+    /// The database, unless it is embedded.
+    pub database: Option<Mutex<Database>>,
+    /// How the standby follows.
+    pub standby: Standby,
+    /// The disk of an embedded store.
+    pub disk: Option<Disk>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What the checker found.
+    pub report: Report,
+    /// What the nemesis did.
+    pub deeds: Deeds,
+    /// Nodes that ended by themselves; they are started again.
+    pub ended: usize,
+    /// Lines of the logs: writes that were fenced off.
+    pub fenced: usize,
+    /// Lines of the logs: sessions that were closed by another node.
+    pub closed: usize,
+    /// Lines of the logs: panics.
+    pub panics: usize,
+    /// Whether nothing but stalls of the database happened, so that nothing may be taken over.
+    pub only_stalls: bool,
+}
+
+impl Outcome {
+    /// Whether every promise was kept, and the tool could do what it was asked for.
+    pub fn is_good(&self) -> bool {
+        let taken_over = self.only_stalls && (self.closed > 0 || self.report.duplicated > 0);
+        self.report.is_good() && self.panics == 0 && self.deeds.troubles.is_empty() && !taken_over
+    }
+
+    /// p50 and worst takeover.
+    pub fn takeover(&self) -> Option<(Duration, Duration)> {
+        let mut takeovers = self.deeds.takeovers.clone();
+        takeovers.sort();
+        Some((*takeovers.get(takeovers.len() / 2)?, *takeovers.last()?))
+    }
+}
+
+/// Runs a plan to its end.
+pub async fn run(plan: &Plan) -> anyhow::Result<Outcome> {
+    let mut workshop = Workshop::open()?;
+    let outcome = run_in(plan, &workshop).await;
+    if !outcome.as_ref().is_ok_and(Outcome::is_good) {
+        workshop.keep();
+        eprintln!("logs are kept in {}", workshop.folder().display());
+    }
+    outcome
+}
+
+async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
+    let history = Arc::new(History::new(plan.print));
+    let stage = Arc::new(set_up(plan, workshop).await?);
+    let receivers = Receivers::start(&history, plan.lease, plan.seed).await?;
+    let (target, endpoints) = begin(&stage, &receivers).await?;
+    history.event(format_args!("everything runs"));
+    let load = Load::start(target, &history, CLIENTS, plan.rate, plan.seed);
+    let nemesis = Nemesis::new(&stage, &history, plan.lease, plan.seed);
+    let ended = AtomicUsize::new(0);
+    let quiet = {
+        let work = async {
+            nemesis.rage(&plan.events, Instant::now() + plan.span).await;
+            heal(&stage, &receivers, &history).await;
+            history.event(format_args!("{} acknowledged; the load stops", load.acknowledged()));
+            load.stop().await;
+            tokio::time::timeout(HEAL_DEADLINE, drain(&stage)).await.is_ok()
+        };
+        tokio::select! {
+            quiet = work => quiet,
+            () = supervise(&stage.nodes, &history, &ended) => false,
+        }
+    };
+    history.event(format_args!("{}", if quiet { "everything has ended" } else { "something does not end" }));
+    let state = read_state(&stage).await?;
+    let report = check::check(&history.operations(), &history.receipts(), &state, &endpoints);
+    let mut outcome = Outcome { report, deeds: nemesis.deeds(), ended: ended.into_inner(), ..Outcome::default() };
+    outcome.only_stalls = plan.events == [Event::Stall];
+    for node in &stage.nodes {
+        let mut node = node.lock().await;
+        node.terminate().await?;
+        let log = node.log();
+        outcome.fenced += log.matches("lost task ").count();
+        outcome.closed += log.matches(": its lease had expired").count();
+        outcome.panics += log.matches("panicked at").count();
+    }
+    if let Some(database) = &stage.database {
+        database.lock().await.drop_given().await;
+    }
+    Ok(outcome)
+}
+
+async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
+    let folder = workshop.folder();
+    let lease = plan.lease.as_secs().max(1).to_string();
+    let mut settings = vec![
+        ("EVERHOOK_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
+        ("EVERHOOK_LEASE_SECONDS", lease),
+        ("EVERHOOK_RETRY_SCHEDULE", SCHEDULE.to_owned()),
+        ("EVERHOOK_GRACE_SECONDS", "1".to_owned()),
+    ];
+    let (database, disk, standby) = match &plan.store {
+        Store::Own(standby) => (Some(Database::Own(Box::new(Cluster::start(folder, *standby).await?))), None, *standby),
+        Store::Given(url) => (Some(Database::create_in(url, plan.seed).await?), None, Standby::Sync),
+        Store::Embedded => (None, Some(Disk::mount(folder).await?), Standby::Sync),
+    };
+    if let Some(disk) = &disk {
+        settings.push(("EVERHOOK_DATA", disk.inside.display().to_string()));
+    }
+    let (mut nodes, mut proxies) = (Vec::new(), Vec::new());
+    for number in 0..if database.is_some() { plan.nodes } else { 1 } {
+        let mut settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<Vec<_>>();
+        if let Some(database) = &database {
+            let proxy = Proxy::start(&database.addresses()).await?;
+            settings.push(("EVERHOOK_DATABASE".to_owned(), database.url(&proxy.addresses)));
+            proxies.push(proxy);
+        }
+        let namespace = disk.as_ref().map(|disk| disk.holder);
+        let launch = Launch { binary: plan.binary.clone(), folder: folder.to_owned(), settings, namespace };
+        nodes.push(Mutex::new(Node::new(launch, number)?));
+    }
+    Ok(Stage { nodes, proxies, database: database.map(Mutex::new), standby, disk })
+}
+
+/// Starts the nodes, the first one alone because it creates the schema and the first key.
+async fn begin(stage: &Stage, receivers: &Receivers) -> anyhow::Result<(Target, Vec<String>)> {
+    let mut addresses = Vec::new();
+    let mut key = String::new();
+    for node in &stage.nodes {
+        let mut node = node.lock().await;
+        node.start()?;
+        if key.is_empty() {
+            key = node.first_key().await?;
+        }
+        addresses.push(node.address.clone());
+    }
+    Target::create(addresses, key, &receivers.address, ENDPOINTS).await
+}
+
+async fn heal(stage: &Stage, receivers: &Receivers, history: &History) {
+    history.event(format_args!("everything heals"));
+    stage.proxies.iter().for_each(Proxy::heal);
+    receivers.heal();
+}
+
+/// Waits until no task is open.
+async fn drain(stage: &Stage) {
+    // A try that fails is not the end: the database may just be recovering.
+    while !matches!(open_tasks(stage).await, Ok(0)) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn open_tasks(stage: &Stage) -> anyhow::Result<i64> {
+    match (&stage.database, &stage.disk) {
+        (Some(database), _) => {
+            let client = database.lock().await.connect().await?;
+            Ok(client.query_one(&OPEN_TASKS.replace("from ", "from everhook."), &[]).await?.get(0))
+        }
+        (None, Some(disk)) => open_tasks_of_sqlite(&disk.file()),
+        (None, None) => Ok(0),
+    }
+}
+
+async fn read_state(stage: &Stage) -> anyhow::Result<State> {
+    match (&stage.database, &stage.disk) {
+        (Some(database), _) => State::of_postgres(&database.lock().await.connect().await?).await,
+        (None, Some(disk)) => State::of_sqlite(&disk.file()),
+        (None, None) => Ok(State::default()),
+    }
+}
+
+/// A small disk for an embedded store: a tmpfs in a mount namespace that a sleeping process holds open.
+pub struct Disk {
+    holder: u32,
+    _process: tokio::process::Child,
+    /// The folder, as processes in the namespace see it.
+    inside: PathBuf,
+    /// The same, as this process sees it.
+    outside: PathBuf,
+}
+
+impl Disk {
+    async fn mount(folder: &std::path::Path) -> anyhow::Result<Disk> {
+        const MOUNT: &str =
+            "mount -t tmpfs -o size=48m tmpfs \"$1\" && echo mounted >\"$1/mounted\" && exec sleep 86400";
+        let inside = folder.join("disk");
+        std::fs::create_dir(&inside)?;
+        let mut command = tokio::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", MOUNT, "disk"]).arg(&inside).env(MARK, folder).kill_on_drop(true);
+        let process = command.spawn().context("could not make a mount namespace; this needs root")?;
+        let holder = process.id().context("it runs")?;
+        let outside = PathBuf::from(format!("/proc/{holder}/root{}", inside.display()));
+        for _ in 0..100 {
+            if outside.join("mounted").is_file() {
+                return Ok(Disk { holder, _process: process, inside, outside });
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("could not mount a small disk; this needs root")
+    }
+
+    fn file(&self) -> PathBuf {
+        let entries = std::fs::read_dir(&self.outside).into_iter().flatten().flatten().map(|entry| entry.path());
+        let databases = entries.filter(|path| path.extension().is_some_and(|end| end == "db"));
+        databases.min().unwrap_or_else(|| self.outside.join("everhook.db"))
+    }
+
+    /// Leaves no byte free.
+    pub(crate) fn fill(&self) -> anyhow::Result<()> {
+        use std::io::Write;
+        let mut ballast = std::fs::File::create(self.outside.join("ballast"))?;
+        for size in [64 * 1024, 4096, 1] {
+            while ballast.write_all(&vec![0; size]).is_ok() {}
+        }
+        Ok(())
+    }
+
+    /// Makes room again.
+    pub(crate) fn free(&self) -> anyhow::Result<()> {
+        Ok(std::fs::remove_file(self.outside.join("ballast"))?)
+    }
+}
+
+/// The number of faults of all kinds.
+pub fn count(deeds: &Deeds) -> usize {
+    deeds.events.values().sum()
+}
+
+/// Tells an outcome in words.
+pub fn describe(plan: &Plan, outcome: &Outcome) -> String {
+    let Outcome { report, deeds, ended, fenced, closed, panics, .. } = outcome;
+    let events = deeds.events.iter().map(|(event, count)| format!("{event} {count}")).collect::<Vec<_>>().join(", ");
+    let mut text = format!("{report}\n");
+    text += &format!("events        {:>8}   ({events})\n", count(deeds));
+    if let Some((median, worst)) = outcome.takeover() {
+        let (median, worst, lease) = (median.as_secs_f64(), worst.as_secs_f64(), plan.lease.as_secs_f64());
+        let count = deeds.takeovers.len();
+        text +=
+            &format!("takeover after kill -9, lease {lease} s: p50 {median:.2} s, worst {worst:.2} s, of {count}\n");
+    }
+    text += &format!(
+        "sessions closed by others {closed}, writes fenced off {fenced}, nodes that ended {ended}, panics {panics}\n"
+    );
+    for trouble in &deeds.troubles {
+        text += &format!("trouble: {trouble}\n");
+    }
+    text
+}
