@@ -29,6 +29,8 @@ pub enum Event {
     Tick,
     /// There may be new work. A hint: losing one costs latency only.
     Hint,
+    /// There will be work after this span. A hint, too.
+    DueIn(Duration),
     /// A lease came back.
     Leased {
         /// How many tasks it brought.
@@ -70,6 +72,8 @@ pub struct Dispatch {
     full: BTreeSet<LaneId>,
     /// A hint came while a lease was under way.
     hinted: bool,
+    /// The earliest work that is known to come.
+    due_at: Duration,
     poll_at: Duration,
 }
 
@@ -86,6 +90,7 @@ impl Dispatch {
             backlog: false,
             full: BTreeSet::new(),
             hinted: false,
+            due_at: Duration::MAX,
             poll_at: Duration::ZERO,
         }
     }
@@ -130,6 +135,7 @@ impl Dispatch {
                 self.hinted = true;
                 self.poll_at = Duration::ZERO;
             }
+            Event::DueIn(span) => self.due_at = self.due_at.min(now.saturating_add(span)),
             Event::Drain => self.draining = true,
             Event::LeaseFailed => {
                 self.leasing = false;
@@ -152,8 +158,12 @@ impl Dispatch {
 
     /// The next thing to do, if any.
     pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
-        if self.leasing || self.draining || now < self.poll_at || self.total >= self.config.slots {
+        let early = now < self.poll_at && now < self.due_at;
+        if self.leasing || self.draining || early || self.total >= self.config.slots {
             return None;
+        }
+        if now >= self.due_at {
+            self.due_at = Duration::MAX;
         }
         self.leasing = true;
         // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
@@ -171,7 +181,10 @@ impl Dispatch {
 
     /// When to call again with a tick.
     pub fn next_wakeup(&self) -> Duration {
-        if self.leasing || self.draining || self.total >= self.config.slots { Duration::MAX } else { self.poll_at }
+        if self.leasing || self.draining || self.total >= self.config.slots {
+            return Duration::MAX;
+        }
+        self.poll_at.min(self.due_at)
     }
 
     /// Whether the node is stopping.
@@ -285,6 +298,19 @@ mod tests {
         dispatch.handle(Event::Hint, Duration::ZERO);
         dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
         assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));
+    }
+
+    #[test]
+    fn a_retry_is_looked_for_when_it_is_due() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::DueIn(SECOND / 4), Duration::ZERO);
+        dispatch.handle(Event::DueIn(SECOND / 2), Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.next_wakeup(), SECOND / 4);
+        assert!(dispatch.poll_command(SECOND / 4).is_some());
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, SECOND / 4);
+        assert_eq!(dispatch.next_wakeup(), SECOND / 4 + SECOND, "the store knows of the other one");
     }
 
     #[test]

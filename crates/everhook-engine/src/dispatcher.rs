@@ -37,6 +37,19 @@ impl Room {
         self.wake.notify_one();
     }
 
+    /// There will be work after this span.
+    pub(crate) fn due_in(&self, span: Duration, now: Duration) {
+        let earlier = {
+            let mut dispatch = self.lock();
+            let before = dispatch.next_wakeup();
+            dispatch.handle(Event::DueIn(span), now);
+            dispatch.next_wakeup() < before
+        };
+        if earlier {
+            self.wake.notify_one();
+        }
+    }
+
     /// How many tasks run now.
     pub(crate) fn running(&self) -> usize {
         self.lock().running()

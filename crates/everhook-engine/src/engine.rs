@@ -87,8 +87,15 @@ impl Engine {
         let sessions =
             Arc::new(Sessions::new(store.clone(), ids.clone(), clock.clone(), config.name.clone(), config.lease));
         sessions.step().await;
-        let settler = Arc::new(Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), config.retry.clone()));
         let room = Arc::new(Room::new(config.dispatch));
+        let settler = Arc::new(Settler::new(
+            store.clone(),
+            ids.clone(),
+            entropy,
+            clock.clone(),
+            config.retry.clone(),
+            room.clone(),
+        ));
         let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
         let deliverer = Arc::new(Deliverer {
             transport,

@@ -24,6 +24,7 @@ use tokio::sync::{Mutex, mpsc};
 use tracing::{error, info, warn};
 
 use crate::clock::Clock;
+use crate::dispatcher::Room;
 use crate::entropy::Entropy;
 use crate::session::Tenure;
 
@@ -66,6 +67,7 @@ pub(crate) struct Settler {
     clock: Arc<Clock>,
     policy: RetryPolicy,
     entropy: Entropy,
+    room: Arc<Room>,
     queue: mpsc::Sender<Ended>,
     waiting: Mutex<mpsc::Receiver<Ended>>,
 }
@@ -77,9 +79,10 @@ impl Settler {
         entropy: Entropy,
         clock: Arc<Clock>,
         policy: RetryPolicy,
+        room: Arc<Room>,
     ) -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        Settler { store, ids, clock, policy, entropy, queue, waiting: Mutex::new(waiting) }
+        Settler { store, ids, clock, policy, entropy, room, queue, waiting: Mutex::new(waiting) }
     }
 
     /// Hands over what ended. It is durable when its slot is free.
@@ -108,8 +111,11 @@ impl Settler {
         let decided = batch.iter().map(|ended| self.decide(ended)).collect::<Vec<_>>();
         let settlements = decided.iter().map(|(settlement, _)| settlement.clone()).collect::<Vec<_>>();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
-        for ((ended, (_, decision)), settled) in batch.iter().zip(&decided).zip(settled) {
+        for ((ended, (settlement, decision)), settled) in batch.iter().zip(&decided).zip(settled) {
             log(ended, decision.as_ref(), settled);
+            if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
+                self.room.due_in(due_in, self.clock.elapsed());
+            }
         }
     }
 

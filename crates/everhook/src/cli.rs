@@ -103,7 +103,7 @@ impl Cli {
         let flags = Flags { listen, data: self.settings.data, database: self.settings.database };
         let settings = Settings::load(self.settings.config.as_deref(), flags)?;
         let config = settings.check()?;
-        logging::init(&config)?;
+        let _logs = logging::init(&config)?;
         let runtime = tokio::runtime::Runtime::new().context("could not start the runtime")?;
         match self.command {
             Command::Serve { .. } => runtime.block_on(serve::serve(config)),
