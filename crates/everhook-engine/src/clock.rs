@@ -19,9 +19,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that was told the store's time just now.
     pub fn new(store_now: Timestamp) -> Clock {
-        let clock = Clock { started: instant_now(), synced: Mutex::new((Duration::ZERO, store_now)) };
-        clock.sync(store_now);
-        clock
+        Clock { started: instant_now(), synced: Mutex::new((Duration::ZERO, store_now)) }
     }
 
     /// Time since the node started.
@@ -35,9 +33,10 @@ impl Clock {
         store_now.plus(self.elapsed().saturating_sub(at))
     }
 
-    /// Takes over the store's time.
-    pub fn sync(&self, store_now: Timestamp) {
-        *self.synced.lock().expect("nothing panics while it holds this lock") = (self.elapsed(), store_now);
+    /// Takes over the store's time, which was asked for at `asked`. So the node is never behind the store: what it records of
+    /// an attempt is not earlier than the message.
+    pub fn sync(&self, store_now: Timestamp, asked: Duration) {
+        *self.synced.lock().expect("nothing panics while it holds this lock") = (asked, store_now);
     }
 
     /// The instant to sleep until for a span since the start.

@@ -169,7 +169,7 @@ impl Sessions {
         let before = self.clock.elapsed();
         match self.store.renew_session(tenure.id).await {
             Ok(Renewed::Open(now)) => {
-                self.clock.sync(now);
+                self.clock.sync(now, before);
                 self.note_renewal(tenure, before);
                 true
             }
@@ -199,7 +199,7 @@ impl Sessions {
         let NodeName { node, version } = self.name.clone();
         match self.store.open_session(&NewSession { id, node, version, lease: self.lease }).await {
             Ok(now) => {
-                self.clock.sync(now);
+                self.clock.sync(now, before);
                 self.install(id, before);
                 info!(session.id = %id, "opened session {id}");
                 true
