@@ -33,6 +33,8 @@ pub(crate) struct Caller {
 /// What a caller may do.
 #[derive(Clone, Debug)]
 pub(crate) enum Rights {
+    /// Everything in the environment, and what spans environments.
+    Admin,
     /// Everything in the environment.
     Environment,
     /// What concerns one application.
@@ -77,11 +79,13 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let scope = api.keys.find(&*api.store, key.hash(), api.now()).await?;
-    let environment = match scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))? {
-        KeyScope::Environment(environment) => environment,
-        KeyScope::Admin => chosen_environment(api, headers.get(ENVIRONMENT_HEADER)).await?,
-    };
-    Ok(Caller { environment, rights: Rights::Environment })
+    match scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))? {
+        KeyScope::Environment(environment) => Ok(Caller { environment, rights: Rights::Environment }),
+        KeyScope::Admin => {
+            let environment = chosen_environment(api, headers.get(ENVIRONMENT_HEADER)).await?;
+            Ok(Caller { environment, rights: Rights::Admin })
+        }
+    }
 }
 
 /// The environment that an admin key means in this request.

@@ -67,7 +67,7 @@ pub(crate) fn add_failures(operation: &mut Operation) {
     let failures = [
         ("400", "The request cannot be read.", ProblemOut::name()),
         ("401", "No valid key or token.", ProblemOut::name()),
-        ("403", "The token is for one application only.", ProblemOut::name()),
+        ("403", "The key or token may not do this.", ProblemOut::name()),
         ("404", "Not found, or not the caller's.", ProblemOut::name()),
         ("409", "A conflict with what is there.", ProblemOut::name()),
         ("413", "The body is too large.", ProblemOut::name()),

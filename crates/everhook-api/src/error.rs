@@ -88,6 +88,11 @@ impl ApiError {
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
+    pub(crate) fn not_admin() -> ApiError {
+        let detail = "Insufficient access for the given operation: use an admin key (`everhook key create --admin`).";
+        ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
     pub(crate) fn not_found() -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, "not_found", "Entity not found")
     }

@@ -298,7 +298,7 @@ async fn read_visible(
     archived: ArchivedTypes,
     slice: Slice<Name>,
 ) -> Result<Vec<EventType>, ApiError> {
-    if let Rights::Environment = caller.rights {
+    if let Rights::Environment | Rights::Admin = caller.rights {
         return Ok(api.store.list_event_types(caller.environment, archived, &slice).await?);
     }
     let mut visible = Vec::new();
@@ -318,7 +318,7 @@ async fn read_visible(
 
 fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     match (&caller.rights, &event_type.feature_flag) {
-        (Rights::Environment, _) | (_, None) => true,
+        (Rights::Environment | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
     }
 }

@@ -17,6 +17,9 @@ pub(crate) struct ReadyOut {
     ready: bool,
     #[schema(value_type = String)]
     version: &'static str,
+    /// `all`, `api` or `worker`.
+    #[schema(value_type = String)]
+    role: &'static str,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -55,5 +58,5 @@ async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, Json<ReadyOut>) {
         Ok(()) => (StatusCode::OK, None),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, Some(reason)),
     };
-    (status, Json(ReadyOut { ready: reason.is_none(), version: api.version, reason }))
+    (status, Json(ReadyOut { ready: reason.is_none(), version: api.version, role: api.role.as_str(), reason }))
 }

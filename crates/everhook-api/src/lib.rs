@@ -20,6 +20,7 @@ mod health;
 mod input;
 mod limits;
 mod message;
+mod node;
 mod page;
 mod portal;
 mod query;

@@ -22,15 +22,18 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
     application, attempt, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
-    message, portal, redrive,
+    message, node, portal, redrive,
 };
 
 /// How long a browser may remember what it may send.
 const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// Everything under `/api/v1`, and the documentation.
+/// Everything under `/api/v1`, and the documentation; on a worker only what tells whether it lives and works.
 pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Router {
     let api = Arc::new(Api::new(store, accept, config));
+    if !api.role.accepts() {
+        return health::routes().router.fallback(not_served_here).with_state(api);
+    }
     let document = bytes::Bytes::from(document::openapi());
     let cors = CorsLayer::new()
         .allow_origin(Any)
@@ -61,6 +64,7 @@ pub(crate) fn all() -> Routes {
         .merge(destination::routes())
         .merge(redrive::routes())
         .merge(portal::routes())
+        .merge(node::routes())
         .merge(health::routes())
 }
 
@@ -71,6 +75,11 @@ async fn docs() -> impl IntoResponse {
 async fn not_found(uri: Uri) -> impl IntoResponse {
     let detail = format!("There is no route {}", uri.path());
     ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
+}
+
+async fn not_served_here() -> impl IntoResponse {
+    let detail = "This node is a worker: it serves /api/v1/health only. Send this to a node with the role api or all.";
+    ApiError::new(StatusCode::NOT_FOUND, "worker", detail)
 }
 
 async fn method_not_allowed() -> impl IntoResponse {

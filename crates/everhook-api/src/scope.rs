@@ -49,6 +49,9 @@ pub(crate) struct MessagePath {
 /// Slots of the path.
 pub(crate) struct Slots<T>(pub(crate) T);
 
+/// Routes that span environments: admin keys only.
+pub(crate) struct AsAdmin;
+
 /// Routes of the whole environment: no application tokens.
 pub(crate) struct InEnvironment {
     pub(crate) environment: EnvironmentId,
@@ -102,13 +105,24 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Slots<T> {
     }
 }
 
+impl FromRequestParts<Arc<Api>> for AsAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AsAdmin, ApiError> {
+        match Caller::from_request_parts(parts, api).await?.rights {
+            Rights::Admin => Ok(AsAdmin),
+            Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
+        }
+    }
+}
+
 impl FromRequestParts<Arc<Api>> for InEnvironment {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InEnvironment, ApiError> {
         let caller = Caller::from_request_parts(parts, api).await?;
         match caller.rights {
-            Rights::Environment => Ok(InEnvironment { environment: caller.environment }),
+            Rights::Admin | Rights::Environment => Ok(InEnvironment { environment: caller.environment }),
             Rights::Application { .. } => Err(ApiError::forbidden()),
         }
     }
@@ -125,7 +139,9 @@ impl FromRequestParts<Arc<Api>> for InApplication {
         let application = found.ok_or_else(ApiError::not_found)?;
         match rights {
             Rights::Application { id, .. } if id != application.id => Err(ApiError::not_found()),
-            Rights::Application { .. } | Rights::Environment => Ok(InApplication { environment, application }),
+            Rights::Application { .. } | Rights::Environment | Rights::Admin => {
+                Ok(InApplication { environment, application })
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everhook_core::id::Id;
+use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_sender::egress::Egress;
 use everhook_store::Store;
@@ -22,6 +23,8 @@ pub struct ApiConfig {
     pub egress: Egress,
     /// The binary's version, shown by the readiness route and the documentation.
     pub version: &'static str,
+    /// What the node does: a worker serves nothing but health.
+    pub role: Role,
 }
 
 /// What every handler gets.
@@ -30,6 +33,7 @@ pub(crate) struct Api {
     pub(crate) accept: Arc<dyn Accept>,
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
+    pub(crate) role: Role,
     pub(crate) keys: Keys,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) environments: Environments,
@@ -43,6 +47,7 @@ impl Api {
             accept,
             egress: config.egress,
             version: config.version,
+            role: config.role,
             keys: Keys::default(),
             tokens: config.jwt_secret.map(Tokens::new),
             environments: Environments::default(),

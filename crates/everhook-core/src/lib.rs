@@ -17,6 +17,7 @@ pub mod message;
 pub mod name;
 pub mod outcome;
 pub mod retry;
+pub mod role;
 pub mod signing;
 pub mod task;
 pub mod time;

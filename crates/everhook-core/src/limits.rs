@@ -59,6 +59,8 @@ pub const LEASE_LANES_MAX: usize = 256;
 pub const LEASE_TASKS_MAX: usize = 500;
 /// Tasks one sweep takes over.
 pub const RECLAIM_BATCH_MAX: usize = 500;
+/// Sessions in one list of nodes.
+pub const SESSIONS_LISTED_MAX: usize = 1000;
 /// Dead tasks put back in one transaction.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.

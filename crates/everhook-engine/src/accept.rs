@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use everhook_core::id::{Id, MessageId};
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_core::message::Message;
+use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
@@ -20,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::clock::Clock;
 use crate::delivery::Deliverer;
 use crate::dispatcher::Room;
 use crate::session::{Sessions, Tenure};
+use crate::wakeup::Wakeups;
 
 /// Transactions under way at once: one commits while the next one is filled.
 const WRITERS: usize = 2;
@@ -93,7 +94,8 @@ pub(crate) struct Acceptor {
     sessions: Arc<Sessions>,
     deliverer: Arc<Deliverer>,
     room: Arc<Room>,
-    clock: Arc<Clock>,
+    wakeups: Arc<Wakeups>,
+    role: Role,
     deliveries: TaskTracker,
     queue: mpsc::Sender<Waiting>,
     waiting: Mutex<mpsc::Receiver<Waiting>>,
@@ -105,11 +107,12 @@ impl Acceptor {
         sessions: Arc<Sessions>,
         deliverer: Arc<Deliverer>,
         room: Arc<Room>,
-        clock: Arc<Clock>,
+        wakeups: Arc<Wakeups>,
+        role: Role,
         deliveries: TaskTracker,
     ) -> Acceptor {
         let (queue, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
-        Acceptor { store, sessions, deliverer, room, clock, deliveries, queue, waiting: Mutex::new(waiting) }
+        Acceptor { store, sessions, deliverer, room, wakeups, role, deliveries, queue, waiting: Mutex::new(waiting) }
     }
 
     /// Appends one message and waits for the commit.
@@ -188,7 +191,8 @@ impl Acceptor {
     }
 
     async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
-        let tenure = self.sessions.current();
+        // A node that does not deliver leaves everything to the others.
+        let tenure = self.sessions.current().filter(|_| self.role.delivers());
         let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
         match self.store.append(Append { fast, messages }).await {
             Ok(appended) => Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect()),
@@ -202,7 +206,7 @@ impl Acceptor {
         }
     }
 
-    /// After the commit: starts what is ours, and tells the dispatcher of the rest.
+    /// After the commit: starts what is ours, and tells of the rest.
     fn begin(&self, appended: Appended, tenure: Option<&Arc<Tenure>>) -> Accepted {
         match appended {
             Appended::Accepted { message, leased, pending } => {
@@ -212,7 +216,7 @@ impl Acceptor {
                     self.deliveries.spawn(async move { deliverer.run(leased, slot, tenure).await });
                 }
                 if pending > 0 {
-                    self.room.hint(self.clock.elapsed());
+                    self.wakeups.hint();
                 }
                 Accepted::New(message)
             }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::Id;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -26,6 +27,7 @@ use crate::session::{NodeName, Sessions};
 use crate::settle::Settler;
 use crate::sweeper::Sweeper;
 use crate::transport::Transport;
+use crate::wakeup::Wakeups;
 
 /// How often partitions and the like are looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -43,6 +45,10 @@ pub struct EngineConfig {
     pub retry: RetryPolicy,
     /// This node.
     pub name: NodeName,
+    /// What it does.
+    pub role: Role,
+    /// Whether nodes wake each other; without, work is found by polling.
+    pub wakeups: bool,
 }
 
 /// What an engine stands on. The server and the simulator differ in nothing else.
@@ -59,6 +65,7 @@ pub struct Parts {
 
 /// A running engine.
 pub struct Engine {
+    role: Role,
     store: Arc<dyn LeaseStore>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
@@ -66,6 +73,7 @@ pub struct Engine {
     acceptor: Arc<Acceptor>,
     dispatcher: Arc<Dispatcher>,
     room: Arc<Room>,
+    wakeups: Arc<Wakeups>,
     deliveries: TaskTracker,
     /// The loops that begin deliveries.
     intake: TaskTracker,
@@ -84,18 +92,18 @@ impl Engine {
         let clock = Arc::new(Clock::new(store.now().await?));
         let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
         let user_agent = user_agent.unwrap_or(HeaderValue::from_static("Everhook"));
-        let sessions =
-            Arc::new(Sessions::new(store.clone(), ids.clone(), clock.clone(), config.name.clone(), config.lease));
+        let (name, role) = (config.name.clone(), config.role);
+        let sessions = Sessions::new(store.clone(), ids.clone(), clock.clone(), name, role, config.lease);
+        let sessions = Arc::new(sessions);
         sessions.step().await;
-        let room = Arc::new(Room::new(config.dispatch));
-        let settler = Arc::new(Settler::new(
-            store.clone(),
-            ids.clone(),
-            entropy,
-            clock.clone(),
-            config.retry.clone(),
-            room.clone(),
-        ));
+        let dispatch =
+            DispatchConfig { poll_interval: apart(config.dispatch.poll_interval, &entropy), ..config.dispatch };
+        let room = Arc::new(Room::new(dispatch));
+        let retry = config.retry.clone();
+        let settler =
+            Arc::new(Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), retry, room.clone()));
+        let hints = store.hints().filter(|_| config.wakeups);
+        let wakeups = Arc::new(Wakeups::new(room.clone(), clock.clone(), hints));
         let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
         let deliverer = Arc::new(Deliverer {
             transport,
@@ -118,7 +126,8 @@ impl Engine {
             sessions.clone(),
             deliverer,
             room.clone(),
-            clock.clone(),
+            wakeups.clone(),
+            role,
             deliveries.clone(),
         ));
         let sweeper = Sweeper {
@@ -131,6 +140,7 @@ impl Engine {
         let (stop, halt) = (CancellationToken::new(), CancellationToken::new());
         let (intake, loops) = (TaskTracker::new(), TaskTracker::new());
         let engine = Engine {
+            role,
             store,
             ids,
             clock,
@@ -138,6 +148,7 @@ impl Engine {
             acceptor,
             dispatcher,
             room,
+            wakeups,
             deliveries,
             intake,
             loops,
@@ -150,18 +161,32 @@ impl Engine {
     }
 
     fn spawn_loops(&self, settler: Arc<Settler>, sweeper: Sweeper) {
+        // Every node has a session, also one that never holds anything: it shows that the node lives and that the store
+        // answers, and it brings the store's time.
         let (sessions, halt) = (Arc::clone(&self.sessions), self.halt.clone());
         self.loops.spawn(async move { sessions.run(halt).await });
+        let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
+        self.loops.spawn(async move { stop.run_until_cancelled(maintain(store)).await });
+        let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
+        self.loops.spawn(async move { stop.run_until_cancelled(wakeups.speak()).await });
+        if self.role.accepts() {
+            let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
+            self.intake.spawn(async move { halt.run_until_cancelled(acceptor.run(&stop)).await });
+        }
+        if self.role.delivers() {
+            self.spawn_deliveries(settler, sweeper);
+        }
+    }
+
+    fn spawn_deliveries(&self, settler: Arc<Settler>, sweeper: Sweeper) {
         let halt = self.halt.clone();
         self.loops.spawn(async move { halt.run_until_cancelled(settler.run()).await });
-        let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
-        self.intake.spawn(async move { halt.run_until_cancelled(acceptor.run(&stop)).await });
         let (dispatcher, stop) = (Arc::clone(&self.dispatcher), self.stop.clone());
         self.intake.spawn(async move { dispatcher.run(stop).await });
         let stop = self.stop.clone();
         self.loops.spawn(async move { sweeper.run(stop).await });
-        let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
-        self.loops.spawn(async move { stop.run_until_cancelled(maintain(store)).await });
+        let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
+        self.loops.spawn(async move { stop.run_until_cancelled(wakeups.listen()).await });
     }
 
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
@@ -191,6 +216,7 @@ impl Engine {
         if tokio::time::timeout(FLUSH_DEADLINE, self.sessions.close_all()).await.is_err() {
             warn!("could not close the session: it expires by itself");
         }
+        let _ = tokio::time::timeout(FLUSH_DEADLINE, self.wakeups.part()).await;
     }
 
     async fn settled(&self) {
@@ -208,7 +234,7 @@ impl Accept for Engine {
     }
 
     fn hint(&self) {
-        self.room.hint(self.clock.elapsed());
+        self.wakeups.hint();
     }
 
     fn now(&self) -> Timestamp {
@@ -228,6 +254,11 @@ impl Accept for Engine {
             None => Err("the node has no renewed session: the store is unavailable or slow".to_owned()),
         }
     }
+}
+
+/// A tenth more or less, so that nodes that were started together do not look for work together.
+fn apart(interval: Duration, entropy: &Entropy) -> Duration {
+    interval - interval / 10 + entropy.jitter().share_of(interval / 5)
 }
 
 async fn maintain(store: Arc<dyn LeaseStore>) {

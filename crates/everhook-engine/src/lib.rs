@@ -13,3 +13,4 @@ pub mod session;
 mod settle;
 mod sweeper;
 pub mod transport;
+mod wakeup;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::id::SessionId;
+use everhook_core::role::Role;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
@@ -63,6 +64,7 @@ pub struct Sessions {
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     name: NodeName,
+    role: Role,
     lease: Duration,
     state: Mutex<State>,
     /// Wakes the keeper before its time: a tenure was retired.
@@ -84,9 +86,10 @@ impl Sessions {
         ids: Arc<Ids>,
         clock: Arc<Clock>,
         name: NodeName,
+        role: Role,
         lease: Duration,
     ) -> Sessions {
-        Sessions { store, ids, clock, name, lease, state: Mutex::default(), nudge: Notify::new() }
+        Sessions { store, ids, clock, name, role, lease, state: Mutex::default(), nudge: Notify::new() }
     }
 
     /// The tenure under which new work may be taken and sent now: neither retired nor past its self-check.
@@ -197,7 +200,8 @@ impl Sessions {
         let before = self.clock.elapsed();
         let id = SessionId(self.ids.next(self.clock.now()));
         let NodeName { node, version } = self.name.clone();
-        match self.store.open_session(&NewSession { id, node, version, lease: self.lease }).await {
+        let session = NewSession { id, node, role: self.role, version, lease: self.lease };
+        match self.store.open_session(&session).await {
             Ok(now) => {
                 self.clock.sync(now, before);
                 self.install(id, before);

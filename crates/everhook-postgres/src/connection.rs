@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Connect;
@@ -14,13 +15,14 @@ use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Notification, Socket};
 use tracing::{debug, warn};
 
 use crate::error::OpenError;
+use crate::hosts::{Hosts, connect_wait, want_primary};
 use crate::tls::MakeTls;
 
-/// How long a connection may take to open.
+/// How long a connection may take to open, where there is one host.
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 /// Unanswered bytes and silence end a connection after about this; nothing else bounds a commit.
 const DEAD_PEER_WAIT: Duration = Duration::from_secs(10);
@@ -47,6 +49,7 @@ pub(crate) fn settings(url: &str, route: Route) -> Result<Config, OpenError> {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_WAIT);
     }
+    want_primary(&mut config);
     config.tcp_user_timeout(DEAD_PEER_WAIT);
     config.keepalives_idle(DEAD_PEER_WAIT / 2);
     config.keepalives_interval(Duration::from_secs(2));
@@ -58,41 +61,55 @@ pub(crate) fn settings(url: &str, route: Route) -> Result<Config, OpenError> {
     Ok(config)
 }
 
-/// Host and port, for people; no secrets.
+/// Hosts and ports, for people; no secrets.
 pub(crate) fn address(config: &Config) -> String {
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => format!("{host}:{port}"),
-        #[cfg(unix)]
-        Some(Host::Unix(path)) => format!("{}:{port}", path.display()),
-        None => format!("localhost:{port}"),
-    }
+    let ports = config.get_ports();
+    let one = |(index, host): (usize, &Host)| {
+        let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(host) => format!("{host}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    };
+    let all: Vec<_> = config.get_hosts().iter().enumerate().map(one).collect();
+    if all.is_empty() { "localhost".to_owned() } else { all.join(",") }
 }
 
-/// Opens connections for the pool.
+/// Opens connections for the pool, and those that others have for themselves.
+#[derive(Clone)]
 pub(crate) struct Connector {
     tls: MakeTls,
+    /// Shared by clones: where one of them got through the others begin.
+    hosts: Arc<Hosts>,
 }
 
 impl Connector {
     pub(crate) fn new(config: &Config) -> Result<Connector, OpenError> {
         let tls = MakeTls::new(config.get_ssl_mode())
             .map_err(|source| OpenError::Connect { address: address(config), source: Box::new(source) })?;
-        Ok(Connector { tls })
+        Ok(Connector { tls, hosts: Arc::default() })
     }
 
     pub(crate) async fn open(&self, config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
-        let (client, connection) = config.connect(self.tls.clone()).await?;
+        self.open_listening(config, |_| {}).await
+    }
+
+    /// Opens a connection that passes on what other connections notify of.
+    pub(crate) async fn open_listening(
+        &self,
+        config: &Config,
+        hear: impl FnMut(Notification) + Send + 'static,
+    ) -> Result<(Client, JoinHandle<()>), Error> {
+        let (client, connection) = self.hosts.connect(config, &self.tls).await?;
         #[expect(clippy::disallowed_methods, reason = "it ends with its client, whose owner aborts it")]
-        let driver = tokio::spawn(drive(connection));
+        let driver = tokio::spawn(drive(connection, hear));
         Ok((client, driver))
     }
-}
 
-impl Connector {
     /// Opens a connection, or says why not, within the time that one may take.
     pub(crate) async fn open_now(&self, config: &Config) -> Result<Client, OpenError> {
-        let opened = timeout(CONNECT_WAIT, self.open(config)).await;
+        let opened = timeout(connect_wait(config), self.open(config)).await;
         let failed = |source| OpenError::Connect { address: address(config), source };
         match opened {
             Ok(Ok((client, _driver))) => Ok(client),
@@ -113,7 +130,10 @@ impl Connect for Connector {
 }
 
 /// Moves bytes until the connection ends, or until the server says that it did not wait for the standby.
-async fn drive<T: TlsStream + Unpin>(mut connection: tokio_postgres::Connection<Socket, T>) {
+async fn drive<T: TlsStream + Unpin>(
+    mut connection: tokio_postgres::Connection<Socket, T>,
+    mut hear: impl FnMut(Notification),
+) {
     loop {
         match poll_fn(|context| connection.poll_message(context)).await {
             Some(Ok(AsyncMessage::Notice(notice))) if is_cancelled_standby_wait(&notice) => {
@@ -123,6 +143,7 @@ async fn drive<T: TlsStream + Unpin>(mut connection: tokio_postgres::Connection<
             Some(Ok(AsyncMessage::Notice(notice))) => {
                 debug!(postgres.severity = notice.severity(), "postgres says: {}", notice.message());
             }
+            Some(Ok(AsyncMessage::Notification(notification))) => hear(notification),
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 debug!(error = &error as &dyn std::error::Error, "a connection to postgres ended");

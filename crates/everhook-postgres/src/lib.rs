@@ -11,6 +11,7 @@ mod connection;
 mod endpoints;
 mod error;
 mod history;
+mod hosts;
 mod keys;
 mod lease;
 mod migrate;
@@ -24,6 +25,7 @@ mod sql;
 mod statement;
 mod store;
 mod tls;
+mod wakeup;
 
 pub use crate::error::OpenError;
 pub use crate::migrate::{MigrationReport, migrate};

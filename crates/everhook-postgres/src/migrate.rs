@@ -17,14 +17,15 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
+    Migration { name: "session_role", compatible_from: 3, sql: include_str!("../migrations/0004_session_role.sql") },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 3;
+pub(crate) const SCHEMA_VERSION: i32 = 4;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.
@@ -102,12 +103,17 @@ fn check_not_too_new(address: &str, found: SchemaVersion) -> Result<(), OpenErro
 /// What is there; version 0 if nothing is.
 pub(crate) async fn read_version(client: &Client) -> Result<SchemaVersion, tokio_postgres::Error> {
     let absent = "select to_regclass('everhook.schema_version') is null";
-    if client.query_one(absent, &[]).await?.try_get(0)? {
+    // Unnamed: this is also asked through a pooler.
+    let rows = client.query_typed(absent, &[]).await?;
+    if rows.first().map_or(Ok(true), |row| row.try_get(0))? {
         return Ok(SchemaVersion { version: 0, compatible_from: 0 });
     }
     let sql = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from everhook.schema_version";
-    let row = client.query_one(sql, &[]).await?;
-    Ok(SchemaVersion { version: row.try_get(0)?, compatible_from: row.try_get(1)? })
+    let rows = client.query_typed(sql, &[]).await?;
+    match rows.first() {
+        Some(row) => Ok(SchemaVersion { version: row.try_get(0)?, compatible_from: row.try_get(1)? }),
+        None => Ok(SchemaVersion { version: 0, compatible_from: 0 }),
+    }
 }
 
 async fn begin(client: &Client) -> Result<(), tokio_postgres::Error> {

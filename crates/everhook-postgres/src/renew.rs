@@ -7,8 +7,9 @@ use tokio::time::timeout;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Config, Statement};
 
-use crate::connection::{CONNECT_WAIT, Connector};
-use crate::error::{Fault, OpenError};
+use crate::connection::Connector;
+use crate::error::Fault;
+use crate::hosts::connect_wait;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::within;
@@ -28,9 +29,8 @@ struct Open {
 }
 
 impl Renewals {
-    pub(crate) fn new(config: Config, pooler: bool) -> Result<Renewals, OpenError> {
-        let connector = Connector::new(&config)?;
-        Ok(Renewals { config, connector, pooler, open: Mutex::new(None) })
+    pub(crate) fn new(config: Config, connector: Connector, pooler: bool) -> Renewals {
+        Renewals { config, connector, pooler, open: Mutex::new(None) }
     }
 
     /// Extends a session. A renewal that was written without our knowing only lasts longer than we believe, so that a lost
@@ -62,7 +62,7 @@ impl Renewals {
     async fn connect(&self) -> Result<Open, Fault> {
         let opening = self.connector.open(&self.config);
         let (client, _driver) =
-            timeout(CONNECT_WAIT, opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
+            timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
         let statement = match self.pooler {
             true => None,
             false => Some(within(client.prepare_typed(sql::RENEW_SESSION.text, sql::RENEW_SESSION.types)).await?),

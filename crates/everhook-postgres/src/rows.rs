@@ -9,16 +9,18 @@ use everhook_core::application::{Application, Environment};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, TaskId,
+    ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, SessionId, TaskId,
 };
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::history::Attempt;
+use everhook_store::lease::SessionRecord;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -55,6 +57,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn time(&mut self, column: &'static str) -> Result<Timestamp, Fault> {
         self.get(column).map(Timestamp::from_micros)
+    }
+
+    fn span(&mut self, column: &'static str) -> Result<Duration, Fault> {
+        let micros: i64 = self.get(column)?;
+        u64::try_from(micros).map(Duration::from_micros).map_err(|_| self.corrupt(column))
     }
 
     pub(crate) fn unsigned<T: TryFrom<i32>>(&mut self, column: &'static str) -> Result<T, Fault> {
@@ -240,6 +247,21 @@ pub(crate) fn task(row: &Row) -> Result<Task, Fault> {
     })
 }
 
+pub(crate) fn session(row: &Row) -> Result<SessionRecord, Fault> {
+    let mut row = Reader::new(row, "session");
+    Ok(SessionRecord {
+        id: SessionId(row.id("id")?),
+        node: row.get("node")?,
+        role: row.coded("role", Role::from_db)?,
+        version: row.get("version")?,
+        lease: row.span("lease_us")?,
+        started_at: row.time("started_at")?,
+        renewed_at: row.time("lease_until")?,
+        closed_at: row.get::<Option<i64>>("closed_at")?.map(Timestamp::from_micros),
+        held: row.unsigned("held")?,
+    })
+}
+
 pub(crate) fn attempt(row: &Row) -> Result<Attempt, Fault> {
     let mut row = Reader::new(row, "attempt");
     Ok(Attempt {
@@ -254,9 +276,6 @@ pub(crate) fn attempt(row: &Row) -> Result<Attempt, Fault> {
         status: row.unsigned("status")?,
         reply: Bytes::copy_from_slice(row.get("reply")?),
         started_at: row.time("started_at")?,
-        duration: {
-            let micros: i64 = row.get("duration_us")?;
-            Duration::from_micros(u64::try_from(micros).map_err(|_| row.corrupt("duration_us"))?)
-        },
+        duration: row.span("duration_us")?,
     })
 }

@@ -1,10 +1,14 @@
 //! Sessions: their beginning and end, and the takeover of what closed ones held. Renewals are in `renew`.
 
+use std::time::Duration;
+
 use everhook_core::id::SessionId;
+use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::NewSession;
+use everhook_store::lease::{NewSession, SessionRecord};
 
+use crate::catalog::count;
 use crate::error::Fault;
 use crate::rows::{self, Reader};
 use crate::sql;
@@ -12,9 +16,9 @@ use crate::store::PostgresStore;
 
 impl PostgresStore {
     pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
-        let NewSession { id, node, version, lease } = session;
-        let (id, lease_us) = (id.as_bytes().as_slice(), micros(*lease));
-        self.database.change(&sql::OPEN_SESSION, &[&id, node, version, &lease_us]).await?;
+        let NewSession { id, node, role, version, lease } = session;
+        let (id, role, lease_us) = (id.as_bytes().as_slice(), role.to_db(), micros(*lease));
+        self.database.change(&sql::OPEN_SESSION, &[&id, node, &role, version, &lease_us]).await?;
         let rows = self.database.read(&sql::NOW, &[]).await?;
         let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
         Reader::new(row, "clock").time("now")
@@ -44,6 +48,12 @@ impl PostgresStore {
         }
         transaction.commit().await?;
         Ok(closed)
+    }
+
+    pub(crate) async fn list_sessions_once(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, Fault> {
+        let (closed_within, limit) = (micros(closed_within), count(SESSIONS_LISTED_MAX));
+        let rows = self.database.read(&sql::LIST_SESSION, &[&closed_within, &limit]).await?;
+        rows.iter().map(rows::session).collect()
     }
 
     pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {

@@ -62,7 +62,8 @@ files! {
     DISABLE_ENDPOINT = "disable_endpoint" (INT4_ARRAY, BYTEA_ARRAY);
     RECLAIM_TASK = "reclaim_task" (BYTEA, INT8);
 
-    OPEN_SESSION = "open_session" (BYTEA, TEXT, TEXT, INT8);
+    OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
+    LIST_SESSION = "list_session" (INT8, INT8);
     RENEW_SESSION = "renew_session" (BYTEA);
     CLOSE_SESSION = "close_session" (BYTEA);
     NEXT_EXPIRED_SESSION = "next_expired_session" ();

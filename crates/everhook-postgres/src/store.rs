@@ -11,20 +11,23 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
+use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
 use tokio_postgres::Config;
 
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
 use crate::error::{Fault, OpenError, Remedy};
+use crate::hosts::connect_wait;
 use crate::migrate;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, within};
+use crate::wakeup::Wakeups;
 
 /// How long to wait for a connection of the pool.
 const POOL_WAIT: Duration = Duration::from_secs(3);
@@ -36,9 +39,9 @@ const RUNS_MAX: usize = 5;
 pub struct PostgresConfig {
     /// `postgres://…`, perhaps of a pooler.
     pub url: String,
-    /// The server itself where `url` is a pooler's: for renewals, which no queue may delay.
+    /// The server itself where `url` is a pooler's: for renewals, which no queue may delay, and for wake-ups.
     pub direct_url: Option<String>,
-    /// Connections at most, besides the one for renewals.
+    /// Connections at most, besides one for renewals and two for wake-ups.
     pub pool_size: usize,
     /// Behind a transaction pooler: no named statements.
     pub pooler: bool,
@@ -58,6 +61,8 @@ pub struct PostgresStore {
     pub(crate) renewals: Renewals,
     pub(crate) cache: EndpointCache,
     pub(crate) ids: Arc<Ids>,
+    /// None where there is only a pooler, which has no line between its clients.
+    wakeups: Option<Arc<Wakeups>>,
 }
 
 impl PostgresStore {
@@ -65,15 +70,23 @@ impl PostgresStore {
     pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, OpenError> {
         let route = if config.pooler { Route::Pooler } else { Route::Direct };
         let settings = settings(&config.url, route)?;
-        let direct = match &config.direct_url {
-            Some(url) => self::settings(url, Route::Direct)?,
-            None => settings.clone(),
+        let connector = Connector::new(&settings)?;
+        let (direct, to_direct) = match &config.direct_url {
+            Some(url) => {
+                let direct = self::settings(url, Route::Direct)?;
+                let connector = Connector::new(&direct)?;
+                (direct, connector)
+            }
+            None => (settings.clone(), connector.clone()),
         };
-        check_server(&settings).await?;
-        let pool = pool(settings.clone(), config.pool_size)?;
+        check_server(&settings, &connector).await?;
+        let pool = pool(settings.clone(), connector, config.pool_size)?;
+        let only_pooler = config.pooler && config.direct_url.is_none();
+        let wakeups = (!only_pooler).then(|| Arc::new(Wakeups::new(direct.clone(), to_direct.clone(), &ids)));
         let store = PostgresStore {
             database: Database { pool, pooler: config.pooler },
-            renewals: Renewals::new(direct, config.pooler && config.direct_url.is_none())?,
+            renewals: Renewals::new(direct, to_direct, only_pooler),
+            wakeups,
             cache: EndpointCache::default(),
             ids,
         };
@@ -97,6 +110,9 @@ impl PostgresStore {
     pub async fn close(&self) {
         self.database.pool.close();
         self.renewals.close().await;
+        if let Some(wakeups) = &self.wakeups {
+            wakeups.close().await;
+        }
     }
 
     /// Runs a transaction until it succeeds, fails for good, or was in others' way too often. `weeks` are those whose
@@ -141,25 +157,24 @@ impl PostgresStore {
     }
 }
 
-fn pool(settings: Config, size: usize) -> Result<Pool, OpenError> {
-    let at = address(&settings);
-    let connector = Connector::new(&settings)?;
+fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, OpenError> {
+    let (at, wait) = (address(&settings), connect_wait(&settings));
     // The driver of a connection notices when it ends; asking each time would cost a round trip.
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     Pool::builder(Manager::from_connect(settings, connector, config))
         .max_size(size.max(1))
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(POOL_WAIT))
-        .create_timeout(Some(CONNECT_WAIT))
+        .create_timeout(Some(wait))
         .recycle_timeout(Some(CONNECT_WAIT))
         .build()
         .map_err(|source| OpenError::Connect { address: at, source: Box::new(source) })
 }
 
 /// Refuses a schema that this binary does not know, and a server that would lose what it confirmed.
-async fn check_server(settings: &Config) -> Result<(), OpenError> {
+async fn check_server(settings: &Config, connector: &Connector) -> Result<(), OpenError> {
     let at = address(settings);
-    let client = Connector::new(settings)?.open_now(settings).await?;
+    let client = connector.open_now(settings).await?;
     let failed = |source: Fault| OpenError::Statement {
         address: at.clone(),
         what: "read its settings",
@@ -180,6 +195,14 @@ async fn check_server(settings: &Config) -> Result<(), OpenError> {
 impl LeaseStore for PostgresStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.run_plain("read the clock", || self.read_clock()).await
+    }
+
+    fn hints(&self) -> Option<Arc<dyn Hints>> {
+        self.wakeups.clone().map(|wakeups| wakeups as Arc<dyn Hints>)
+    }
+
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
+        self.run_plain("list sessions", || self.list_sessions_once(closed_within)).await
     }
 
     async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {

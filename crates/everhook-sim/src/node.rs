@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
@@ -41,6 +42,8 @@ impl Node {
                 lease: LEASE,
                 retry: retry_policy(),
                 name: NodeName { node: format!("node {node}"), version: "0".to_owned() },
+                role: Role::All,
+                wakeups: true,
             };
             if let Ok(engine) = Engine::start(parts, config).await {
                 shared.trace.event(format_args!("node {node} started"));

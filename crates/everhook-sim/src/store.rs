@@ -9,7 +9,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
 
 use crate::gate::Gate;
@@ -77,6 +77,10 @@ impl NodeStore {
 impl LeaseStore for NodeStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.call("now", self.shared.store.now()).await
+    }
+
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
+        self.call("list sessions", self.shared.store.list_sessions(closed_within)).await
     }
 
     async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
@@ -15,7 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
 use rusqlite::Connection;
 
@@ -160,6 +161,11 @@ impl LeaseStore for SqliteStore {
 
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
         self.change("close_expired", session::close_expired).await
+    }
+
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
+        let closed_after = clock::now().minus(closed_within);
+        self.read("list_sessions", move |conn| session::list(conn, closed_after)).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

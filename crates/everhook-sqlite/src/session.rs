@@ -1,17 +1,19 @@
 //! Sessions, and taking over what closed ones left behind. Called by the store, on the writer's thread.
 
 use everhook_core::id::{LaneId, SessionId, TaskId};
-use everhook_core::limits::RECLAIM_BATCH_MAX;
+use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
+use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::{NewSession, Renewed};
-use rusqlite::{Row, params};
+use everhook_store::lease::{NewSession, Renewed, SessionRecord};
+use rusqlite::{Connection, Row, params};
 
 use crate::failure::Fault;
 use crate::rows::Record;
 use crate::writer::Tx;
 
 const OPEN_SESSION: &str = include_str!("../queries/open_session.sql");
+const LIST_SESSION: &str = include_str!("../queries/list_session.sql");
 const RENEW_SESSION: &str = include_str!("../queries/renew_session.sql");
 const CLOSE_SESSION: &str = include_str!("../queries/close_session.sql");
 const CLOSE_EXPIRED_SESSION: &str = include_str!("../queries/close_expired_session.sql");
@@ -22,6 +24,7 @@ pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault
     tx.conn.prepare_cached(OPEN_SESSION)?.execute(params![
         session.id.as_bytes(),
         session.node,
+        session.role.to_db(),
         session.version,
         micros(session.lease),
         tx.now.as_micros(),
@@ -54,6 +57,27 @@ pub(crate) fn close_expired(tx: &Tx<'_>) -> Result<Vec<SessionId>, Fault> {
         }
     }
     Ok(closed)
+}
+
+pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<SessionRecord>, Fault> {
+    let limit = i64::try_from(SESSIONS_LISTED_MAX).unwrap_or(i64::MAX);
+    let mut list = conn.prepare_cached(LIST_SESSION)?;
+    list.query_and_then(params![closed_after.as_micros(), limit], read_session)?.collect()
+}
+
+fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
+    let record = Record::new(row, "session");
+    Ok(SessionRecord {
+        id: SessionId(record.id(0, "id")?),
+        node: record.get(1, "node")?,
+        role: record.variant(2, "role", Role::from_db)?,
+        version: record.get(3, "version")?,
+        lease: record.duration(4, "lease_us")?,
+        started_at: record.time(5, "started_at")?,
+        renewed_at: record.time(6, "lease_until")?,
+        closed_at: if record.is_null(7)? { None } else { Some(record.time(7, "closed_at")?) },
+        held: record.get(8, "held")?,
+    })
 }
 
 /// Gives tasks whose owner is not an open session to `session`. The old holder may still be mid-request; a new epoch turns its

@@ -13,11 +13,13 @@ use everhook_core::id::{AttemptId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::hints::Hints;
 use crate::slots::{Slot, Slots};
 
 /// What a node tells of itself when it begins a tenure.
@@ -27,10 +29,35 @@ pub struct NewSession {
     pub id: SessionId,
     /// A name for people: host and process.
     pub node: String,
+    /// What the node does.
+    pub role: Role,
     /// The binary's version.
     pub version: String,
     /// How long a renewal lasts.
     pub lease: Duration,
+}
+
+/// A session as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// A name for people: host and process.
+    pub node: String,
+    /// What the node does.
+    pub role: Role,
+    /// The binary's version.
+    pub version: String,
+    /// How long a renewal lasts.
+    pub lease: Duration,
+    /// When it was opened.
+    pub started_at: Timestamp,
+    /// When it was last renewed.
+    pub renewed_at: Timestamp,
+    /// When it was closed, for ever.
+    pub closed_at: Option<Timestamp>,
+    /// How many tasks it holds. Those of a closed one wait to be taken over.
+    pub held: u32,
 }
 
 /// The answer to a renewal.
@@ -202,6 +229,9 @@ pub trait LeaseStore: Send + Sync {
     /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is held.
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError>;
 
+    /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most `SESSIONS_LISTED_MAX`.
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError>;
+
     /// Appends messages with their deliveries, in one transaction; one answer for each, in order.
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError>;
 
@@ -213,6 +243,11 @@ pub trait LeaseStore: Send + Sync {
 
     /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError>;
+
+    /// Wake-ups between the nodes of this store; none where there is one node, or no line between them.
+    fn hints(&self) -> Option<Arc<dyn Hints>> {
+        None
+    }
 
     /// What the store itself needs now and then, such as partitions made ahead. Called at start and every hour.
     async fn maintain(&self) -> Result<(), StoreError> {

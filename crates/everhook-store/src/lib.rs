@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod conformance;
 pub mod dedup;
 pub mod error;
+pub mod hints;
 pub mod history;
 pub mod ids;
 pub mod lease;

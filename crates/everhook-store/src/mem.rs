@@ -15,6 +15,7 @@ mod tables;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
@@ -23,7 +24,9 @@ use everhook_core::time::Timestamp;
 
 use crate::error::StoreError;
 use crate::ids::Ids;
-use crate::lease::{Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement};
+use crate::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+};
 
 pub use crate::mem::tables::{
     AttemptRow, EndpointRow, KeyRow, LaneRow, LaneState, SessionRow, Tables, TaskPlace, TaskRow,
@@ -90,6 +93,11 @@ impl LeaseStore for MemStore {
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
         let (mut tables, now) = self.lock();
         Ok(sessions::close_expired(&mut tables, now))
+    }
+
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
+        let (tables, now) = self.lock();
+        Ok(sessions::list(&tables, now, closed_within))
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Flags, Settings};
-use crate::{keys, logging, serve, store};
+use crate::remote::Remote;
+use crate::{keys, logging, nodes, serve, store};
 
 /// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
 ///
@@ -42,12 +43,18 @@ enum Command {
         /// Listen on this address [default: 127.0.0.1:8071].
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<String>,
+        /// Accept and deliver, or one of both: all, api, worker [default: all].
+        #[arg(long, value_name = "ROLE")]
+        role: Option<String>,
     },
     /// Bring the database's schema up to date (`serve` does it by itself unless `auto_migrate = false`).
     Migrate,
     /// Create, list and revoke API keys. Works beside a running server.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Show the nodes of a running server (EVERHOOK_URL, EVERHOOK_KEY).
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Print a settings template, or check and show the settings in force.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -81,6 +88,16 @@ enum KeyCommand {
 }
 
 #[derive(Debug, Subcommand)]
+enum NodeCommand {
+    /// List the nodes that share the store: role, version, last heartbeat, held tasks. Needs an admin key.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Print a commented template.
     Init,
@@ -99,21 +116,33 @@ impl Cli {
         if let Command::Config(ConfigCommand::Init) = self.command {
             return print(Settings::TEMPLATE);
         }
-        let listen = if let Command::Serve { listen } = &self.command { listen.clone() } else { None };
-        let flags = Flags { listen, data: self.settings.data, database: self.settings.database };
+        // What a running server is asked needs no settings of one.
+        if let Command::Node(NodeCommand::List { json }) = self.command {
+            let remote = Remote::from_environment()?;
+            return print(&runtime()?.block_on(nodes::list(&remote, json))?);
+        }
+        let (listen, role) = match &self.command {
+            Command::Serve { listen, role } => (listen.clone(), role.clone()),
+            _ => (None, None),
+        };
+        let flags = Flags { listen, role, data: self.settings.data, database: self.settings.database };
         let settings = Settings::load(self.settings.config.as_deref(), flags)?;
         let config = settings.check()?;
         let _logs = logging::init(&config)?;
-        let runtime = tokio::runtime::Runtime::new().context("could not start the runtime")?;
+        let runtime = runtime()?;
         match self.command {
             Command::Serve { .. } => runtime.block_on(serve::serve(config)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("the settings can be used\n"),
-            Command::Openapi => Ok(()),
+            Command::Openapi | Command::Node(_) => Ok(()),
         }
     }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Runtime::new().context("could not start the runtime")
 }
 
 async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
 use ipnet::IpNet;
 use toml::{Table, Value};
 
@@ -22,9 +23,11 @@ use crate::environment;
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
+    pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     pub(crate) auto_migrate: bool,
     pub(crate) dispatch: DispatchConfig,
+    pub(crate) wakeups: bool,
     pub(crate) lease: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
@@ -55,6 +58,7 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
+    pub(crate) role: Option<String>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) database: Option<String>,
 }
@@ -72,8 +76,9 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 19] = [
+const KEYS: [(&str, Kind); 22] = [
     ("listen", Kind::Text),
+    ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),
     ("database_direct", Kind::Url),
@@ -85,6 +90,8 @@ const KEYS: [(&str, Kind); 19] = [
     ("connect_timeout_seconds", Kind::Number),
     ("lease_seconds", Kind::Number),
     ("grace_seconds", Kind::Number),
+    ("wakeups", Kind::Switch),
+    ("poll_interval_ms", Kind::Number),
     ("slots", Kind::Number),
     ("slots_per_endpoint", Kind::Number),
     ("egress_allow", Kind::Texts),
@@ -150,7 +157,7 @@ impl Settings {
 
     fn add_flags(&mut self, flags: Flags) {
         let data = flags.data.map(|folder| folder.display().to_string());
-        let flags = [("listen", flags.listen), ("data", data), ("database", flags.database)];
+        let flags = [("listen", flags.listen), ("role", flags.role), ("data", data), ("database", flags.database)];
         let table = flags.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::String(text?)))).collect();
         self.add(table, |_| Source::Flag).expect("flags are texts under known keys, and clap refuses both stores");
     }

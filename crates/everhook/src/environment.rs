@@ -22,6 +22,19 @@ pub(crate) fn settings() -> Vec<(String, String)> {
     settings
 }
 
+/// Where a running server is, and with which key it is asked.
+pub(crate) struct Remote {
+    pub(crate) url: Option<String>,
+    pub(crate) key: Option<String>,
+}
+
+/// What commands that talk to a server are told.
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
+pub(crate) fn remote() -> Remote {
+    let variable = |name: &str| std::env::var(format!("{PREFIX}{name}")).ok().filter(|value| !value.is_empty());
+    Remote { url: variable("URL"), key: variable("KEY") }
+}
+
 /// The host's name, for the session table.
 pub(crate) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")

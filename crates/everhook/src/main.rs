@@ -7,6 +7,8 @@ mod config;
 mod environment;
 mod keys;
 mod logging;
+mod nodes;
+mod remote;
 mod serve;
 mod store;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everhook_api::accept::Accept;
 use everhook_api::{ApiConfig, router};
+use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
@@ -34,13 +35,16 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     raise_file_limit();
     let opened = store::open_server(&config).await?;
+    if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
+        info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to have them");
+    }
     // Bound before anything is delivered: a port in use is found out at once.
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
     let address = listener.local_addr().context("could not tell the address listened on")?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let engine = start_engine(&config, &opened, egress.clone()).await?;
-    let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION };
+    let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION, role: config.role };
     let router = router(Arc::clone(&opened.store), Arc::clone(&engine) as Arc<dyn Accept>, api);
     let stop = CancellationToken::new();
     let mut server = JoinSet::new();
@@ -81,7 +85,14 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
     let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);
     let name =
         NodeName { node: format!("{}:{}", environment::host_name(), std::process::id()), version: VERSION.to_owned() };
-    let engine = EngineConfig { dispatch: config.dispatch, lease: config.lease, retry: config.retry.clone(), name };
+    let engine = EngineConfig {
+        dispatch: config.dispatch,
+        lease: config.lease,
+        retry: config.retry.clone(),
+        name,
+        role: config.role,
+        wakeups: config.wakeups,
+    };
     let parts = Parts {
         store: Arc::clone(&opened.store) as Arc<dyn LeaseStore>,
         transport: sender,
@@ -98,7 +109,11 @@ async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyh
         StoreConfig::Postgres { .. } => "PostgreSQL".to_owned(),
     };
     let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {data}\n");
-    if opened.store.list_keys().await?.is_empty() {
+    if config.role != Role::All {
+        text += &format!("role: {}\n", config.role);
+    }
+    // A worker has no API that a key would open.
+    if config.role.accepts() && opened.store.list_keys().await?.is_empty() {
         let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
         let key = keys::create(&*opened.store, &opened.ids, default).await?;
         text += &format!(

@@ -42,6 +42,7 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/health get
     /api/v1/health/ping get
     /api/v1/health/ready get
+    /api/v1/node get
     ");
     assert_eq!(everhook_api::openapi(), everhook_api::openapi(), "the same every time");
     let world = World::new().await;
@@ -71,9 +72,9 @@ async fn health_and_readiness_need_no_key() {
     insta::assert_snapshot!(call(Method::GET, "/health").await, @"204");
     insta::assert_snapshot!(call(Method::HEAD, "/health/").await, @"204");
     insta::assert_snapshot!(call(Method::GET, "/health/ping").await, @"204");
-    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3"}"#);
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"all"}"#);
     world.node.stopping.store(true, Ordering::Relaxed);
-    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","reason":"the server is stopping"}"#);
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","reason":"the server is stopping"}"#);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod event_type;
 mod idempotency;
 mod isolation;
 mod message;
+mod node;
 mod paging;
 mod server;
 mod world;

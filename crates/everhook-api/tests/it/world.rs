@@ -16,6 +16,7 @@ use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::id::{AttemptId, DEFAULT_ORG, Id, KeyId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_sender::egress::Egress;
 use everhook_sqlite::SqliteStore;
@@ -42,7 +43,7 @@ pub(crate) struct World {
     pub(crate) key: String,
     pub(crate) other_key: String,
     pub(crate) admin_key: String,
-    session: SessionId,
+    pub(crate) session: SessionId,
 }
 
 /// A node that accepts messages and does nothing with them.
@@ -102,12 +103,21 @@ impl World {
     }
 
     pub(crate) async fn with_secret(secret: Option<&str>) -> World {
+        World::with(secret, Role::All).await
+    }
+
+    pub(crate) async fn with_role(role: Role) -> World {
+        World::with(Some(SECRET), role).await
+    }
+
+    async fn with(secret: Option<&str>, role: Role) -> World {
         let ids = Arc::new(Ids::seeded(1));
         let store = Arc::new(SqliteStore::open_in_memory(Arc::clone(&ids)).unwrap());
         let session = SessionId(ids.next(store.now().await.unwrap()));
         let (node_name, version) = ("test".to_owned(), "0".to_owned());
         let lease = Duration::from_secs(20);
-        let now = store.open_session(&NewSession { id: session, node: node_name, version, lease }).await.unwrap();
+        let session_row = NewSession { id: session, node: node_name, role: Role::All, version, lease };
+        let now = store.open_session(&session_row).await.unwrap();
         let node = Arc::new(Node {
             store: Arc::clone(&store),
             ids,
@@ -118,7 +128,7 @@ impl World {
         });
         // Documentation addresses are refused by default; tests need some address that is not.
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
-        let config = ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3" };
+        let config = ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3", role };
         let router = everhook_api::router(Arc::clone(&store) as _, Arc::clone(&node) as _, config);
         let mut world = World {
             store,
@@ -206,12 +216,16 @@ impl World {
 
     /// Plays the engine: leases everything that is due and settles it as if the receiver had answered so.
     pub(crate) async fn deliver(&self, status: u16, reply: &'static [u8], row: NextRow) -> usize {
-        let ask = LeaseAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
-        let grant = self.store.lease(ask).await.unwrap();
-        let batch: Vec<Settlement> =
-            grant.tasks.iter().map(|leased| self.settlement(leased, status, reply, row)).collect();
+        let tasks = self.lease().await;
+        let batch: Vec<Settlement> = tasks.iter().map(|leased| self.settlement(leased, status, reply, row)).collect();
         self.store.settle(&batch).await.unwrap();
         batch.len()
+    }
+
+    /// Leases everything that is due.
+    pub(crate) async fn lease(&self) -> Vec<Leased> {
+        let ask = LeaseAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        self.store.lease(ask).await.unwrap().tasks
     }
 
     fn settlement(&self, leased: &Leased, status: u16, reply: &'static [u8], row: NextRow) -> Settlement {
@@ -368,7 +382,8 @@ fn mask(text: &str) -> String {
 }
 
 fn leading_id(text: &str) -> Option<(&'static str, &str)> {
-    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_"].into_iter().find(|prefix| text.starts_with(*prefix))?;
+    let prefix =
+        ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_"].into_iter().find(|prefix| text.starts_with(*prefix))?;
     let id = text.get(prefix.len()..prefix.len() + 27)?;
     id.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some((prefix, id))
 }

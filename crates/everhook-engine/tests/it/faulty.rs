@@ -1,15 +1,17 @@
 //! A store whose replies can be lost or refused, around the one in memory.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
+use everhook_store::hints::Hints;
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
 use everhook_store::mem::MemStore;
 
@@ -23,16 +25,21 @@ pub(crate) enum Fault {
 }
 
 /// Faults to come, by operation; an empty list means all is well.
-#[derive(Debug)]
 pub(crate) struct Faulty {
     pub(crate) inner: MemStore,
     faults: Mutex<VecDeque<(&'static str, Fault)>>,
     calls: Mutex<Vec<&'static str>>,
+    hints: OnceLock<Arc<dyn Hints>>,
 }
 
 impl Faulty {
     pub(crate) fn new(inner: MemStore) -> Faulty {
-        Faulty { inner, faults: Mutex::default(), calls: Mutex::default() }
+        Faulty { inner, faults: Mutex::default(), calls: Mutex::default(), hints: OnceLock::new() }
+    }
+
+    /// Lays a line between the nodes.
+    pub(crate) fn connect(&self, hints: Arc<dyn Hints>) {
+        let _ = self.hints.set(hints);
     }
 
     /// The next call of `op` goes wrong.
@@ -88,6 +95,14 @@ impl LeaseStore for Faulty {
 
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
         self.call("close_expired", self.inner.close_expired()).await
+    }
+
+    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
+        self.inner.list_sessions(closed_within).await
+    }
+
+    fn hints(&self) -> Option<Arc<dyn Hints>> {
+        self.hints.get().cloned()
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

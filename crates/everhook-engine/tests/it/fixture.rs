@@ -10,6 +10,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
 use everhook_core::message::Message;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
@@ -40,15 +41,21 @@ pub(crate) fn config(node: &str) -> EngineConfig {
         lease: LEASE,
         retry: RetryPolicy::new(vec![Duration::from_millis(20); 60]).unwrap(),
         name: NodeName { node: node.to_owned(), version: "1.2.3".to_owned() },
+        role: Role::All,
+        wakeups: true,
     }
 }
 
 pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Engine {
+    engine_with(store, seed, config(&format!("node {seed}"))).await
+}
+
+pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: EngineConfig) -> Engine {
     let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
     let sender = Sender::new(SenderConfig { egress, ..SenderConfig::default() }).unwrap();
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
     let parts = Parts { store: store.clone(), transport: Arc::new(sender), ids, entropy };
-    Engine::start(parts, config(&format!("node {seed}"))).await.unwrap()
+    Engine::start(parts, config).await.unwrap()
 }
 
 /// Adds the application with one endpoint at `url`.

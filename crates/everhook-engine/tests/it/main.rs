@@ -6,5 +6,6 @@ mod doubt;
 mod faulty;
 mod fixture;
 mod receiver;
+mod roles;
 mod sessions;
 mod stop;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::role::Role;
 use everhook_engine::clock::Clock;
 use everhook_engine::session::{NodeName, Sessions};
 use everhook_store::ids::Ids;
@@ -14,7 +15,7 @@ use crate::fixture::{LEASE, store};
 async fn sessions(store: &Arc<Faulty>) -> Sessions {
     let clock = Arc::new(Clock::new(store.now().await.unwrap()));
     let name = NodeName { node: "node".to_owned(), version: "1".to_owned() };
-    Sessions::new(store.clone(), Arc::new(Ids::seeded(5)), clock, name, LEASE)
+    Sessions::new(store.clone(), Arc::new(Ids::seeded(5)), clock, name, Role::All, LEASE)
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod database;
+mod hosts;
 mod migrations;
 mod outage;
 mod partitions;
@@ -11,3 +12,4 @@ mod plans;
 mod pooler;
 mod proxy;
 mod stage;
+mod wakeup;

@@ -12,6 +12,7 @@ use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id,
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -66,7 +67,7 @@ impl Stage {
 
     pub(crate) async fn session(&self) -> SessionId {
         let id = SessionId(self.id());
-        let session = NewSession { id, node: "test".into(), version: "0".into(), lease: HOUR };
+        let session = NewSession { id, node: "test".into(), role: Role::All, version: "0".into(), lease: HOUR };
         self.store.open_session(&session).await.unwrap();
         id
     }

@@ -19,6 +19,7 @@ use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -104,7 +105,12 @@ impl<S: Stage> Fixture<S> {
 
     /// Opens a session.
     pub async fn open(&self, id: SessionId, lease: Duration) {
-        let session = NewSession { id, node: "node:1".to_owned(), version: "0.0.0".to_owned(), lease };
+        self.open_as(id, lease, Role::All).await;
+    }
+
+    /// Opens a session of a node with a role.
+    pub async fn open_as(&self, id: SessionId, lease: Duration, role: Role) {
+        let session = NewSession { id, node: "node:1".to_owned(), role, version: "0.0.0".to_owned(), lease };
         self.store.open_session(&session).await.unwrap();
     }
 

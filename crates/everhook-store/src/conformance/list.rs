@@ -85,6 +85,7 @@ macro_rules! conformance_lease {
             only_sessions_past_their_lease_are_closed_by_others
             an_expired_session_goes_on_if_nobody_closed_it
             nothing_is_taken_from_an_open_session_even_past_its_lease
+            sessions_are_listed_with_what_they_hold
             what_a_closed_session_held_is_taken_over_once_with_a_new_epoch
             reclaiming_takes_no_more_than_it_was_asked_for
             pending_and_dead_tasks_are_nobodys_to_take_over

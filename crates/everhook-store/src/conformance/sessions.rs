@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use everhook_core::id::SessionId;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::role::Role;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast};
 use crate::conformance::stage::Stage;
-use crate::lease::{Renewed, Settlement};
+use crate::lease::{Renewed, SessionRecord, Settlement};
 
 async fn is_open<S: Stage>(fx: &Fixture<S>, session: SessionId) -> bool {
     matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
@@ -77,6 +78,39 @@ pub async fn nothing_is_taken_from_an_open_session_even_past_its_lease<S: Stage>
     assert_eq!(close_expired(fx).await, [slow]);
     let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
     assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
+}
+
+pub async fn sessions_are_listed_with_what_they_hold<S: Stage>(fx: &Fixture<S>) {
+    let bystanders = fx.store.list_sessions(HOUR).await.unwrap();
+    fx.endpoint().await;
+    fx.send().await;
+    let (holder, idle) = (SessionId(fx.id()), SessionId(fx.id()));
+    let before = fx.store.now().await.unwrap();
+    fx.open_as(holder, HOUR, Role::Worker).await;
+    fx.open_as(idle, HOUR, Role::Api).await;
+    let leased = fx.lease_one(holder).await;
+    let list = async |closed_within| {
+        let mut sessions = fx.other.list_sessions(closed_within).await.unwrap();
+        sessions.retain(|session| bystanders.iter().all(|known| known.id != session.id));
+        sessions
+    };
+    let sessions = list(Duration::ZERO).await;
+    let told = |sessions: &[SessionRecord]| sessions.iter().map(|one| (one.id, one.role, one.held)).collect::<Vec<_>>();
+    assert_eq!(told(&sessions), [(holder, Role::Worker, 1), (idle, Role::Api, 0)], "oldest first");
+    let first = &sessions[0];
+    assert_eq!((first.node.as_str(), first.version.as_str(), first.lease), ("node:1", "0.0.0", HOUR));
+    assert!(before <= first.started_at && first.started_at == first.renewed_at && first.closed_at.is_none());
+    let Renewed::Open(renewed) = fx.store.renew_session(idle).await.unwrap() else { panic!("it is open") };
+    assert_eq!(list(Duration::ZERO).await[1].renewed_at, renewed);
+
+    fx.store.close_session(holder).await.unwrap();
+    assert_eq!(told(&list(Duration::ZERO).await), [(idle, Role::Api, 0)]);
+    let sessions = list(HOUR).await;
+    assert_eq!(told(&sessions), [(holder, Role::Worker, 1), (idle, Role::Api, 0)], "what it held waits");
+    assert!(sessions[0].closed_at.is_some_and(|at| at >= renewed));
+    let taken = fx.store.reclaim(idle, PLENTY).await.unwrap();
+    assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
+    assert_eq!(told(&list(HOUR).await), [(holder, Role::Worker, 0), (idle, Role::Api, 1)]);
 }
 
 pub async fn what_a_closed_session_held_is_taken_over_once_with_a_new_epoch<S: Stage>(fx: &Fixture<S>) {

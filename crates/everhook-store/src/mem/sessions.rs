@@ -1,17 +1,20 @@
 //! Sessions, and taking over what closed ones held.
 
+use std::time::Duration;
+
 use everhook_core::id::SessionId;
+use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
-use crate::lease::{NewSession, Renewed};
+use crate::lease::{NewSession, Renewed, SessionRecord};
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
 
 /// Begins a tenure. An id that was used before stays what it is: a closed session does not come back.
 pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
-    let lease_until = now.plus(session.lease);
-    let row = SessionRow { lease: session.lease, lease_until, closed_at: None };
-    tables.sessions.entry(session.id).or_insert(row);
+    let NewSession { id, node, role, version, lease } = session.clone();
+    let row = SessionRow { node, role, version, lease, started_at: now, lease_until: now.plus(lease), closed_at: None };
+    tables.sessions.entry(id).or_insert(row);
 }
 
 /// Extends a tenure, also one past its lease: expiry is eligibility, closing is the act.
@@ -44,6 +47,27 @@ pub(super) fn close_expired(tables: &mut Tables, now: Timestamp) -> Vec<SessionI
         }
     }
     closed
+}
+
+/// Sessions that are open or were closed lately, oldest first.
+pub(super) fn list(tables: &Tables, now: Timestamp, closed_within: Duration) -> Vec<SessionRecord> {
+    let lately = |row: &SessionRow| row.closed_at.is_none_or(|at| now.since(at) < closed_within);
+    let held = |id| tables.tasks.values().filter(|task| task.place == TaskPlace::Leased(id)).count();
+    let record = |(id, row): (&SessionId, &SessionRow)| SessionRecord {
+        id: *id,
+        node: row.node.clone(),
+        role: row.role,
+        version: row.version.clone(),
+        lease: row.lease,
+        started_at: row.started_at,
+        renewed_at: row.lease_until.minus(row.lease),
+        closed_at: row.closed_at,
+        held: u32::try_from(held(*id)).unwrap_or(u32::MAX),
+    };
+    let mut sessions: Vec<_> = tables.sessions.iter().filter(|(_, row)| lately(row)).map(record).collect();
+    sessions.sort_by_key(|session| (session.started_at, session.id));
+    sessions.truncate(SESSIONS_LISTED_MAX);
+    sessions
 }
 
 /// Takes over tasks whose owner is not an open session.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
 use everhook_core::message::Message;
+use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 
@@ -109,10 +110,18 @@ pub struct TaskRow {
 }
 
 /// A session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
+    /// A name for people.
+    pub node: String,
+    /// What the node does.
+    pub role: Role,
+    /// The binary's version.
+    pub version: String,
     /// How long a renewal lasts.
     pub lease: Duration,
+    /// When it was opened.
+    pub started_at: Timestamp,
     /// Past this it may be closed by others.
     pub lease_until: Timestamp,
     /// When it was closed, for ever.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
+use everhook_core::role::Role;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::conformance::fixture::{HOUR, new_endpoint, new_message, request_key};
@@ -106,7 +107,7 @@ async fn a_retry_goes_when_it_is_due_and_its_lane_is_not_held() {
 #[tokio::test]
 async fn a_session_may_be_closed_only_after_its_lease() {
     let scene = Scene::new();
-    let session = NewSession { id: SESSION, node: String::new(), version: String::new(), lease: HOUR };
+    let session = NewSession { id: SESSION, node: String::new(), role: Role::All, version: String::new(), lease: HOUR };
     scene.store.open_session(&session).await.unwrap();
     scene.pass(HOUR);
     assert_eq!(scene.store.close_expired().await.unwrap(), []);

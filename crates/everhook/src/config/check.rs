@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
 use ipnet::IpNet;
 use toml::Value;
 
@@ -12,7 +13,6 @@ use crate::config::{Config, LogFormat, Settings, StoreConfig, describe};
 
 /// Shorter secrets can be guessed.
 const JWT_SECRET_CHARS_MIN: usize = 16;
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Settings {
     /// The configuration, if every value can be used.
@@ -27,11 +27,15 @@ impl Settings {
         if connect_timeout > timeout {
             bail!("`connect_timeout_seconds` is larger than `timeout_seconds`: it must fit into it");
         }
+        let poll_interval = Duration::from_millis(self.number("poll_interval_ms", 10..=60_000)? as u64);
+        let store = self.store()?;
         Ok(Config {
+            role: self.role(&store)?,
+            store,
+            wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
-            store: self.store()?,
             auto_migrate: self.switch("auto_migrate"),
-            dispatch: DispatchConfig { slots, slots_per_lane, poll_interval: POLL_INTERVAL },
+            dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
             lease: self.seconds("lease_seconds", 1..=3600)?,
             retry: self.retry()?,
             timeout,
@@ -67,6 +71,18 @@ impl Settings {
             pool_size: self.number("database_pool", 4..=1000)?,
             pooler: self.switch("database_pooler"),
         })
+    }
+
+    fn role(&self, store: &StoreConfig) -> anyhow::Result<Role> {
+        let role = self.parsed("role", "all, api or worker")?;
+        if let (Role::Api | Role::Worker, StoreConfig::Sqlite { .. }) = (role, store) {
+            let source = self.source("role");
+            bail!(
+                "`role` is {role} ({source}) but the store is an embedded one, which a single node has to itself: \
+                 use the role all, or set `database` to a PostgreSQL that every node shares"
+            );
+        }
+        Ok(role)
     }
 
     fn retry(&self) -> anyhow::Result<RetryPolicy> {

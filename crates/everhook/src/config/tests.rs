@@ -55,6 +55,21 @@ fn a_higher_layer_that_names_one_store_puts_aside_the_other() {
 }
 
 #[test]
+fn a_node_is_everything_unless_it_is_told_otherwise() {
+    let role = |flag: Option<&str>, file: &str, variables: &[(&str, &str)]| {
+        let flags = Flags { role: flag.map(str::to_owned), ..Flags::default() };
+        check(file, variables, flags).map(|config| config.role)
+    };
+    assert_eq!(role(None, "", &[]), Ok(Role::All));
+    let database = "database = 'postgres://localhost/x'";
+    assert_eq!(role(None, database, &[("role", "api")]), Ok(Role::Api));
+    assert_eq!(role(Some("worker"), database, &[("role", "api")]), Ok(Role::Worker));
+    assert!(role(Some("boss"), database, &[]).unwrap_err().contains("use all, api or worker"));
+    let alone = role(Some("worker"), "", &[]).unwrap_err();
+    assert!(alone.contains("`role` is worker (flag)") && alone.contains("set `database`"), "{alone}");
+}
+
+#[test]
 fn errors_name_the_key_the_source_and_the_remedy() {
     let fail = |file: &str, variables: &[(&str, &str)]| check(file, variables, Flags::default()).map(drop).unwrap_err();
     assert!(fail("listne = ''", &[]).starts_with("unknown setting `listne` (everhook.toml): correct or remove it"));

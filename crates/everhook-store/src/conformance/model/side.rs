@@ -10,6 +10,7 @@ use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{EnvironmentId, Id, MessageId, OrgId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
+use everhook_core::role::Role;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
@@ -79,7 +80,7 @@ impl<S: Stage> Side<S> {
             Op::Open { session, lasting } => {
                 let lease = if *lasting { HOUR } else { Duration::ZERO };
                 let id = script.sessions[*session];
-                let session = NewSession { id, node: String::new(), version: String::new(), lease };
+                let session = NewSession { id, node: String::new(), role: Role::All, version: String::new(), lease };
                 store.open_session(&session).await.unwrap();
                 String::new()
             }

@@ -1,0 +1,100 @@
+//! Wakes whoever can do the work there may be: this node's dispatcher, and the other nodes of the store.
+//!
+//! Hints only: nothing waits for them alone. What is told within a moment goes out as one, so that a flood of messages is not
+//! a flood of wake-ups.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_store::error::StoreError;
+use everhook_store::hints::Hints;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+use crate::clock::Clock;
+use crate::dispatcher::Room;
+
+/// Other nodes are woken at most once in this time.
+const PAUSE: Duration = Duration::from_millis(10);
+/// After a failure, the pause grows from the first to the second.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Tells of work, and hears of it.
+pub(crate) struct Wakeups {
+    room: Arc<Room>,
+    clock: Arc<Clock>,
+    /// The line to the other nodes, if there is one.
+    hints: Option<Arc<dyn Hints>>,
+    told: Notify,
+}
+
+impl Wakeups {
+    pub(crate) fn new(room: Arc<Room>, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
+        Wakeups { room, clock, hints, told: Notify::new() }
+    }
+
+    /// There may be work: looks for it here, and soon has the others look.
+    pub(crate) fn hint(&self) {
+        self.room.hint(self.clock.elapsed());
+        self.told.notify_one();
+    }
+
+    /// Wakes the other nodes whenever there was a hint.
+    pub(crate) async fn speak(&self) {
+        let Some(hints) = &self.hints else { return };
+        let mut failures = Failures::default();
+        loop {
+            self.told.notified().await;
+            let pause = failures.count("wake the other nodes", hints.notify().await);
+            // A hint that failed is as good as lost; the next one that is told goes out after the pause.
+            tokio::time::sleep(pause.max(PAUSE)).await;
+        }
+    }
+
+    /// Looks for work here whenever another node told of some.
+    pub(crate) async fn listen(&self) {
+        let Some(hints) = &self.hints else { return };
+        let mut failures = Failures::default();
+        loop {
+            let heard = hints.next().await;
+            if heard.is_ok() {
+                self.room.hint(self.clock.elapsed());
+            }
+            tokio::time::sleep(failures.count("listen for the other nodes", heard)).await;
+        }
+    }
+
+    /// Wakes the other nodes now: what this one hands back is theirs.
+    pub(crate) async fn part(&self) {
+        if let Some(hints) = &self.hints
+            && let Err(error) = hints.notify().await
+        {
+            debug!(error = &error as &dyn std::error::Error, "could not wake the other nodes");
+        }
+    }
+}
+
+/// Logs the first failure of a row, and says how long to pause.
+#[derive(Default)]
+struct Failures {
+    pause: Duration,
+}
+
+impl Failures {
+    fn count(&mut self, what: &str, done: Result<(), StoreError>) -> Duration {
+        match done {
+            Ok(()) => self.pause = Duration::ZERO,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                if self.pause.is_zero() {
+                    warn!(error, "could not {what}, trying again: until then work is found by polling");
+                } else {
+                    debug!(error, "could not {what}, trying again");
+                }
+                self.pause = (self.pause * 2).clamp(RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
+            }
+        }
+        self.pause
+    }
+}

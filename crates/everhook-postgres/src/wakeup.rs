@@ -1,0 +1,109 @@
+//! Wake-ups between nodes, by NOTIFY and LISTEN, each on a connection of its own that no pooler is in between.
+//!
+//! Never inside a transaction that writes: commits that notify wait for one another. Both connections are opened when they
+//! are needed and again when they broke.
+
+use async_trait::async_trait;
+use everhook_core::time::Timestamp;
+use everhook_store::error::StoreError;
+use everhook_store::hints::Hints;
+use everhook_store::ids::Ids;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tokio_postgres::{Client, Config, Notification};
+
+use crate::connection::Connector;
+use crate::error::Fault;
+use crate::hosts::connect_wait;
+use crate::statement::within;
+
+/// The channel of this database's nodes.
+const CHANNEL: &str = "everhook_work";
+
+/// A line to the other nodes.
+pub(crate) struct Wakeups {
+    config: Config,
+    connector: Connector,
+    /// What this node says, so that it knows its own voice.
+    name: String,
+    speaker: Mutex<Option<Client>>,
+    listener: Mutex<Option<Listener>>,
+}
+
+/// A connection that listens for as long as it lives.
+struct Listener {
+    _client: Client,
+    heard: mpsc::Receiver<()>,
+}
+
+impl Wakeups {
+    pub(crate) fn new(config: Config, connector: Connector, ids: &Ids) -> Wakeups {
+        let name = ids.next(Timestamp::default()).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Wakeups { config, connector, name, speaker: Mutex::new(None), listener: Mutex::new(None) }
+    }
+
+    /// Ends what is there; a node that is on its way out wakes nobody and is woken by nobody.
+    pub(crate) async fn close(&self) {
+        self.speaker.lock().await.take();
+        if let Ok(mut listener) = self.listener.try_lock() {
+            listener.take();
+        }
+    }
+
+    async fn speak(&self) -> Result<(), Fault> {
+        let mut slot = self.speaker.lock().await;
+        let client = match slot.take().filter(|client| !client.is_closed()) {
+            Some(client) => client,
+            None => {
+                let opening = self.connector.open(&self.config);
+                let opened = timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?;
+                opened.map_err(Fault::Statement)?.0
+            }
+        };
+        within(client.batch_execute(&format!("notify {CHANNEL}, '{}'", self.name))).await?;
+        // Kept only if it worked.
+        *slot = Some(client);
+        Ok(())
+    }
+
+    async fn listen(&self) -> Result<(), Fault> {
+        let mut slot = self.listener.lock().await;
+        let Some(mut listener) = slot.take() else {
+            *slot = Some(self.begin_listening().await?);
+            // Whatever was said before nobody heard.
+            return Ok(());
+        };
+        let heard = listener.heard.recv().await;
+        if heard.is_some() {
+            *slot = Some(listener);
+        }
+        heard.ok_or(Fault::Contended("the connection that listens ended"))
+    }
+
+    async fn begin_listening(&self) -> Result<Listener, Fault> {
+        // One that nobody has taken yet stands for all that follow.
+        let (told, heard) = mpsc::channel(1);
+        let name = self.name.clone();
+        let hear = move |notification: Notification| {
+            if notification.payload() != name {
+                let _ = told.try_send(());
+            }
+        };
+        let opening = self.connector.open_listening(&self.config, hear);
+        let opened = timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?;
+        let (client, _driver) = opened.map_err(Fault::Statement)?;
+        within(client.batch_execute(&format!("listen {CHANNEL}"))).await?;
+        Ok(Listener { _client: client, heard })
+    }
+}
+
+#[async_trait]
+impl Hints for Wakeups {
+    async fn notify(&self) -> Result<(), StoreError> {
+        self.speak().await.map_err(|fault| fault.told("wake other nodes"))
+    }
+
+    async fn next(&self) -> Result<(), StoreError> {
+        self.listen().await.map_err(|fault| fault.told("listen for other nodes"))
+    }
+}

@@ -1,0 +1,177 @@
+//! A client of a running server's API, for commands that ask it: every one but serve, migrate, key and config.
+//!
+//! Where the server is and with which key it is asked come from `EVERHOOK_URL` and `EVERHOOK_KEY`. Says in plain words what to do
+//! when it cannot be reached or refuses. Not for deliveries: those leave through the sender, which guards where they go; here
+//! the operator names one address.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HOST, USER_AGENT};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls_platform_verifier::BuilderVerifierExt;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::environment;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:8071";
+/// How long one request may take in all.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Larger answers are refused.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A server to ask.
+pub(crate) struct Remote {
+    url: Uri,
+    key: Option<String>,
+}
+
+impl Remote {
+    /// The server that the environment names.
+    pub(crate) fn from_environment() -> anyhow::Result<Remote> {
+        let environment::Remote { url, key } = environment::remote();
+        Remote::new(url.as_deref().unwrap_or(DEFAULT_URL), key)
+    }
+
+    fn new(text: &str, key: Option<String>) -> anyhow::Result<Remote> {
+        let url = text
+            .parse::<Uri>()
+            .ok()
+            .filter(|url| url.host().is_some() && matches!(url.scheme_str(), Some("http" | "https")));
+        let url = url.with_context(|| format!("bad EVERHOOK_URL {text:?}: use the form {DEFAULT_URL}"))?;
+        Ok(Remote { url, key })
+    }
+
+    /// Reads what is at a path of the API.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.call(Method::GET, path).await
+    }
+
+    async fn call(&self, method: Method, path: &str) -> anyhow::Result<Value> {
+        let called = tokio::time::timeout(DEADLINE, self.answer(method, path)).await;
+        let (status, body) = called.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.url))??;
+        if status.is_success() {
+            return serde_json::from_slice(&body).with_context(|| {
+                format!("{} did not answer with JSON: set EVERHOOK_URL to the address of an Everhook server", self.url)
+            });
+        }
+        Err(self.refusal(status, &body))
+    }
+
+    /// What to do about an answer that is no success.
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
+        let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
+        let detail = problem["detail"].as_str().unwrap_or("it gave no reason");
+        let url = &self.url;
+        match (status, &self.key) {
+            (StatusCode::UNAUTHORIZED, None) => {
+                anyhow!("{url} wants a key: set EVERHOOK_KEY (`everhook key create` on the server makes one)")
+            }
+            (StatusCode::UNAUTHORIZED, Some(_)) => {
+                anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to one that works (`everhook key list`)")
+            }
+            (StatusCode::FORBIDDEN, _) => anyhow!("the key in EVERHOOK_KEY may not do this at {url}. {detail}"),
+            _ => anyhow!("{url} answered {status}: {detail}"),
+        }
+    }
+
+    async fn answer(&self, method: Method, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
+        let response = self.send(self.request(method, path)?).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| anyhow!("the answer of {} was cut short: {error}", self.url))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    fn request(&self, method: Method, path: &str) -> anyhow::Result<Request<Full<Bytes>>> {
+        let authority = self.url.authority().map_or("", |authority| authority.as_str());
+        let base = self.url.path().trim_end_matches('/');
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{base}/api/v1{path}"))
+            .header(HOST, authority)
+            .header(USER_AGENT, concat!("Everhook/", env!("CARGO_PKG_VERSION")));
+        let request = match &self.key {
+            Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
+            None => request,
+        };
+        request.body(Full::default()).context("EVERHOOK_KEY has characters that no key has: copy the key again")
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
+        let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let is_encrypted = self.url.scheme_str() == Some("https");
+        let port = self.url.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
+        let unreachable =
+            || format!("could not reach {}: start the server, or set EVERHOOK_URL to where one listens", self.url);
+        let stream = TcpStream::connect((host, port)).await.with_context(unreachable)?;
+        if !is_encrypted {
+            return exchange(stream, request).await.with_context(unreachable);
+        }
+        let name = ServerName::try_from(host.to_owned()).with_context(unreachable)?;
+        let stream = connector()?.connect(name, stream).await.with_context(unreachable)?;
+        exchange(stream, request).await.with_context(unreachable)
+    }
+}
+
+fn connector() -> anyhow::Result<TlsConnector> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = builder.with_platform_verifier().context("could not read the system's certificates")?;
+    Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
+}
+
+/// Sends one request and waits for its answer, while the connection moves the bytes.
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    #[expect(clippy::disallowed_methods, reason = "a command ends with its answer, and this with it")]
+    tokio::spawn(connection);
+    Ok(sender.send_request(request).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_cannot_be_used_is_refused_with_its_form() {
+        for text in ["", "localhost", "127.0.0.1:8071", "ftp://a", "http://"] {
+            let error = Remote::new(text, None).map(drop).unwrap_err().to_string();
+            assert!(error.contains("use the form http://127.0.0.1:8071"), "{text}: {error}");
+        }
+        assert!(Remote::new("https://hooks.example.com/everhook/", None).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let refusal = |status, key: Option<&str>, body: &str| {
+            let remote = Remote::new(DEFAULT_URL, key.map(str::to_owned)).unwrap();
+            remote.refusal(status, body.as_bytes()).to_string()
+        };
+        assert!(refusal(StatusCode::UNAUTHORIZED, None, "").contains("set EVERHOOK_KEY"));
+        assert!(refusal(StatusCode::UNAUTHORIZED, Some("x"), "").contains("everhook key list"));
+        let forbidden = refusal(StatusCode::FORBIDDEN, Some("x"), r#"{"code": "c", "detail": "Use an admin key."}"#);
+        assert!(forbidden.ends_with("Use an admin key."), "{forbidden}");
+        assert!(refusal(StatusCode::BAD_GATEWAY, None, "<html>").contains("answered 502"));
+    }
+
+    #[test]
+    fn a_path_before_the_api_is_kept() {
+        let path = |url| Remote::new(url, None).unwrap().request(Method::GET, "/node").unwrap().uri().to_string();
+        assert_eq!(path("http://a"), "/api/v1/node");
+        assert_eq!(path("http://a/hooks/"), "/hooks/api/v1/node");
+    }
+}
