@@ -33,10 +33,14 @@ impl Clock {
         store_now.plus(self.elapsed().saturating_sub(at))
     }
 
-    /// Takes over the store's time, which was asked for at `asked`. So the node is never behind the store: what it records of
-    /// an attempt is not earlier than the message.
+    /// Compares with the store's time, which was asked for at `asked` and has just come. The store read its clock some time in
+    /// between, so that by now it shows between that and that plus the round trip. Only a clock that is outside is moved, and
+    /// only as far as is proven: a slow answer must not make a right clock wrong.
     pub fn sync(&self, store_now: Timestamp, asked: Duration) {
-        *self.synced.lock().expect("nothing panics while it holds this lock") = (asked, store_now);
+        let answered = self.elapsed();
+        let latest = store_now.plus(answered.saturating_sub(asked));
+        let right = self.now().clamp(store_now, latest);
+        *self.synced.lock().expect("nothing panics while it holds this lock") = (answered, right);
     }
 
     /// The instant to sleep until for a span since the start.
@@ -51,4 +55,31 @@ impl Clock {
 #[expect(clippy::disallowed_methods, reason = "the engine's one clock")]
 fn instant_now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_answer_does_not_make_a_right_clock_wrong() {
+        let clock = Clock::new(NOW);
+        tokio::time::advance(10 * SECOND).await;
+        // Asked at 0, read by the store at 3, answered at 10.
+        clock.sync(NOW.plus(3 * SECOND), Duration::ZERO);
+        assert_eq!(clock.now(), NOW.plus(10 * SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wrong_clock_is_moved_as_far_as_is_proven() {
+        let clock = Clock::new(NOW);
+        clock.sync(NOW.plus(60 * SECOND), Duration::ZERO);
+        assert_eq!(clock.now(), NOW.plus(60 * SECOND));
+        tokio::time::advance(SECOND).await;
+        clock.sync(NOW, Duration::ZERO);
+        assert_eq!(clock.now(), NOW.plus(SECOND), "the store may have read its clock at once");
+    }
 }
