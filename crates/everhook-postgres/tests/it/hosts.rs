@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use everhook_core::lifecycle::NextRow;
 use everhook_postgres::migrate;
-use everhook_store::hints::Hints;
 use everhook_store::lease::{LeaseStore, Renewed, Settled};
 
 use crate::database::Database;

@@ -1,6 +1,5 @@
 //! Nodes wake each other, and find each other again when the line broke.
 
-use everhook_store::hints::Hints;
 use everhook_store::lease::LeaseStore;
 
 use crate::database::Database;

@@ -27,7 +27,7 @@ impl Settings {
         if connect_timeout > timeout {
             bail!("`connect_timeout_seconds` is larger than `timeout_seconds`: it must fit into it");
         }
-        let poll_interval = Duration::from_millis(self.number("poll_interval_ms", 10..=60_000)? as u64);
+        let poll_interval = Duration::from_millis(self.number("poll_interval_ms", 10..=3_600_000)? as u64);
         let store = self.store()?;
         Ok(Config {
             role: self.role(&store)?,

@@ -24,6 +24,7 @@ mod postgres;
 mod proxy;
 mod random;
 mod receiver;
+mod replicas;
 mod retry;
 mod server;
 mod signature;

@@ -124,6 +124,13 @@ impl Server {
         }
     }
 
+    /// The same with more settings, or other ones.
+    pub(crate) fn another_with(&self, settings: &[(&str, &str)]) -> Server {
+        let mut server = self.another();
+        server.settings.extend(settings.iter().map(|(name, value)| (format!("EVERHOOK_{name}"), (*value).to_owned())));
+        server
+    }
+
     /// Starts a process on the same store with the same settings, and waits until it serves.
     #[track_caller]
     pub(crate) fn start_again(&mut self) {
