@@ -16,6 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::mutant::{self, Mutant};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -166,6 +167,8 @@ impl Acceptor {
 
     async fn write(&self, group: Vec<Waiting>) {
         let (messages, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.message, w.answer)).unzip();
+        let answers =
+            if mutant::is(Mutant::AcknowledgeBeforeCommit) { answer_early(&messages, answers) } else { answers };
         let again = (messages.len() > 1).then(|| messages.clone());
         match (self.append(messages).await, again) {
             (Ok(appended), _) => {
@@ -226,6 +229,14 @@ impl Acceptor {
             Appended::NoApplication => Accepted::NoApplication,
         }
     }
+}
+
+/// Answers what is not written yet; whatever becomes of it is told to nobody.
+fn answer_early(messages: &[NewMessage], answers: Vec<oneshot::Sender<Answer>>) -> Vec<oneshot::Sender<Answer>> {
+    for (new, answer) in messages.iter().zip(answers) {
+        let _ = answer.send(Ok(Accepted::New(Arc::new(new.message.clone()))));
+    }
+    messages.iter().map(|_| oneshot::channel().0).collect()
 }
 
 fn size(waiting: &Waiting) -> usize {

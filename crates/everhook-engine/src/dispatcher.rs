@@ -10,6 +10,7 @@ use everhook_core::id::LaneId;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{LeaseAsk, LeaseGrant};
+use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -111,7 +112,7 @@ impl Dispatcher {
                     Happened::Leased(tenure, grant)
                 }
                 () = self.room.wake.notified() => Happened::Wake,
-                () = tokio::time::sleep_until(wakeup) => Happened::Wake,
+                () = tokio::time::sleep_until(wakeup), if !mutant::is(Mutant::WakeupsOnly) => Happened::Wake,
             };
             match happened {
                 Happened::Stop => return,

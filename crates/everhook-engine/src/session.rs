@@ -15,6 +15,7 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewSession, Renewed};
+use everhook_store::mutant::{self, Mutant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -112,6 +113,9 @@ impl Sessions {
 
     /// Takes no new work under `tenure` any more: a commit under it is in doubt.
     pub fn retire(&self, tenure: &Tenure) {
+        if mutant::is(Mutant::KeepSessionAfterDoubt) {
+            return;
+        }
         if !tenure.retired.swap(true, Ordering::AcqRel) {
             warn!(session.id = %tenure.id, "retired session {}: a write under it is in doubt", tenure.id);
             self.nudge.notify_one();

@@ -19,6 +19,7 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
+use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, info, warn};
@@ -149,7 +150,7 @@ impl Settler {
         let settlement = Settlement {
             row: decision.row,
             tries: decision.tries,
-            crashes: decision.crashes,
+            crashes: if mutant::is(Mutant::ReclaimWithoutCrash) { task.crashes } else { decision.crashes },
             attempt: Some(attempt),
             hold_lane: decision.hold_lane,
             disable_endpoint: decision.disable_endpoint,

@@ -11,6 +11,7 @@ use everhook_engine::accept::{Accept, Accepted};
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::NewMessage;
 
+use crate::network::POISON;
 use crate::world::{Nodes, Shared};
 
 pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
@@ -32,7 +33,10 @@ pub(crate) struct Sent {
 
 /// Sends one message, persistently.
 pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Sent {
-    let body = Bytes::from(format!("{{\"n\":{number}}}"));
+    let body = match number {
+        0 if shared.poisoned => Bytes::from([b"{\"n\":", POISON].concat()),
+        _ => Bytes::from(format!("{{\"n\":{number}}}")),
+    };
     let key = DedupKey::request("POST", "/msg", &number.to_string(), &body);
     let mut sent = Sent { body: body.clone(), ids: Vec::new(), acknowledged: None };
     for _ in 0..TRIES {

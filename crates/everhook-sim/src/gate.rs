@@ -68,6 +68,11 @@ impl Gate {
         self.0.get()
     }
 
+    /// Returns when the node is dead.
+    pub(crate) async fn died(&self) {
+        self.0.wait_for(|health| health == Health::Dead).await;
+    }
+
     /// Returns while the node is alive; never again for a dead one.
     pub(crate) async fn pass(&self) {
         self.0.wait_for(|health| health == Health::Alive).await;

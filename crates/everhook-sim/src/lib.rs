@@ -13,4 +13,5 @@ mod node;
 mod rng;
 mod store;
 mod trace;
+mod witness;
 pub mod world;

@@ -22,6 +22,9 @@ struct Arguments {
     /// Let nothing go wrong.
     #[arg(long)]
     calm: bool,
+    /// Stop at the first world that is bad.
+    #[arg(long)]
+    until_bad: bool,
     /// Print every event.
     #[arg(long)]
     trace: bool,
@@ -41,6 +44,9 @@ fn main() -> ExitCode {
             println!("seed {seed}: cargo run --release -p everhook-sim -- --seed {seed} --trace");
             for violation in outcome.violations {
                 println!("    {violation}");
+            }
+            if arguments.until_bad {
+                return ExitCode::FAILURE;
             }
         }
     }

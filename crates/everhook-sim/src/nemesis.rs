@@ -11,12 +11,16 @@ use crate::world::{Nodes, Shared};
 pub(crate) async fn rage(shared: Arc<Shared>, nodes: Nodes) {
     loop {
         tokio::time::sleep(shared.rng.between(Duration::from_millis(100), LEASE)).await;
+        revive(&shared, &nodes).await;
         let at = shared.rng.below(nodes.len());
-        match shared.rng.below(6) {
+        match shared.rng.below(9) {
             0 | 1 => crash(&shared, &nodes, at).await,
             2 => pause(&shared, &nodes, at).await,
             3 => stall(&shared).await,
             4 => storm(&shared).await,
+            5 => throttle(&shared).await,
+            6 => fail_over(&shared).await,
+            7 => disable(&shared).await,
             _ => stop(&shared, &nodes, at).await,
         }
     }
@@ -57,7 +61,52 @@ async fn stop(shared: &Arc<Shared>, nodes: &Nodes, at: usize) {
     shared.trace.event(format_args!("nemesis stops node {at} in good order"));
     let node = nodes.get(at);
     let grace = shared.rng.between(Duration::ZERO, LEASE);
-    node.engine.drain(grace).await;
+    tokio::select! {
+        biased;
+        () = node.engine.drain(grace) => {}
+        () = node.gate.died() => {}
+    }
     node.gate.set(Health::Dead);
     nodes.put(at, Node::start(shared, at).await);
+}
+
+/// A while in which receivers ask for patience.
+async fn throttle(shared: &Arc<Shared>) {
+    shared.trace.event(format_args!("nemesis makes receivers busy"));
+    shared.set_throttling(true);
+    tokio::time::sleep(shared.rng.between(LEASE / 4, LEASE)).await;
+    shared.set_throttling(false);
+}
+
+/// The database is away for a moment, and comes back with the clock of another machine.
+async fn fail_over(shared: &Arc<Shared>) {
+    shared.set_stalled(true);
+    tokio::time::sleep(shared.rng.between(Duration::from_millis(100), LEASE)).await;
+    let span = shared.rng.between(Duration::ZERO, LEASE * 3);
+    let forward = shared.rng.once_in(2);
+    shared.trace.event(format_args!(
+        "nemesis sets the database's clock {} by {span:?}",
+        if forward { "ahead" } else { "back" }
+    ));
+    shared.jump(span, forward);
+    shared.set_stalled(false);
+}
+
+/// Someone switches an endpoint off and on again.
+async fn disable(shared: &Arc<Shared>) {
+    let endpoint = shared.rng.below(shared.endpoints);
+    shared.trace.event(format_args!("endpoint {endpoint} is switched off"));
+    shared.set_enabled(endpoint, false);
+    tokio::time::sleep(shared.rng.between(LEASE / 4, LEASE * 2)).await;
+    shared.set_enabled(endpoint, true);
+    shared.trace.event(format_args!("endpoint {endpoint} is switched on"));
+}
+
+/// Starts what died of what it sent.
+pub(crate) async fn revive(shared: &Arc<Shared>, nodes: &Nodes) {
+    for at in 0..nodes.len() {
+        if nodes.get(at).gate.health() == Health::Dead {
+            nodes.put(at, Node::start(shared, at).await);
+        }
+    }
 }

@@ -9,11 +9,14 @@ use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 
-use crate::gate::Gate;
+use crate::gate::{Gate, Health};
 use crate::world::Shared;
 
 /// The total deadline of an attempt, which the sender keeps in the real world.
 const SEND_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A body that ends like this kills the node that sends it to the first endpoint, every time.
+pub(crate) const POISON: &[u8] = b"\"poison\"}";
 
 /// One request that reached a receiver.
 #[derive(Clone, Debug)]
@@ -23,6 +26,10 @@ pub(crate) struct Receipt {
     pub(crate) body: Bytes,
     /// The receiver answered 2xx.
     pub(crate) taken: bool,
+    /// When it came, in virtual time.
+    pub(crate) at: Duration,
+    /// When the node had its answer, unless it died before.
+    pub(crate) ended: Option<Duration>,
 }
 
 /// One node's way to the receivers.
@@ -55,9 +62,16 @@ impl Transport for NodeNetwork {
         let message = request.headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
         let taken = matches!(behaviour, Behaviour::Answer(200) | Behaviour::ReplyLost);
         self.shared.trace.event(format_args!("node {} sends {message} to {endpoint}: {behaviour:?}", self.node));
-        self.shared.receive(Receipt { message, endpoint, body: request.body, taken });
+        let (at, poison) = (self.shared.trace.elapsed(), endpoint == 0 && request.body.ends_with(POISON));
+        let taken = taken && !poison;
+        let receipt = Receipt { message, endpoint, body: request.body, taken, at, ended: None };
+        let number = self.shared.receive(receipt);
+        if poison {
+            self.gate.set(Health::Dead);
+        }
         let answer = self.answer(behaviour).await;
         self.gate.pass().await;
+        self.shared.answered(number);
         answer
     }
 }
@@ -65,6 +79,9 @@ impl Transport for NodeNetwork {
 impl NodeNetwork {
     fn behave(&self) -> Behaviour {
         let rng = &self.shared.rng;
+        if self.shared.is_throttling() && !rng.once_in(4) {
+            return Behaviour::Answer(429);
+        }
         if !rng.once_in(self.shared.network_fault_odds()) {
             return Behaviour::Answer(200);
         }

@@ -27,6 +27,8 @@ pub(crate) struct NodeStore {
 enum Fault {
     NotDone,
     ReplyLost,
+    /// The same to the caller as a lost reply, but nothing was done.
+    RequestLost,
 }
 
 impl NodeStore {
@@ -37,6 +39,10 @@ impl NodeStore {
     ) -> Result<T, StoreError> {
         let fault = self.draw_fault();
         self.travel().await;
+        if fault == Some(Fault::RequestLost) {
+            self.shared.trace.event(format_args!("node {} {op}: request lost", self.node));
+            return Err(StoreError::InDoubt { op, source: "the simulated request was lost".into() });
+        }
         if fault == Some(Fault::NotDone) {
             self.shared.trace.event(format_args!("node {} {op}: not done", self.node));
             return Err(StoreError::Unavailable { op, source: "the simulated database is away".into() });
@@ -62,7 +68,7 @@ impl NodeStore {
         if !self.shared.rng.once_in(self.shared.store_fault_odds()) {
             return None;
         }
-        Some(if self.shared.rng.once_in(2) { Fault::NotDone } else { Fault::ReplyLost })
+        Some(*self.shared.rng.pick(&[Fault::NotDone, Fault::ReplyLost, Fault::ReplyLost, Fault::RequestLost]))
     }
 
     async fn travel(&self) {
@@ -88,23 +94,52 @@ impl LeaseStore for NodeStore {
     }
 
     async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        self.call("renew", self.shared.store.renew_session(session)).await
+        let renew = async {
+            let renewed = self.shared.store.renew_session(session).await?;
+            if matches!(renewed, Renewed::Open(_)) {
+                self.shared.witness().renewed(session);
+            }
+            Ok(renewed)
+        };
+        self.call("renew", renew).await
     }
 
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
-        self.call("close", self.shared.store.close_session(session)).await
+        let close = async {
+            self.shared.store.close_session(session).await?;
+            self.shared.witness().closed(session);
+            Ok(())
+        };
+        self.call("close", close).await
     }
 
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.call("close expired", self.shared.store.close_expired()).await
+        let close = async {
+            let closed = self.shared.store.close_expired().await?;
+            closed.iter().for_each(|session| self.shared.witness().closed(*session));
+            Ok(closed)
+        };
+        self.call("close expired", close).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        self.call("append", self.shared.store.append(append)).await
+        let session = append.fast.as_ref().map(|fast| fast.session);
+        let append = async {
+            let appended = self.shared.store.append(append).await?;
+            self.shared.witness().appended(session, &appended, &self.shared.enabled());
+            Ok(appended)
+        };
+        self.call("append", append).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        self.call("lease", self.shared.store.lease(ask)).await
+        let session = ask.session;
+        let lease = async {
+            let grant = self.shared.store.lease(ask).await?;
+            grant.tasks.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
+            Ok(grant)
+        };
+        self.call("lease", lease).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
@@ -112,6 +147,11 @@ impl LeaseStore for NodeStore {
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
-        self.call("reclaim", self.shared.store.reclaim(session, limit)).await
+        let reclaim = async {
+            let tasks = self.shared.store.reclaim(session, limit).await?;
+            tasks.iter().for_each(|task| self.shared.witness().reclaimed(session, task));
+            Ok(tasks)
+        };
+        self.call("reclaim", reclaim).await
     }
 }

@@ -1,23 +1,25 @@
 //! One world from one seed: built, run, healed, checked.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id};
 use everhook_core::signing::SigningKeys;
-use everhook_core::time::Timestamp;
+use everhook_core::time::{Timestamp, micros};
 use everhook_engine::accept::Accept;
 use everhook_store::ids::Ids;
 use everhook_store::mem::{MemStore, TaskPlace};
 
+use crate::check::Evidence;
 use crate::client::{self, APPLICATION, ENVIRONMENT, Sent};
 use crate::gate::{Health, Watched};
 use crate::network::Receipt;
 use crate::node::Node;
 use crate::rng::Rng;
 use crate::trace::Trace;
+use crate::witness::Witness;
 use crate::{check, nemesis};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
@@ -60,6 +62,15 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) store: MemStore,
     pub(crate) endpoints: usize,
+    /// Whether one message kills whoever sends it.
+    pub(crate) poisoned: bool,
+    witness: Mutex<Witness>,
+    enabled: Mutex<Vec<bool>>,
+    throttling: AtomicBool,
+    /// By how many micros the database's clock differs from where it began.
+    skew_us: Arc<AtomicI64>,
+    /// When the clock was set ahead.
+    jumps: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
     stalled: Watched<bool>,
     normal_odds: (usize, usize),
@@ -68,8 +79,49 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn receive(&self, receipt: Receipt) {
-        self.receipts.lock().expect("one thread").push(receipt);
+    /// Keeps a receipt; its number is for `answered`.
+    pub(crate) fn receive(&self, receipt: Receipt) -> usize {
+        let mut receipts = self.receipts.lock().expect("one thread");
+        receipts.push(receipt);
+        receipts.len() - 1
+    }
+
+    pub(crate) fn answered(&self, number: usize) {
+        self.receipts.lock().expect("one thread")[number].ended = Some(self.trace.elapsed());
+    }
+
+    pub(crate) fn witness(&self) -> MutexGuard<'_, Witness> {
+        self.witness.lock().expect("one thread")
+    }
+
+    /// Endpoints that are switched on, by number.
+    pub(crate) fn enabled(&self) -> Vec<usize> {
+        let enabled = self.enabled.lock().expect("one thread");
+        enabled.iter().enumerate().filter(|(_, enabled)| **enabled).map(|(number, _)| number).collect()
+    }
+
+    pub(crate) fn set_enabled(&self, number: usize, enabled: bool) {
+        self.enabled.lock().expect("one thread")[number] = enabled;
+        match enabled {
+            true => self.store.enable_endpoint(ENVIRONMENT, endpoint_id(number)),
+            false => self.store.disable_endpoint(ENVIRONMENT, endpoint_id(number)),
+        }
+    }
+
+    pub(crate) fn is_throttling(&self) -> bool {
+        self.throttling.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_throttling(&self, throttling: bool) {
+        self.throttling.store(throttling, Ordering::Relaxed);
+    }
+
+    /// Sets the database's clock.
+    pub(crate) fn jump(&self, span: Duration, forward: bool) {
+        if forward {
+            self.jumps.lock().expect("one thread").push(self.trace.elapsed());
+        }
+        self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
     }
 
     /// One call in so many goes wrong; zero means none.
@@ -153,9 +205,17 @@ async fn live(plan: Plan) -> Outcome {
         }
     };
     heal(&shared, &nodes).await;
-    let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared)).await.is_ok();
-    let receipts = shared.receipts.lock().expect("one thread").clone();
-    let mut outcome = check::check(&shared.store.dump(), &sent, &receipts, plan.faults, shared.endpoints);
+    let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared, &nodes)).await.is_ok();
+    let evidence = Evidence {
+        tables: &shared.store.dump(),
+        sent: &sent,
+        receipts: &shared.receipts.lock().expect("one thread").clone(),
+        promised: &shared.witness().promised.clone(),
+        jumps: &shared.jumps.lock().expect("one thread").clone(),
+        faults: plan.faults,
+    };
+    let mut outcome = check::check(&evidence);
+    outcome.violations.extend(shared.witness().violations.drain(..));
     if !quiet {
         outcome.violations.push("stuck: tasks are still open long after everything was healed".to_owned());
     }
@@ -168,7 +228,11 @@ fn build(plan: Plan) -> Shared {
     let trace = Trace::new(plan.print);
     #[expect(clippy::disallowed_methods, reason = "virtual time")]
     let started = tokio::time::Instant::now();
-    let clock = Arc::new(move || EPOCH.plus(started.elapsed()));
+    let skew_us = Arc::new(AtomicI64::new(0));
+    let skew = Arc::clone(&skew_us);
+    let clock = Arc::new(move || {
+        Timestamp::from_micros(EPOCH.plus(started.elapsed()).as_micros() + skew.load(Ordering::Relaxed))
+    });
     let store = MemStore::new(Ids::seeded(rng.next()), clock);
     store.put_application(ENVIRONMENT, APPLICATION);
     let endpoints = 1 + rng.below(3);
@@ -176,11 +240,18 @@ fn build(plan: Plan) -> Shared {
         store.put_endpoint(ENVIRONMENT, endpoint(number));
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
+    let poisoned = plan.faults && rng.once_in(4);
     Shared {
         rng,
         trace,
         store,
         endpoints,
+        poisoned,
+        witness: Mutex::default(),
+        enabled: Mutex::new(vec![true; endpoints]),
+        throttling: AtomicBool::new(false),
+        skew_us,
+        jumps: Mutex::default(),
         receipts: Mutex::default(),
         stalled: Watched::new(false),
         normal_odds: odds,
@@ -189,11 +260,15 @@ fn build(plan: Plan) -> Shared {
     }
 }
 
-fn endpoint(number: usize) -> Endpoint {
+fn endpoint_id(number: usize) -> EndpointId {
     let mut id = [0; 20];
     id[19] = u8::try_from(number + 1).expect("few endpoints");
+    EndpointId(Id::from_bytes(id))
+}
+
+fn endpoint(number: usize) -> Endpoint {
     Endpoint {
-        id: EndpointId(Id::from_bytes(id)),
+        id: endpoint_id(number),
         application: APPLICATION,
         uid: None,
         url: format!("http://receiver/{number}"),
@@ -229,6 +304,8 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     shared.trace.event(format_args!("everything heals"));
     shared.set_odds(0, 0);
     shared.set_stalled(false);
+    shared.set_throttling(false);
+    (0..shared.endpoints).for_each(|endpoint| shared.set_enabled(endpoint, true));
     for at in 0..nodes.len() {
         nodes.get(at).gate.set(Health::Alive);
         let stopped = nodes.get(at).engine.ready().is_err() && nodes.get(at).gate.health() == Health::Alive;
@@ -239,9 +316,10 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     }
 }
 
-/// Waits until no task is pending or leased.
-async fn quiet(shared: &Shared) {
+/// Waits until no task is pending or leased; what dies of a message meanwhile is started again.
+async fn quiet(shared: &Arc<Shared>, nodes: &Nodes) {
     while shared.store.dump().tasks.values().any(|row| row.place != TaskPlace::Dead) {
+        nemesis::revive(shared, nodes).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -6,6 +6,7 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{NewSession, Renewed, SessionRecord};
+use everhook_store::mutant;
 use rusqlite::{Connection, Row, params};
 
 use crate::failure::Fault;
@@ -34,7 +35,7 @@ pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault
 }
 
 pub(crate) fn renew(tx: &Tx<'_>, session: SessionId) -> Result<Renewed, Fault> {
-    let mut renew = tx.conn.prepare_cached(RENEW_SESSION)?;
+    let mut renew = tx.conn.prepare_cached(&mutant::sql(RENEW_SESSION))?;
     let renewed = renew.execute(params![session.as_bytes(), tx.now.as_micros()])?;
     Ok(if renewed == 1 { Renewed::Open(tx.now) } else { Renewed::Closed })
 }
@@ -84,7 +85,7 @@ fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
 /// late settle into nothing.
 pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {
     let limit = i64::try_from(limit.min(RECLAIM_BATCH_MAX)).unwrap_or(i64::MAX);
-    let mut reclaim = tx.conn.prepare_cached(RECLAIM_TASK)?;
+    let mut reclaim = tx.conn.prepare_cached(&mutant::sql(RECLAIM_TASK))?;
     reclaim.query_and_then(params![session.as_bytes(), limit], read_task)?.collect()
 }
 

@@ -8,6 +8,7 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::task::TaskState;
 use everhook_core::time::micros;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
+use everhook_store::mutant;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::touch_lane;
@@ -33,7 +34,7 @@ on conflict (environment, subject, task, epoch) do nothing";
 /// Ends attempts, one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
     // Nearly all are deliveries that succeeded: those two statements are looked up once for all of them.
-    let mut gone = tx.conn.prepare_cached(SETTLE_TASK_GONE)?;
+    let mut gone = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_GONE))?;
     let mut append_attempt = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
     let mut settled = Vec::with_capacity(batch.len());
     for settlement in batch {
@@ -78,7 +79,7 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
 fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
     let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
-    let changed = tx.conn.prepare_cached(SETTLE_TASK_PENDING)?.execute(params![
+    let changed = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_PENDING))?.execute(params![
         key.environment.0,
         key.subject.as_bytes(),
         key.id.as_bytes(),
@@ -149,7 +150,7 @@ fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let disabled =
         disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
     if disabled == 1 {
-        tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
+        tx.conn.prepare_cached(&mutant::sql(SET_LANE_STATE))?.execute(params![environment.0, lane.as_bytes(), 1])?;
         tx.conn.prepare_cached(TOUCH_APPLICATION)?.execute(params![environment.0, application.as_bytes()])?;
     }
     Ok(())

@@ -16,6 +16,7 @@ pub mod history;
 pub mod ids;
 pub mod lease;
 pub mod mem;
+pub mod mutant;
 pub mod slots;
 
 /// Everything a node needs of a store.

@@ -116,7 +116,7 @@ impl LeaseStore for MemStore {
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
-        let (mut tables, _) = self.lock();
-        Ok(sessions::reclaim(&mut tables, session, limit))
+        let (mut tables, now) = self.lock();
+        Ok(sessions::reclaim(&mut tables, now, session, limit))
     }
 }

@@ -1,5 +1,7 @@
 //! Worlds in the test command: enough to catch a broken promise, few enough for seconds.
 
+mod mutants;
+
 use everhook_sim::world::{Plan, run};
 
 #[track_caller]

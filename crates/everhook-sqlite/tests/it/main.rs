@@ -6,5 +6,6 @@ mod conformance;
 mod engine;
 mod files;
 mod group;
+mod mutants;
 mod plans;
 mod stage;

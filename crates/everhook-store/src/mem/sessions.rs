@@ -9,6 +9,7 @@ use everhook_core::time::Timestamp;
 
 use crate::lease::{NewSession, Renewed, SessionRecord};
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
+use crate::mutant::{self, Mutant};
 
 /// Begins a tenure. An id that was used before stays what it is: a closed session does not come back.
 pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
@@ -20,7 +21,7 @@ pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
 /// Extends a tenure, also one past its lease: expiry is eligibility, closing is the act.
 pub(super) fn renew(tables: &mut Tables, now: Timestamp, session: SessionId) -> Renewed {
     match tables.sessions.get_mut(&session) {
-        Some(row) if row.closed_at.is_none() => {
+        Some(row) if row.closed_at.is_none() || mutant::is(Mutant::RenewClosedSession) => {
             row.lease_until = now.plus(row.lease);
             Renewed::Open(now)
         }
@@ -71,8 +72,8 @@ pub(super) fn list(tables: &Tables, now: Timestamp, closed_within: Duration) -> 
 }
 
 /// Takes over tasks whose owner is not an open session.
-pub(super) fn reclaim(tables: &mut Tables, session: SessionId, limit: usize) -> Vec<Task> {
-    let orphaned = |place| matches!(place, TaskPlace::Leased(owner) if !tables.is_open(owner));
+pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, session: SessionId, limit: usize) -> Vec<Task> {
+    let orphaned = |place| matches!(place, TaskPlace::Leased(owner) if !tables.is_open(owner, now));
     let found: Vec<_> =
         tables.tasks.iter().filter(|(_, row)| orphaned(row.place)).map(|(key, _)| *key).take(limit).collect();
     let mut taken = Vec::new();

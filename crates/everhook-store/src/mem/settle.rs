@@ -9,11 +9,12 @@ use everhook_core::time::Timestamp;
 
 use crate::lease::{Settled, Settlement};
 use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
+use crate::mutant::{self, Mutant};
 
 /// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
 pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
-    let held =
-        |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && row.task.epoch == settlement.epoch;
+    let fits = |epoch| epoch == settlement.epoch || mutant::is(Mutant::SettleWithoutEpoch);
+    let held = |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && fits(row.task.epoch);
     let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
         return if was_settled(tables, settlement) { Settled::Done } else { Settled::Lost };
     };
@@ -24,6 +25,7 @@ pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlemen
         NextRow::Gone => drop(tables.tasks.remove(&settlement.key)),
         NextRow::Dead => row.place = TaskPlace::Dead,
         NextRow::Pending { due_in } => {
+            let now = if mutant::is(Mutant::LocalClock) { node_time(settlement, now) } else { now };
             row.place = TaskPlace::Pending;
             row.task.due_at = now.plus(due_in);
             if let Some(lane) = tables.lane(environment, settlement.lane) {
@@ -42,6 +44,11 @@ pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlemen
         disable(tables, environment, settlement.lane);
     }
     Settled::Done
+}
+
+/// When the attempt ended, by the node's idea of time: what no due time may come from.
+fn node_time(settlement: &Settlement, now: Timestamp) -> Timestamp {
+    settlement.attempt.as_ref().map_or(now, |attempt| attempt.started_at.plus(attempt.duration))
 }
 
 /// Whether this very settlement was made before: its reply was lost, and it is said again.

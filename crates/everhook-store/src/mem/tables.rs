@@ -13,6 +13,7 @@ use everhook_core::time::Timestamp;
 
 use crate::dedup::{DedupScope, HASH_BYTES};
 use crate::lease::NewAttempt;
+use crate::mutant::{self, Mutant};
 
 /// Every row there is.
 #[derive(Clone, Debug, Default)]
@@ -165,7 +166,8 @@ impl Tables {
     }
 
     /// Whether a session's tasks are its own: it exists and nobody closed it.
-    pub(super) fn is_open(&self, session: SessionId) -> bool {
-        self.sessions.get(&session).is_some_and(|row| row.closed_at.is_none())
+    pub(super) fn is_open(&self, session: SessionId, now: Timestamp) -> bool {
+        let expired = |row: &SessionRow| mutant::is(Mutant::ReclaimFromOpenSession) && row.lease_until < now;
+        self.sessions.get(&session).is_some_and(|row| row.closed_at.is_none() && !expired(row))
     }
 }
