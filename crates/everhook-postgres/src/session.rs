@@ -7,12 +7,16 @@ use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{NewSession, SessionRecord};
+use tokio::time::Instant;
 
 use crate::catalog::count;
 use crate::error::Fault;
 use crate::rows::{self, Reader};
 use crate::sql;
 use crate::store::PostgresStore;
+
+/// A database that answers within this is not stalled, however short the leases are.
+const STALL_MIN: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
@@ -28,16 +32,24 @@ impl PostgresStore {
         self.database.change(&sql::CLOSE_SESSION, &[&session.as_bytes().as_slice()]).await.map(drop)
     }
 
-    pub(crate) async fn close_expired_once(&self) -> Result<Vec<SessionId>, Fault> {
+    /// Closes what is past its lease, unless the database took so long to answer since this was `decided` that sessions may
+    /// have expired for no other reason: after a stall everyone is late, and nobody is dead.
+    pub(crate) async fn close_expired_once(&self, decided: Instant) -> Result<Vec<SessionId>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
-        let locked = transaction.rows(&sql::NEXT_EXPIRED_SESSION, &[]).await?;
-        if locked.is_empty() {
+        let rows = transaction.rows(&sql::NEXT_EXPIRED_SESSION, &[]).await?;
+        let (mut locked, mut stall) = (Vec::<&[u8]>::with_capacity(rows.len()), Duration::MAX);
+        for row in &rows {
+            let mut row = Reader::new(row, "session");
+            locked.push(row.get("id")?);
+            // A living session is renewed every quarter of its lease: a wait of half of one makes none of them late.
+            let lease = Duration::from_micros(row.get::<i64>("lease_us")?.unsigned_abs());
+            stall = stall.min((lease / 2).max(STALL_MIN));
+        }
+        if locked.is_empty() || decided.elapsed() > stall {
             transaction.roll_back().await?;
             return Ok(Vec::new());
         }
-        let locked: Vec<&[u8]> =
-            locked.iter().map(|row| Reader::new(row, "session").get("id")).collect::<Result<_, _>>()?;
         let mut closed = Vec::new();
         for row in transaction.rows(&sql::CLOSE_EXPIRED_SESSION, &[&locked]).await? {
             let mut row = Reader::new(&row, "session");

@@ -16,6 +16,7 @@ use everhook_store::ids::Ids;
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
+use tokio::time::Instant;
 use tokio_postgres::Config;
 
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
@@ -218,7 +219,8 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.run_plain("close expired sessions", || self.close_expired_once()).await
+        let decided = now();
+        self.run_plain("close expired sessions", || self.close_expired_once(decided)).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
@@ -240,6 +242,11 @@ impl LeaseStore for PostgresStore {
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.run_plain("reclaim", || self.reclaim_once(session, limit)).await
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl PostgresStore {
