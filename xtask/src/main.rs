@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod chaos;
 mod ci;
 mod count;
 mod debian;
@@ -33,6 +34,7 @@ struct Arguments {
 enum Task {
     Test(test::Arguments),
     Bench(bench::Arguments),
+    Chaos(chaos::Arguments),
     /// Check what the compiler cannot: who may use what, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
@@ -55,6 +57,7 @@ fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Test(arguments) => test::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::Chaos(arguments) => chaos::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Ci => ci::run(),

@@ -86,7 +86,10 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         command.args(["nextest", "run", "--no-fail-fast"]).args(packages(arguments)).args(&arguments.filter);
         if arguments.fast {
             let slow = SLOW.map(|name| format!("test({name})"));
-            command.args(["-E", &format!("not (package(everhook) and ({}))", slow.join(" or "))]);
+            command.args([
+                "-E",
+                &format!("not ((package(everhook) or package(everhook-chaos)) and ({}))", slow.join(" or ")),
+            ]);
         }
         if io::stderr().is_terminal() {
             command.arg("--color=always");

@@ -115,14 +115,14 @@ impl Tree {
     fn product_sources(&self) -> impl Iterator<Item = Source<'_>> {
         self.iter().filter_map(|(path, text)| {
             let (name, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
-            let product = file.ends_with(".rs") && !is_test(file) && name != BENCHMARK;
+            let product = file.ends_with(".rs") && !is_test(file) && !TOOLS.contains(&name);
             product.then_some(Source { crate_name: name, path, text })
         })
     }
 }
 
-/// Measures the product from outside; no part of it.
-const BENCHMARK: &str = "everhook-bench";
+/// They measure and hurt the product from outside; no part of it.
+const TOOLS: [&str; 2] = ["everhook-bench", "everhook-chaos"];
 
 /// One Rust file of a crate.
 struct Source<'a> {

@@ -64,6 +64,7 @@ async fn main() -> ExitCode {
         lease: Duration::from_secs(arguments.lease),
         rate: arguments.rate,
         print: arguments.trace,
+        mutant: None,
     };
     println!("replay: cargo xtask chaos {}", replay(&arguments));
     match run(&plan).await {

@@ -58,6 +58,8 @@ pub struct Plan {
     pub rate: usize,
     /// Print what happens.
     pub print: bool,
+    /// The promise that the nodes are told to break, to see that it is found out.
+    pub mutant: Option<String>,
 }
 
 /// What there is to hurt.
@@ -142,6 +144,9 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
         }
     };
     history.event(format_args!("{}", if quiet { "everything has ended" } else { "something does not end" }));
+    if let (Some(_), [node]) = (&stage.disk, &stage.nodes[..]) {
+        node.lock().await.terminate().await?;
+    }
     let state = read_state(&stage).await?;
     let report = check::check(&history.operations(), &history.receipts(), &state, &endpoints);
     let mut outcome = Outcome { report, deeds: nemesis.deeds(), ended: ended.into_inner(), ..Outcome::default() };
@@ -169,6 +174,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
         ("EVERHOOK_RETRY_SCHEDULE", SCHEDULE.to_owned()),
         ("EVERHOOK_GRACE_SECONDS", "1".to_owned()),
     ];
+    settings.extend(plan.mutant.clone().map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
     let (database, disk, standby) = match &plan.store {
         Store::Own(standby) => (Some(Database::Own(Box::new(Cluster::start(folder, *standby).await?))), None, *standby),
         Store::Given(url) => (Some(Database::create_in(url, plan.seed).await?), None, Standby::Sync),
@@ -227,7 +233,7 @@ async fn open_tasks(stage: &Stage) -> anyhow::Result<i64> {
             let client = database.lock().await.connect().await?;
             Ok(client.query_one(&OPEN_TASKS.replace("from ", "from everhook."), &[]).await?.get(0))
         }
-        (None, Some(disk)) => open_tasks_of_sqlite(&disk.file()),
+        (None, Some(disk)) => open_tasks_of_sqlite(&disk.copy()?),
         (None, None) => Ok(0),
     }
 }
@@ -235,7 +241,7 @@ async fn open_tasks(stage: &Stage) -> anyhow::Result<i64> {
 async fn read_state(stage: &Stage) -> anyhow::Result<State> {
     match (&stage.database, &stage.disk) {
         (Some(database), _) => State::of_postgres(&database.lock().await.connect().await?).await,
-        (None, Some(disk)) => State::of_sqlite(&disk.file()),
+        (None, Some(disk)) => State::of_sqlite(&disk.copy()?),
         (None, None) => Ok(State::default()),
     }
 }
@@ -270,10 +276,18 @@ impl Disk {
         anyhow::bail!("could not mount a small disk; this needs root")
     }
 
-    fn file(&self) -> PathBuf {
-        let entries = std::fs::read_dir(&self.outside).into_iter().flatten().flatten().map(|entry| entry.path());
-        let databases = entries.filter(|path| path.extension().is_some_and(|end| end == "db"));
-        databases.min().unwrap_or_else(|| self.outside.join("everhook.db"))
+    /// A copy of the database, for SQLite finds its way out of the namespace by itself otherwise. Whole if nobody writes.
+    fn copy(&self) -> anyhow::Result<PathBuf> {
+        let copy = self.inside.with_file_name("copy.db");
+        let _ = std::fs::remove_file(copy.with_extension("db-shm"));
+        for end in ["db", "db-wal"] {
+            let _ = std::fs::remove_file(copy.with_extension(end));
+            let from = self.outside.join("everhook").with_extension(end);
+            if from.is_file() {
+                std::fs::copy(from, copy.with_extension(end))?;
+            }
+        }
+        Ok(copy)
     }
 
     /// Leaves no byte free.

@@ -1,0 +1,91 @@
+//! The fault suite in the test command: short, and tested itself by builds that break a promise.
+//!
+//! Long runs are `cargo xtask chaos`. Every test here hurts real processes and has `crash` in its name, so that they run one
+//! after the other.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use everhook_chaos::cluster::{Cluster, Standby};
+use everhook_chaos::event::Event;
+use everhook_chaos::run::{Outcome, Plan, Store, describe, run};
+
+const LEASE: Duration = Duration::from_secs(1);
+
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn plan(store: Store, events: Vec<Event>, seconds: u64) -> Plan {
+    let binary = variable("EVERHOOK_TEST_BINARY").expect("EVERHOOK_TEST_BINARY is not set: run `cargo xtask test`");
+    let seed = variable("EVERHOOK_TEST_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let span = Duration::from_secs(seconds);
+    let binary = PathBuf::from(binary);
+    Plan { binary, store, nodes: 3, span, events, seed, lease: LEASE, rate: 60, print: true, mutant: None }
+}
+
+/// A database that may be stopped, where PostgreSQL's programs are installed; else the one that the tests are given.
+fn own_or_given(events: Vec<Event>) -> (Store, Vec<Event>) {
+    if Cluster::is_possible() {
+        return (Store::Own(Standby::Sync), events);
+    }
+    let given = variable("EVERHOOK_TEST_DATABASE").expect("EVERHOOK_TEST_DATABASE is not set: run `cargo xtask test`");
+    (Store::Given(given), events.into_iter().filter(|event| !event.is_of_database()).collect())
+}
+
+fn hurt(plan: &Plan) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let outcome = runtime.block_on(run(plan)).unwrap();
+    eprintln!("{}", describe(plan, &outcome));
+    outcome
+}
+
+#[test]
+fn no_crash_pause_cut_or_failover_breaks_a_promise() {
+    // The silent one takes too long for a smoke test.
+    let events = Event::of_replicas().into_iter().filter(|event| *event != Event::SilentFailover).collect();
+    let (store, events) = own_or_given(events);
+    let outcome = hurt(&plan(store, events, 25));
+    assert!(outcome.is_good() && outcome.report.acknowledged > 50, "{outcome:?}");
+}
+
+#[test]
+fn no_crash_or_full_disk_breaks_a_promise_of_the_embedded_store() {
+    let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+    if !is_root {
+        eprintln!("left out: a disk that can be filled needs root");
+        return;
+    }
+    let outcome = hurt(&plan(Store::Embedded, Event::of_embedded(), 12));
+    assert!(outcome.is_good() && outcome.report.acknowledged > 50, "{outcome:?}");
+}
+
+#[test]
+fn a_crash_with_an_asynchronous_standby_is_seen_to_lose_messages() {
+    if !Cluster::is_possible() {
+        eprintln!("left out: PostgreSQL's programs are not installed here, so there is none that may be stopped");
+        return;
+    }
+    let outcome = hurt(&plan(Store::Own(Standby::Async), vec![Event::Failover], 4));
+    assert!(outcome.report.lost > 0, "the checker does not see what is lost: {outcome:?}");
+}
+
+#[test]
+fn mutants_do_not_survive_crashes_and_cuts() {
+    let given = variable("EVERHOOK_TEST_DATABASE").expect("EVERHOOK_TEST_DATABASE is not set: run `cargo xtask test`");
+    for mutant in ["acknowledge-before-commit", "deliver-in-doubt"] {
+        let plan = plan(Store::Given(given.clone()), vec![Event::CutBeforeCommit], 5);
+        let binary = std::fs::read(&plan.binary).unwrap();
+        if !binary.windows(mutant.len()).any(|window| window == mutant.as_bytes()) {
+            // Built alone it has no mutants; built with the tests, as `cargo xtask test` does, it has.
+            eprintln!("left out: the binary under test was built without mutants");
+            return;
+        }
+        let outcome = hurt(&Plan { mutant: Some(mutant.to_owned()), ..plan });
+        let Outcome { report, .. } = &outcome;
+        assert!(report.lost + report.invented + report.stuck > 0, "{mutant} survives: {outcome:?}");
+    }
+}
