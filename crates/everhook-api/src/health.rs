@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::IntoResponse;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::routes::Routes;
+use crate::scope::AsAdmin;
 use crate::state::Api;
 
 /// Whether the server can do its work.
@@ -23,6 +26,12 @@ pub(crate) struct ReadyOut {
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+/// What the server does, in numbers: `/metrics`, where Prometheus looks for it. Needs an admin key.
+pub(crate) async fn metrics(State(api): State<Arc<Api>>, _: AsAdmin) -> impl IntoResponse {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, OPEN_METRICS)], api.accept.metrics())
 }
 
 pub(crate) fn routes() -> Routes {

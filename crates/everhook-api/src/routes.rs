@@ -32,7 +32,11 @@ const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Router {
     let api = Arc::new(Api::new(store, accept, config));
     if !api.role.accepts() {
-        return health::routes().router.fallback(not_served_here).with_state(api);
+        return health::routes()
+            .router
+            .route("/metrics", get(health::metrics))
+            .fallback(not_served_here)
+            .with_state(api);
     }
     let document = bytes::Bytes::from(document::openapi());
     let cors = CorsLayer::new()
@@ -43,6 +47,7 @@ pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig)
     all()
         .router
         .route("/", get(|| async { Redirect::temporary("/docs") }))
+        .route("/metrics", get(health::metrics))
         .route("/docs", get(docs))
         .route("/docs/", get(docs))
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
@@ -78,7 +83,7 @@ async fn not_found(uri: Uri) -> impl IntoResponse {
 }
 
 async fn not_served_here() -> impl IntoResponse {
-    let detail = "This node is a worker: it serves /api/v1/health only. Send this to a node with the role api or all.";
+    let detail = "This node is a worker: it serves /api/v1/health and /metrics only. Send this to a node with the role api or all.";
     ApiError::new(StatusCode::NOT_FOUND, "worker", detail)
 }
 

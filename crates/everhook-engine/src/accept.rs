@@ -24,6 +24,7 @@ use tracing::warn;
 
 use crate::delivery::Deliverer;
 use crate::dispatcher::Room;
+use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 use crate::wakeup::Wakeups;
 
@@ -51,6 +52,9 @@ pub trait Accept: Send + Sync {
 
     /// Whether the node can do its work; if not, why.
     fn ready(&self) -> Result<(), String>;
+
+    /// What the node does, in numbers, as Prometheus reads it.
+    fn metrics(&self) -> String;
 }
 
 /// What became of a message.
@@ -91,35 +95,35 @@ struct Waiting {
 
 /// Takes messages to the store in groups.
 pub(crate) struct Acceptor {
-    store: Arc<dyn LeaseStore>,
-    sessions: Arc<Sessions>,
-    deliverer: Arc<Deliverer>,
-    room: Arc<Room>,
-    wakeups: Arc<Wakeups>,
-    role: Role,
-    deliveries: TaskTracker,
-    queue: mpsc::Sender<Waiting>,
+    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) deliverer: Arc<Deliverer>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) role: Role,
+    pub(crate) deliveries: TaskTracker,
+    pub(crate) queue: Queue,
+}
+
+/// Messages that wait for a transaction.
+pub(crate) struct Queue {
+    sender: mpsc::Sender<Waiting>,
     waiting: Mutex<mpsc::Receiver<Waiting>>,
 }
 
-impl Acceptor {
-    pub(crate) fn new(
-        store: Arc<dyn LeaseStore>,
-        sessions: Arc<Sessions>,
-        deliverer: Arc<Deliverer>,
-        room: Arc<Room>,
-        wakeups: Arc<Wakeups>,
-        role: Role,
-        deliveries: TaskTracker,
-    ) -> Acceptor {
-        let (queue, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
-        Acceptor { store, sessions, deliverer, room, wakeups, role, deliveries, queue, waiting: Mutex::new(waiting) }
+impl Default for Queue {
+    fn default() -> Queue {
+        let (sender, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
+        Queue { sender, waiting: Mutex::new(waiting) }
     }
+}
 
+impl Acceptor {
     /// Appends one message and waits for the commit.
     pub(crate) async fn accept(&self, message: NewMessage) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.queue.send(Waiting { message, answer })).await;
+        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.queue.sender.send(Waiting { message, answer })).await;
         queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;
         match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
             Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
@@ -144,7 +148,7 @@ impl Acceptor {
     /// Everything that waits, up to the bounds of one transaction; none when the end is reached.
     async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting>> {
         // One writer waits for work at a time, so that it gets all of what has come, not a share.
-        let mut waiting = self.waiting.lock().await;
+        let mut waiting = self.queue.waiting.lock().await;
         let first = match stop.run_until_cancelled(waiting.recv()).await {
             Some(first) => first?,
             None => {
@@ -197,8 +201,13 @@ impl Acceptor {
         // A node that does not deliver leaves everything to the others.
         let tenure = self.sessions.current().filter(|_| self.role.delivers());
         let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
+        let (size, begun) = (messages.len(), self.metrics.begin());
         match self.store.append(Append { fast, messages }).await {
-            Ok(appended) => Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect()),
+            Ok(appended) => {
+                let accepted = appended.iter().filter(|appended| matches!(appended, Appended::Accepted { .. })).count();
+                self.metrics.appended(accepted, size, begun);
+                Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect())
+            }
             Err(error) => {
                 if let (true, Some(tenure)) = (error.is_in_doubt(), &tenure) {
                     self.sessions.retire(tenure);

@@ -3,6 +3,7 @@
 //! Decides nothing about the task: the reply is classified by the core and settled by `settle`. Sends nothing under a tenure
 //! that fails its self-check, and aborts when the tenure is closed by another node.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::lease::Leased;
 use everhook_store::slots::Slot;
+use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -45,7 +47,10 @@ impl Deliverer {
     /// Runs one leased delivery to its settlement.
     pub(crate) async fn run(&self, leased: Leased, slot: Slot, tenure: Arc<Tenure>) {
         let task = leased.task;
-        let Some(end) = self.attempt(&leased, &tenure).await else {
+        let started_at = self.clock.now();
+        // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
+        let Some(end) = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at)))) else {
             // Fenced: another node has the task. Nothing that happens here counts any more.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
@@ -159,6 +164,18 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
         url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(reason.as_bytes()),
+        started_at,
+        duration: Duration::ZERO,
+    }
+}
+
+fn panicked(leased: &Leased, started_at: Timestamp) -> Record {
+    Record {
+        outcome: Outcome::Failure { retry_after: None },
+        class: Class::Internal,
+        url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        status: 0,
+        reply: Bytes::from_static(b"the server failed while it made the request; its log says why"),
         started_at,
         duration: Duration::ZERO,
     }

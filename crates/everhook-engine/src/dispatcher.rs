@@ -19,6 +19,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::delivery::Deliverer;
+use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 
 /// The dispatch machine, shared between the dispatcher and the appends.
@@ -81,6 +82,7 @@ pub(crate) struct Dispatcher {
     pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) room: Arc<Room>,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) deliveries: TaskTracker,
 }
 
@@ -132,9 +134,11 @@ impl Dispatcher {
     ) -> Option<impl Future<Output = (Arc<Tenure>, Result<LeaseGrant, StoreError>)> + use<>> {
         let Command::Lease { limit, rooms, per_lane } = command;
         let tenure = self.sessions.current()?;
-        let store = Arc::clone(&self.store);
+        let (store, metrics) = (Arc::clone(&self.store), Arc::clone(&self.metrics));
         Some(async move {
+            let begun = metrics.begin();
             let grant = store.lease(LeaseAsk { session: tenure.id, limit, rooms, per_lane }).await;
+            metrics.leased(grant.as_ref().map_or(0, |grant| grant.tasks.len()), begun);
             (tenure, grant)
         })
     }

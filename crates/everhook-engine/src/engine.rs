@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
+use crate::accept::{Accept, AcceptError, Accepted, Acceptor, Queue};
 use crate::clock::Clock;
 use crate::delivery::Deliverer;
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
+use crate::metrics::Metrics;
 use crate::session::{NodeName, Sessions};
 use crate::settle::Settler;
 use crate::sweeper::Sweeper;
@@ -74,6 +75,7 @@ pub struct Engine {
     dispatcher: Arc<Dispatcher>,
     room: Arc<Room>,
     wakeups: Arc<Wakeups>,
+    metrics: Arc<Metrics>,
     deliveries: TaskTracker,
     /// The loops that begin deliveries.
     intake: TaskTracker,
@@ -100,8 +102,10 @@ impl Engine {
             DispatchConfig { poll_interval: apart(config.dispatch.poll_interval, &entropy), ..config.dispatch };
         let room = Arc::new(Room::new(dispatch));
         let retry = config.retry.clone();
+        let metrics = Arc::new(Metrics::new(clock.clone()));
         let settler =
-            Arc::new(Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), retry, room.clone()));
+            Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), retry, room.clone(), metrics.clone());
+        let settler = Arc::new(settler);
         let hints = store.hints().filter(|_| config.wakeups);
         let wakeups = Arc::new(Wakeups::new(room.clone(), clock.clone(), hints));
         let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
@@ -119,17 +123,20 @@ impl Engine {
             deliverer: deliverer.clone(),
             room: room.clone(),
             clock: clock.clone(),
+            metrics: metrics.clone(),
             deliveries: deliveries.clone(),
         });
-        let acceptor = Arc::new(Acceptor::new(
-            store.clone(),
-            sessions.clone(),
+        let acceptor = Arc::new(Acceptor {
+            store: store.clone(),
+            sessions: sessions.clone(),
             deliverer,
-            room.clone(),
-            wakeups.clone(),
+            room: room.clone(),
+            wakeups: wakeups.clone(),
+            metrics: metrics.clone(),
             role,
-            deliveries.clone(),
-        ));
+            deliveries: deliveries.clone(),
+            queue: Queue::default(),
+        });
         let sweeper = Sweeper {
             store: store.clone(),
             sessions: sessions.clone(),
@@ -149,6 +156,7 @@ impl Engine {
             dispatcher,
             room,
             wakeups,
+            metrics,
             deliveries,
             intake,
             loops,
@@ -243,6 +251,10 @@ impl Accept for Engine {
 
     fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.render(self.room.running())
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -9,6 +9,7 @@ pub mod delivery;
 mod dispatcher;
 pub mod engine;
 pub mod entropy;
+mod metrics;
 pub mod session;
 mod settle;
 mod sweeper;

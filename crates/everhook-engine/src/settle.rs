@@ -27,6 +27,7 @@ use tracing::{error, info, warn};
 use crate::clock::Clock;
 use crate::dispatcher::Room;
 use crate::entropy::Entropy;
+use crate::metrics::Metrics;
 use crate::session::Tenure;
 
 /// Transactions under way at once: one commits while the next one is filled.
@@ -69,6 +70,7 @@ pub(crate) struct Settler {
     policy: RetryPolicy,
     entropy: Entropy,
     room: Arc<Room>,
+    metrics: Arc<Metrics>,
     queue: mpsc::Sender<Ended>,
     waiting: Mutex<mpsc::Receiver<Ended>>,
 }
@@ -81,9 +83,10 @@ impl Settler {
         clock: Arc<Clock>,
         policy: RetryPolicy,
         room: Arc<Room>,
+        metrics: Arc<Metrics>,
     ) -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        Settler { store, ids, clock, policy, entropy, room, queue, waiting: Mutex::new(waiting) }
+        Settler { store, ids, clock, policy, entropy, room, metrics, queue, waiting: Mutex::new(waiting) }
     }
 
     /// Hands over what ended. It is durable when its slot is free.
@@ -111,12 +114,23 @@ impl Settler {
     async fn write(&self, batch: &[Ended]) {
         let decided = batch.iter().map(|ended| self.decide(ended)).collect::<Vec<_>>();
         let settlements = decided.iter().map(|(settlement, _)| settlement.clone()).collect::<Vec<_>>();
+        let begun = self.metrics.begin();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
+        self.metrics.settled(settlements.len(), begun);
         for ((ended, (settlement, decision)), settled) in batch.iter().zip(&decided).zip(settled) {
             log(ended, decision.as_ref(), settled);
+            self.count(ended, settled);
             if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
                 self.room.due_in(due_in, self.clock.elapsed());
             }
+        }
+    }
+
+    fn count(&self, ended: &Ended, settled: Settled) {
+        match (settled, &ended.end) {
+            (Settled::Lost, _) => self.metrics.lost(),
+            (Settled::Done, End::Attempted(record)) => self.metrics.attempted(record.class, record.duration),
+            (Settled::Done, End::HandedBack) => {}
         }
     }
 

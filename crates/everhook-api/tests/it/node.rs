@@ -31,13 +31,23 @@ async fn without_an_admin_key_nodes_are_not_shown() {
 }
 
 #[tokio::test]
-async fn a_worker_serves_health_and_nothing_else() {
+async fn a_worker_serves_health_and_metrics_and_nothing_else() {
     let world = World::with_role(Role::Worker).await;
     insta::assert_snapshot!(world.get("/health").await, @"204");
     insta::assert_snapshot!(world.get("/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"worker"}"#);
-    insta::assert_snapshot!(world.get("/app").await, @r#"404 {"code":"worker","detail":"This node is a worker: it serves /api/v1/health only. Send this to a node with the role api or all."}"#);
+    insta::assert_snapshot!(world.get("/app").await, @r#"404 {"code":"worker","detail":"This node is a worker: it serves /api/v1/health and /metrics only. Send this to a node with the role api or all."}"#);
     for path in ["/node", "/openapi.json", "/!/docs", "/!/"] {
         assert_eq!(world.get(path).await.code(), (404, "worker".to_owned()), "{path}");
     }
     assert_eq!(world.post("/app", "{}").await.status, 404);
+    assert_eq!(world.call(Call::new(Method::GET, "/!/metrics").bearer(&world.admin_key)).await.status, 200);
+}
+
+#[tokio::test]
+async fn metrics_are_for_those_with_an_admin_key() {
+    let world = World::new().await;
+    let page = world.call(Call::new(Method::GET, "/!/metrics").bearer(&world.admin_key)).await;
+    assert_eq!((page.status.as_u16(), page.body.as_str()), (200, "everhook_tasks_running 0\n"));
+    assert_eq!(world.get("/!/metrics").await.status, 403);
+    assert_eq!(world.call(Call::new(Method::GET, "/!/metrics").anonymous()).await.status, 401);
 }

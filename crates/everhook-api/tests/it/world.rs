@@ -86,6 +86,10 @@ impl Accept for Node {
         self.ids.next(self.now())
     }
 
+    fn metrics(&self) -> String {
+        "everhook_tasks_running 0\n".to_owned()
+    }
+
     fn ready(&self) -> Result<(), String> {
         if self.stopping.load(Ordering::Relaxed) { Err("the server is stopping".to_owned()) } else { Ok(()) }
     }

@@ -16,6 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
+use everhook_engine::transport::Transport;
 use everhook_sender::{Egress, Sender, SenderConfig};
 use everhook_store::ids::Ids;
 use everhook_store::lease::NewMessage;
@@ -53,9 +54,17 @@ pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Engine {
 pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: EngineConfig) -> Engine {
     let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
     let sender = Sender::new(SenderConfig { egress, ..SenderConfig::default() }).unwrap();
+    engine_over(store, seed, config, Arc::new(sender)).await
+}
+
+pub(crate) async fn engine_over(
+    store: &Arc<Faulty>,
+    seed: u64,
+    config: EngineConfig,
+    transport: Arc<dyn Transport>,
+) -> Engine {
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
-    let parts = Parts { store: store.clone(), transport: Arc::new(sender), ids, entropy };
-    Engine::start(parts, config).await.unwrap()
+    Engine::start(Parts { store: store.clone(), transport, ids, entropy }, config).await.unwrap()
 }
 
 /// Adds the application with one endpoint at `url`.

@@ -1,11 +1,17 @@
 //! Stops, and sessions that are taken away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use everhook_core::outcome::{Reply, SendFailure};
+
 use everhook_engine::accept::Accept;
+use everhook_engine::transport::Transport;
+use everhook_sender::Request;
 use everhook_store::lease::LeaseStore;
 
-use crate::fixture::{add_endpoint, engine, message, settled, store};
+use crate::fixture::{add_endpoint, config, engine, engine_over, message, settled, store};
 use crate::receiver::{Answer, Receiver};
 
 #[tokio::test]
@@ -72,4 +78,26 @@ async fn a_dead_node_is_taken_over_by_one_that_lives() {
     receiver.answer(Answer::Status(200));
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
     assert!(second.ready().is_ok());
+}
+
+/// Panics once, and then does what it should.
+struct Panicking(std::sync::atomic::AtomicBool);
+
+#[async_trait]
+impl Transport for Panicking {
+    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+        assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "planned");
+        Ok(Reply { status: 200, retry_after: None, body: bytes::Bytes::new() })
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_panics_is_settled_as_a_failure_and_tried_again() {
+    let store = store();
+    add_endpoint(&store, "http://127.0.0.1:1/");
+    let engine = engine_over(&store, 1, config("node"), Arc::new(Panicking(false.into()))).await;
+    engine.accept(message("{}")).await.unwrap();
+    assert_eq!(settled(&store).await, ["internal", "success"]);
+    let page = engine.metrics();
+    assert!(page.contains("everhook_attempts_total{class=\"internal\"} 1"), "{page}");
 }

@@ -1,0 +1,154 @@
+//! What the node does, in numbers, for Prometheus.
+//!
+//! Counted where it happens, never by a query: a scrape costs the store nothing. Labels are bounded: none names a tenant, an
+//! application or an endpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::outcome::Class;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::clock::Clock;
+
+/// The labels of attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    class: String,
+}
+
+/// The node's counters.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    clock: Arc<Clock>,
+    registry: Registry,
+    accepted: Counter,
+    append_size: Histogram,
+    append_seconds: Histogram,
+    attempts: Family<AttemptLabels, Counter>,
+    attempt_seconds: Histogram,
+    settle_size: Histogram,
+    settle_seconds: Histogram,
+    lost: Counter,
+    leased: Counter,
+    lease_seconds: Histogram,
+    running: Gauge,
+}
+
+impl Metrics {
+    /// Everything at zero.
+    pub(crate) fn new(clock: Arc<Clock>) -> Metrics {
+        let sizes = || Histogram::new(exponential_buckets(1.0, 2.0, 10));
+        // From a tenth of a millisecond to half a minute.
+        let seconds = || Histogram::new(exponential_buckets(0.0001, 3.0, 12));
+        let mut metrics = Metrics {
+            clock,
+            registry: Registry::with_prefix("everhook"),
+            accepted: Counter::default(),
+            append_size: sizes(),
+            append_seconds: seconds(),
+            attempts: Family::default(),
+            attempt_seconds: seconds(),
+            settle_size: sizes(),
+            settle_seconds: seconds(),
+            lost: Counter::default(),
+            leased: Counter::default(),
+            lease_seconds: seconds(),
+            running: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    /// When something begins whose time is to be observed.
+    pub(crate) fn begin(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    fn since(&self, begun: Duration) -> f64 {
+        self.clock.elapsed().saturating_sub(begun).as_secs_f64()
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("messages_accepted", "Messages committed", self.accepted.clone());
+        registry.register("append_size", "Messages in one append transaction", self.append_size.clone());
+        let seconds = |registry: &mut Registry, name: &str, help: &str, histogram: &Histogram| {
+            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        };
+        seconds(registry, "append", "Time of one append transaction", &self.append_seconds);
+        registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
+        seconds(registry, "attempt", "Time of one attempt", &self.attempt_seconds);
+        registry.register("settle_size", "Attempts in one settle transaction", self.settle_size.clone());
+        seconds(registry, "settle", "Time of one settle transaction", &self.settle_seconds);
+        registry.register("settlements_lost", "Results that came after the task was taken over", self.lost.clone());
+        registry.register("tasks_leased", "Tasks that leases brought", self.leased.clone());
+        seconds(registry, "lease", "Time of one lease", &self.lease_seconds);
+        registry.register("tasks_running", "Tasks under way on this node", self.running.clone());
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub(crate) fn render(&self, running: usize) -> String {
+        self.running.set(i64::try_from(running).unwrap_or(i64::MAX));
+        let mut page = String::new();
+        // Writing to a string does not fail; half a page would tell.
+        let _ = text::encode(&mut page, &self.registry);
+        page
+    }
+
+    pub(crate) fn appended(&self, accepted: usize, messages: usize, begun: Duration) {
+        self.accepted.inc_by(accepted as u64);
+        self.append_size.observe(messages as f64);
+        self.append_seconds.observe(self.since(begun));
+    }
+
+    pub(crate) fn attempted(&self, class: Class, took: Duration) {
+        self.attempts.get_or_create(&AttemptLabels { class: class.to_string() }).inc();
+        self.attempt_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn lost(&self) {
+        self.lost.inc();
+    }
+
+    pub(crate) fn settled(&self, size: usize, begun: Duration) {
+        self.settle_size.observe(size as f64);
+        self.settle_seconds.observe(self.since(begun));
+    }
+
+    pub(crate) fn leased(&self, tasks: usize, begun: Duration) {
+        self.leased.inc_by(tasks as u64);
+        self.lease_seconds.observe(self.since(begun));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_has_what_happened() {
+        let metrics = Metrics::new(Arc::new(Clock::new(everhook_core::time::Timestamp::default())));
+        metrics.appended(3, 4, Duration::ZERO);
+        metrics.attempted(Class::Timeout, Duration::from_secs(15));
+        metrics.leased(7, Duration::ZERO);
+        metrics.lost();
+        let page = metrics.render(5);
+        for line in [
+            "everhook_messages_accepted_total 3",
+            "everhook_append_size_count 1",
+            "everhook_attempts_total{class=\"timeout\"} 1",
+            "everhook_attempt_seconds_sum 15.0",
+            "everhook_tasks_leased_total 7",
+            "everhook_settlements_lost_total 1",
+            "everhook_tasks_running 5",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
+        }
+    }
+}
