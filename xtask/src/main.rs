@@ -16,6 +16,7 @@ mod ci;
 mod count;
 mod debian;
 mod openapi;
+mod pgbouncer;
 mod postgres;
 mod python;
 mod test;

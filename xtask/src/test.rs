@@ -1,6 +1,6 @@
 //! `cargo xtask test`: sets up what the tests need, runs them all, and ends with one plain summary.
 //!
-//! The set-up is a PostgreSQL, a Python with the client libraries, and the binary, each handed to the tests in an
+//! The set-up is a PostgreSQL, a pgbouncer, a Python with the client libraries, and the binary, each handed to the tests in an
 //! environment variable. It needs nothing but Rust and Python, and leaves nothing behind outside the build folder.
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{python, tidy};
+use crate::{pgbouncer, python, tidy};
 
 /// Parts of the names of the binary's tests that take long or need more than a database; `--fast` leaves them out.
 /// `cargo test` cannot ask for a crate, so without nextest a few more tests are left out.
@@ -135,6 +135,13 @@ impl SetUp {
         }
         if !arguments.fast && env::var_os("EVERHOOK_TEST_PYTHON").is_none() {
             variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
+        }
+        if env::var_os(pgbouncer::VARIABLE).is_none() {
+            match pgbouncer::prepare() {
+                Ok(program) => variables.push((pgbouncer::VARIABLE, program.into())),
+                // Only the tests of a pooler need it, and they say so.
+                Err(error) => eprintln!("warning: {error:#}"),
+            }
         }
         println!("==> building the binary and the tests");
         build(workspace, arguments)?;

@@ -4,6 +4,7 @@
 //! while a newer one is rolled out, and one that is too old is told so instead of breaking things.
 
 use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
 
 use crate::connection::{Connector, Route, address, settings};
 use crate::error::OpenError;
@@ -44,7 +45,8 @@ pub struct MigrationReport {
 
 /// Creates or upgrades the schema. Running it again, or twice at once, is harmless.
 pub async fn migrate(url: &str) -> Result<MigrationReport, OpenError> {
-    let config = settings(url, Route::Direct)?;
+    // What it does works through a pooler as well, where there is nothing else.
+    let config = settings(url, Route::Pooler)?;
     let address = address(&config);
     let client = Connector::new(&config)?.open_now(&config).await?;
     let failed = |source| OpenError::Statement {
@@ -118,7 +120,7 @@ pub(crate) async fn read_version(client: &Client) -> Result<SchemaVersion, tokio
 
 async fn begin(client: &Client) -> Result<(), tokio_postgres::Error> {
     client.batch_execute("begin isolation level read committed").await?;
-    client.execute("select pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).await.map(drop)
+    client.batch_execute(&format!("select pg_advisory_xact_lock({SCHEMA_LOCK})")).await
 }
 
 async fn apply(client: &Client, version: i32, migration: &Migration) -> Result<(), tokio_postgres::Error> {
@@ -137,6 +139,8 @@ async fn apply(client: &Client, version: i32, migration: &Migration) -> Result<(
     }
     client.batch_execute(migration.sql).await?;
     let record = "insert into everhook.schema_version (version, name, compatible_from) values ($1, $2, $3)";
-    client.execute(record, &[&version, &migration.name, &migration.compatible_from]).await?;
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&version, Type::INT4), (&migration.name, Type::TEXT), (&migration.compatible_from, Type::INT4)];
+    client.execute_typed(record, &values).await?;
     client.batch_execute("commit").await
 }

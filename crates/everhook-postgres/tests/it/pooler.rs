@@ -1,21 +1,64 @@
-//! Behind a pooler, which keeps no statement between two transactions.
+//! Behind a pooler in transaction mode: the whole suite again, through a real pgbouncer.
+//!
+//! Debian's is 1.18, which knows no named statements in that mode.
 
-use everhook_core::lifecycle::NextRow;
-use everhook_store::lease::{LeaseStore, Renewed, Settled};
+use everhook_postgres::{PostgresStore, migrate};
+use everhook_store::conformance::{Backend, Fresh};
+use everhook_store::lease::{LeaseStore, Renewed};
 
 use crate::database::Database;
+use crate::pgbouncer::PgBouncer;
 use crate::stage::Stage;
 
+struct Pooled;
+
+impl Backend for Pooled {
+    type Store = PostgresStore;
+
+    async fn fresh() -> Fresh<PostgresStore> {
+        let database = Database::migrated().await;
+        let pooler = PgBouncer::start(database.url());
+        let (store, other) = (through(&database, &pooler).await, through(&database, &pooler).await);
+        Fresh::two(store, other, (pooler, database))
+    }
+}
+
+everhook_store::conformance_full!(Pooled);
+
+/// A node that knows only the pooler.
+async fn through(database: &Database, pooler: &PgBouncer) -> PostgresStore {
+    let configure = |config: &mut everhook_postgres::PostgresConfig| {
+        config.url = pooler.url(database.url());
+        config.pooler = true;
+    };
+    database.store_with(configure).await
+}
+
 #[tokio::test]
-async fn everything_works_without_named_statements() {
+async fn a_schema_is_made_through_it_where_there_is_no_other_way() {
+    let database = Database::empty().await;
+    let pooler = PgBouncer::start(database.url());
+    let url = pooler.url(database.url());
+    let (one, other) = tokio::join!(migrate(&url), migrate(&url));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!((one.applied.len() + other.applied.len(), one.from.min(other.from)), (one.to as usize, 0));
+    through(&database, &pooler).await.now().await.unwrap();
+}
+
+#[tokio::test]
+async fn heartbeats_and_wakeups_go_past_the_pooler_where_they_can() {
     let database = Database::migrated().await;
-    let stage = Stage::new(database.store_with(|config| config.pooler = true).await).await;
-    stage.append(vec![stage.message(Vec::new()), stage.message(Vec::new())]).await.unwrap();
-    let tasks = stage.lease(10).await.unwrap();
-    assert_eq!(tasks.len(), 2);
-    let retry = NextRow::Pending { due_in: Default::default() };
-    let batch = [stage.settlement(&tasks[0], NextRow::Gone), stage.settlement(&tasks[1], retry)];
-    assert_eq!(stage.store.settle(&batch).await.unwrap(), [Settled::Done, Settled::Done]);
-    assert_eq!(stage.lease(10).await.unwrap().len(), 1);
+    let pooler = PgBouncer::start(database.url());
+    let configure = |config: &mut everhook_postgres::PostgresConfig| {
+        config.direct_url = Some(config.url.clone());
+        config.url = pooler.url(&config.url);
+        config.pooler = true;
+    };
+    let stage = Stage::new(database.store_with(configure).await).await;
+    let hints = stage.store.hints().unwrap();
+    hints.next().await.unwrap();
+    drop(pooler);
     assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
+    hints.notify().await.unwrap();
+    assert!(stage.store.now().await.is_err());
 }
