@@ -62,6 +62,7 @@ async fn main() -> ExitCode {
         events,
         seed: arguments.seed,
         lease: Duration::from_secs(arguments.lease),
+        patience: Duration::from_secs(120),
         rate: arguments.rate,
         print: arguments.trace,
         mutant: None,

@@ -20,8 +20,6 @@ use crate::receiver::{ENDPOINTS, Receivers};
 use crate::state::{OPEN_TASKS, State, open_tasks_of_sqlite};
 use crate::workshop::{MARK, Workshop};
 
-/// After healing everything has to be over within this, whatever waited.
-const HEAL_DEADLINE: Duration = Duration::from_secs(120);
 const CLIENTS: usize = 8;
 /// Retries soon and often: the receivers are never out of order for long.
 const SCHEDULE: &str = "0.2,0.5,1,1,1,2,2,2,2,2,2,2,2,2,2";
@@ -54,6 +52,8 @@ pub struct Plan {
     pub seed: u64,
     /// How long a node may be silent.
     pub lease: Duration,
+    /// After healing everything has to be over within this, whatever waited.
+    pub patience: Duration,
     /// Messages a second, about.
     pub rate: usize,
     /// Print what happens.
@@ -136,7 +136,7 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
             heal(&stage, &receivers, &history).await;
             history.event(format_args!("{} acknowledged; the load stops", load.acknowledged()));
             load.stop().await;
-            tokio::time::timeout(HEAL_DEADLINE, drain(&stage)).await.is_ok()
+            tokio::time::timeout(plan.patience, drain(&stage)).await.is_ok()
         };
         tokio::select! {
             quiet = work => quiet,

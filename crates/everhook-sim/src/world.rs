@@ -215,7 +215,7 @@ async fn live(plan: Plan) -> Outcome {
         faults: plan.faults,
     };
     let mut outcome = check::check(&evidence);
-    outcome.violations.extend(shared.witness().violations.drain(..));
+    outcome.violations.append(&mut shared.witness().violations);
     if !quiet {
         outcome.violations.push("stuck: tasks are still open long after everything was healed".to_owned());
     }

@@ -23,8 +23,8 @@ fn plan(store: Store, events: Vec<Event>, seconds: u64) -> Plan {
     let binary = variable("EVERHOOK_TEST_BINARY").expect("EVERHOOK_TEST_BINARY is not set: run `cargo xtask test`");
     let seed = variable("EVERHOOK_TEST_SEED").map_or(1, |seed| seed.parse().unwrap());
     let span = Duration::from_secs(seconds);
-    let binary = PathBuf::from(binary);
-    Plan { binary, store, nodes: 3, span, events, seed, lease: LEASE, rate: 60, print: true, mutant: None }
+    let (binary, patience) = (PathBuf::from(binary), Duration::from_secs(60));
+    Plan { binary, store, nodes: 3, span, events, seed, lease: LEASE, patience, rate: 60, print: true, mutant: None }
 }
 
 /// A database that may be stopped, where PostgreSQL's programs are installed; else the one that the tests are given.
@@ -69,7 +69,9 @@ fn a_crash_with_an_asynchronous_standby_is_seen_to_lose_messages() {
         eprintln!("left out: PostgreSQL's programs are not installed here, so there is none that may be stopped");
         return;
     }
-    let outcome = hurt(&plan(Store::Own(Standby::Async), vec![Event::Failover], 4));
+    let plan = plan(Store::Own(Standby::Async), vec![Event::Failover], 4);
+    // What is lost is lost, however long one waits.
+    let outcome = hurt(&Plan { patience: Duration::from_secs(5), ..plan });
     assert!(outcome.report.lost > 0, "the checker does not see what is lost: {outcome:?}");
 }
 
@@ -84,7 +86,7 @@ fn mutants_do_not_survive_crashes_and_cuts() {
             eprintln!("left out: the binary under test was built without mutants");
             return;
         }
-        let outcome = hurt(&Plan { mutant: Some(mutant.to_owned()), ..plan });
+        let outcome = hurt(&Plan { mutant: Some(mutant.to_owned()), patience: Duration::from_secs(5), ..plan });
         let Outcome { report, .. } = &outcome;
         assert!(report.lost + report.invented + report.stuck > 0, "{mutant} survives: {outcome:?}");
     }

@@ -13,7 +13,7 @@ const ELSEWHERE: [Mutant; 2] = [Mutant::DeliverInDoubt, Mutant::EnvironmentMissi
 fn simulate(mutant: &str) -> (bool, String) {
     let mut simulator = Command::new(env!("CARGO_BIN_EXE_everhook-sim"));
     simulator.args(["--seeds", SEEDS, "--until-bad"]).env("EVERHOOK_TEST_MUTANT", mutant).stderr(Stdio::null());
-    let output = simulator.output().unwrap();
+    let output = simulator.output().expect("the simulator was built");
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
