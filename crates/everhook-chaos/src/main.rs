@@ -65,6 +65,7 @@ async fn main() -> ExitCode {
         patience: Duration::from_secs(120),
         rate: arguments.rate,
         print: arguments.trace,
+        keep_logs: true,
         mutant: None,
     };
     println!("replay: cargo xtask chaos {}", replay(&arguments));

@@ -58,6 +58,8 @@ pub struct Plan {
     pub rate: usize,
     /// Print what happens.
     pub print: bool,
+    /// Whether the logs of a run that went wrong are kept, for someone to look into.
+    pub keep_logs: bool,
     /// The promise that the nodes are told to break, to see that it is found out.
     pub mutant: Option<String>,
 }
@@ -114,7 +116,7 @@ impl Outcome {
 pub async fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let mut workshop = Workshop::open()?;
     let outcome = run_in(plan, &workshop).await;
-    if !outcome.as_ref().is_ok_and(Outcome::is_good) {
+    if plan.keep_logs && !outcome.as_ref().is_ok_and(Outcome::is_good) {
         workshop.keep();
         eprintln!("logs are kept in {}", workshop.folder().display());
     }

@@ -24,7 +24,20 @@ fn plan(store: Store, events: Vec<Event>, seconds: u64) -> Plan {
     let seed = variable("EVERHOOK_TEST_SEED").map_or(1, |seed| seed.parse().unwrap());
     let span = Duration::from_secs(seconds);
     let (binary, patience) = (PathBuf::from(binary), Duration::from_secs(60));
-    Plan { binary, store, nodes: 3, span, events, seed, lease: LEASE, patience, rate: 60, print: true, mutant: None }
+    Plan {
+        binary,
+        store,
+        nodes: 3,
+        span,
+        events,
+        seed,
+        lease: LEASE,
+        patience,
+        rate: 60,
+        print: true,
+        keep_logs: true,
+        mutant: None,
+    }
 }
 
 /// A database that may be stopped, where PostgreSQL's programs are installed; else the one that the tests are given.
@@ -71,7 +84,7 @@ fn a_crash_with_an_asynchronous_standby_is_seen_to_lose_messages() {
     }
     let plan = plan(Store::Own(Standby::Async), vec![Event::Failover], 4);
     // What is lost is lost, however long one waits.
-    let outcome = hurt(&Plan { patience: Duration::from_secs(5), ..plan });
+    let outcome = hurt(&Plan { patience: Duration::from_secs(5), keep_logs: false, ..plan });
     assert!(outcome.report.lost > 0, "the checker does not see what is lost: {outcome:?}");
 }
 
@@ -86,7 +99,8 @@ fn mutants_do_not_survive_crashes_and_cuts() {
             eprintln!("left out: the binary under test was built without mutants");
             return;
         }
-        let outcome = hurt(&Plan { mutant: Some(mutant.to_owned()), patience: Duration::from_secs(5), ..plan });
+        let (mutant_name, patience) = (Some(mutant.to_owned()), Duration::from_secs(5));
+        let outcome = hurt(&Plan { mutant: mutant_name, patience, keep_logs: false, ..plan });
         let Outcome { report, .. } = &outcome;
         assert!(report.lost + report.invented + report.stuck > 0, "{mutant} survives: {outcome:?}");
     }
