@@ -32,6 +32,8 @@ pub struct Tenure {
     retired: AtomicBool,
     /// Fires when the store says that someone closed it: sends under it are to be aborted.
     closed: CancellationToken,
+    /// The keeper's.
+    nudge: Arc<Notify>,
 }
 
 impl Tenure {
@@ -43,6 +45,14 @@ impl Tenure {
     /// Whether the session was closed by someone else.
     pub fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
+    }
+
+    /// Takes no new work any more, because of `why`: it owns, or may own, what nobody here will settle.
+    pub(crate) fn retire(&self, why: &str) {
+        if !self.retired.swap(true, Ordering::AcqRel) {
+            warn!(session.id = %self.id, "retired session {}: {why}", self.id);
+            self.nudge.notify_one();
+        }
     }
 
     fn renewed(&self) -> Duration {
@@ -69,7 +79,7 @@ pub struct Sessions {
     lease: Duration,
     state: Mutex<State>,
     /// Wakes the keeper before its time: a tenure was retired.
-    nudge: Notify,
+    nudge: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +100,7 @@ impl Sessions {
         role: Role,
         lease: Duration,
     ) -> Sessions {
-        Sessions { store, ids, clock, name, role, lease, state: Mutex::default(), nudge: Notify::new() }
+        Sessions { store, ids, clock, name, role, lease, state: Mutex::default(), nudge: Arc::default() }
     }
 
     /// The tenure under which new work may be taken and sent now: neither retired nor past its self-check.
@@ -116,10 +126,7 @@ impl Sessions {
         if mutant::is(Mutant::KeepSessionAfterDoubt) {
             return;
         }
-        if !tenure.retired.swap(true, Ordering::AcqRel) {
-            warn!(session.id = %tenure.id, "retired session {}: a write under it is in doubt", tenure.id);
-            self.nudge.notify_one();
-        }
+        tenure.retire("a write under it is in doubt");
     }
 
     /// Keeps the sessions until `stop`; opens the first one when it can.
@@ -226,6 +233,7 @@ impl Sessions {
             renewed_us: AtomicU64::new(u64::try_from(before.as_micros()).unwrap_or(u64::MAX)),
             retired: AtomicBool::new(false),
             closed: CancellationToken::new(),
+            nudge: Arc::clone(&self.nudge),
         });
         let mut state = self.lock();
         state.steady_since.get_or_insert(before);

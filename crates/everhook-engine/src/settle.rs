@@ -178,13 +178,17 @@ impl Settler {
         loop {
             match self.store.settle(settlements).await {
                 Ok(settled) => return Some(settled),
-                Err(StoreError::Refused { op, source }) if settlements.len() > 1 => {
-                    warn!(error = &*source, "store refused {op} of {} tasks: settling them singly", settlements.len());
-                    return Some(self.write_singly(settlements).await);
+                Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) if settlements.len() > 1 => {
+                    let count = settlements.len();
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "store refused to settle {count} tasks: settling them singly"
+                    );
+                    return Some(self.write_singly(settlements, batch).await);
                 }
                 Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) => {
-                    // Its session goes on holding it; a sweep finds it when that ends, and counts a crash.
                     error!(error = &error as &dyn std::error::Error, "could not settle task {}", settlements[0].key.id);
+                    give_up(&batch[0]);
                     return None;
                 }
                 Err(error) => {
@@ -200,21 +204,25 @@ impl Settler {
         }
     }
 
-    async fn write_singly(&self, settlements: &[Settlement]) -> Vec<Settled> {
+    /// Each by itself, and each until the store answers: a store that fails meanwhile costs nobody their settlement.
+    async fn write_singly(&self, settlements: &[Settlement], batch: &[Ended]) -> Vec<Settled> {
         let mut settled = Vec::with_capacity(settlements.len());
-        for settlement in settlements {
-            let one = self.store.settle(std::slice::from_ref(settlement)).await;
-            settled.push(match one {
-                Ok(answers) => answers.first().copied().unwrap_or(Settled::Lost),
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    error!(task.id = %settlement.key.id, error, "could not settle task {}", settlement.key.id);
-                    Settled::Lost
-                }
-            });
+        for (settlement, ended) in settlements.iter().zip(batch) {
+            let one = (std::slice::from_ref(settlement), std::slice::from_ref(ended));
+            let answers = Box::pin(self.write_until_answered(one.0, one.1)).await;
+            settled.push(answers.and_then(|answers| answers.first().copied()).unwrap_or(Settled::Lost));
         }
         settled
     }
+}
+
+/// A task whose end cannot be written stays with its session, which lives: only when that ends a sweep finds it, counts a
+/// crash, and ends it as poison if it comes to that. What a sweep itself cannot write is left, or there would be no end of it.
+fn give_up(ended: &Ended) {
+    if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Abandoned) {
+        return;
+    }
+    ended.tenure.retire("it holds a task that could not be settled");
 }
 
 fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {

@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     NotDone,
     /// It is done, and nobody hears of it.
     ReplyLost,
+    /// It is not done, and never will be.
+    Refused,
 }
 
 /// Faults to come, by operation; an empty list means all is well.
@@ -67,6 +69,7 @@ impl Faulty {
         match self.next_fault(op) {
             None => call.await,
             Some(Fault::NotDone) => Err(StoreError::Unavailable { op, source: "planned".into() }),
+            Some(Fault::Refused) => Err(StoreError::Refused { op, source: "planned".into() }),
             Some(Fault::ReplyLost) => {
                 call.await?;
                 Err(StoreError::InDoubt { op, source: "planned".into() })
@@ -114,7 +117,8 @@ impl LeaseStore for Faulty {
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
-        self.call("settle", self.inner.settle(batch)).await
+        let op = if batch.len() > 1 { "settle group" } else { "settle" };
+        self.call(op, self.inner.settle(batch)).await
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {

@@ -6,6 +6,7 @@ mod doubt;
 mod faulty;
 mod fixture;
 mod receiver;
+mod refused;
 mod roles;
 mod sessions;
 mod stop;
