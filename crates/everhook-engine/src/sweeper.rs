@@ -32,7 +32,7 @@ impl Sweeper {
     /// Sweeps until `stop`.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         loop {
-            if let Err(error) = self.sweep().await {
+            if let Err(error) = self.sweep(&stop).await {
                 warn!(error = &error as &dyn std::error::Error, "could not sweep");
             }
             tokio::select! {
@@ -43,7 +43,7 @@ impl Sweeper {
         }
     }
 
-    async fn sweep(&self) -> Result<(), StoreError> {
+    async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let Some(tenure) = self.sessions.current() else { return Ok(()) };
         if self.sessions.may_close_others() {
             for session in self.store.close_expired().await? {
@@ -60,9 +60,12 @@ impl Sweeper {
             };
             let count = tasks.len();
             for task in tasks {
-                self.abandon(task, &tenure).await;
+                // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
+                if stop.run_until_cancelled(self.abandon(task, &tenure)).await.is_none() {
+                    return Ok(());
+                }
             }
-            if count < RECLAIM_BATCH_MAX {
+            if count < RECLAIM_BATCH_MAX || stop.is_cancelled() {
                 return Ok(());
             }
         }

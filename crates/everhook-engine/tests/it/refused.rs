@@ -1,6 +1,13 @@
-//! Settlements that the store refuses.
+//! Settlements that the store refuses, and a stop while a great deal is being taken over.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::{Id, LaneId, SessionId};
+use everhook_core::limits::SETTLE_QUEUE_MAX;
 use everhook_engine::accept::Accept;
+use everhook_store::lease::{Append, FastPath, LeaseStore};
+use everhook_store::slots::Slots;
 
 use crate::faulty::Fault;
 use crate::fixture::{add_endpoint, engine, message, settled, store};
@@ -35,4 +42,33 @@ async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_set
     assert_eq!(settled(&store).await, ["success"; 8]);
     assert!(store.calls("settle group") > 0);
     assert_eq!(receiver.so_far(), 8);
+}
+
+struct Endless;
+
+impl Slots for Endless {
+    fn reserve(&self, _: LaneId) -> bool {
+        true
+    }
+
+    fn release(&self, _: LaneId) {}
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_what_cannot_be_taken_over() {
+    let store = store();
+    add_endpoint(&store, "http://127.0.0.1:9/");
+    // More than fits into the queue, held by nobody who lives.
+    let messages = (0..SETTLE_QUEUE_MAX + 2000).map(|_| message("{}")).collect();
+    let dead = FastPath { session: SessionId(Id::MIN), slots: Arc::new(Endless) };
+    store.append(Append { fast: Some(dead), messages }).await.unwrap();
+    for _ in 0..10_000 {
+        store.plan("settle group", Fault::NotDone);
+    }
+    let engine = engine(&store, 1).await;
+    while store.calls("reclaim") * 500 < SETTLE_QUEUE_MAX {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let stopped = tokio::time::timeout(Duration::from_secs(20), engine.drain(Duration::from_secs(1))).await;
+    assert!(stopped.is_ok(), "it hangs");
 }
