@@ -29,7 +29,13 @@ const DEAD_PEER_WAIT: Duration = Duration::from_secs(10);
 
 /// Where the statements of the store do not differ from one run to the next, their plans must not either.
 const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
-                       -c default_transaction_isolation=read\\ committed";
+                       -c default_transaction_isolation=read\\ committed -c idle_in_transaction_session_timeout=5s";
+/// How a transaction begins behind a pooler. A node that vanishes within one (no power, no network) hangs up on nobody, and
+/// the server would keep its locks for hours: nothing of the lanes it was leasing from could be leased, or added to them.
+pub(crate) const BEGIN_POOLED: &str =
+    "begin isolation level read committed; set local idle_in_transaction_session_timeout = '5s'";
+/// How it begins where the connection has the same limit.
+pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
 /// How the server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -118,7 +118,7 @@ impl Fault {
         match *db.code() {
             SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => Remedy::Repeat,
             // The connection was ended by the server; another one may be had.
-            SqlState::ADMIN_SHUTDOWN => Remedy::Repeat,
+            SqlState::ADMIN_SHUTDOWN | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Remedy::Repeat,
             // Prepared against an earlier form of a table; the next connection prepares it anew.
             SqlState::FEATURE_NOT_SUPPORTED | SqlState::INVALID_SQL_STATEMENT_NAME => Remedy::Repeat,
             SqlState::CHECK_VIOLATION => Remedy::AddPartition,

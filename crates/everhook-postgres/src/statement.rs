@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
+use crate::connection::{BEGIN, BEGIN_POOLED};
 use crate::error::Fault;
 use crate::sql::Sql;
 
@@ -144,9 +145,8 @@ impl Transaction {
 
     /// Begins, and reads in the same round trip. Not for writes: if `begin` failed they would commit by themselves.
     pub(crate) async fn begin_with<T>(&self, reads: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
-        within(try_join(self.connection.client().batch_execute("begin isolation level read committed"), reads))
-            .await
-            .map(|((), read)| read)
+        let begin = if self.connection.pooler { BEGIN_POOLED } else { BEGIN };
+        within(try_join(self.connection.client().batch_execute(begin), reads)).await.map(|((), read)| read)
     }
 
     pub(crate) async fn begin(&self) -> Result<(), Fault> {

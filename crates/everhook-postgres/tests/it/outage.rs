@@ -1,11 +1,12 @@
 //! Connections break: what was not committed is tried again, what may have been is told as in doubt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use everhook_core::lifecycle::NextRow;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::lease::{Appended, LeaseStore, Renewed, Settled};
+use everhook_store::lease::{Appended, LeaseAsk, LeaseStore, Renewed, Settled};
 use tokio_postgres::Client;
 
 use crate::database::Database;
@@ -167,5 +168,40 @@ async fn a_commit_whose_reply_is_lost_is_in_doubt() {
         assert!(matches!(appended, Err(StoreError::InDoubt { .. })), "{appended:?}");
         proxy.on_commit(OnCommit::Pass);
         stage.store.now().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
+    for pooler in [false, true] {
+        let database = Database::migrated().await;
+        let proxy = Proxy::to(&database).await;
+        let stage = Stage::new(database.store().await).await;
+        let lost = database.store_with(|config| (config.url, config.pooler) = (proxy.url(&database), pooler)).await;
+        stage.append(vec![stage.message(Vec::new())]).await.unwrap();
+        proxy.on_commit(OnCommit::Freeze);
+        let ask = LeaseAsk { session: stage.session, limit: 10, rooms: Vec::new(), per_lane: 10 };
+        let live = async {
+            let client = database.client().await;
+            let idle = "select count(*) from pg_stat_activity
+                where datname = current_database() and state = 'idle in transaction'
+                    and state_change < clock_timestamp() - interval '200 ms'";
+            while client.query_one(idle, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+                tokio::task::yield_now().await;
+            }
+            // The lane is drained and locked by then: nothing can be added to it, and nothing leased from it.
+            stage.append(vec![stage.message(Vec::new())]).await.unwrap();
+            stage.lease(10).await.unwrap().len()
+        };
+        let frozen = async {
+            let lost = lost.lease(ask).await;
+            assert!(matches!(lost, Err(StoreError::InDoubt { .. })), "{lost:?}");
+            std::future::pending::<()>().await;
+        };
+        let leased = tokio::select! {
+            () = frozen => unreachable!(),
+            leased = tokio::time::timeout(Duration::from_secs(20), live) => leased,
+        };
+        assert_eq!(leased.expect("the lane stays locked"), 2);
     }
 }

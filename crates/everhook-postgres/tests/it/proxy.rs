@@ -19,6 +19,8 @@ pub(crate) enum OnCommit {
     LoseReply,
     /// The server says that it did not wait for its standby.
     Warn,
+    /// Nothing passes any more and nobody hangs up, as when a machine loses its power.
+    Freeze,
 }
 
 /// A wire to the server of a database.
@@ -102,6 +104,9 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, on_commit: &At
         let what = on_commit.load(Ordering::SeqCst);
         if is_commit && what == OnCommit::Warn as u8 {
             return OnCommit::Warn;
+        }
+        if is_commit && what == OnCommit::Freeze as u8 {
+            std::future::pending::<()>().await;
         }
         if to.write_all(&buffer[..read]).await.is_err() {
             return OnCommit::Pass;
