@@ -12,7 +12,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::limits::{CRASHES_MAX, RECLAIM_JITTER};
+use crate::limits::{CRASHES_MAX, LANE_HOLD_MAX, RECLAIM_JITTER};
 use crate::outcome::Outcome;
 use crate::retry::{Jitter, RetryPolicy};
 use crate::task::{Task, Trigger, stored_as};
@@ -150,10 +150,11 @@ fn end_state(verdict: Verdict) -> EndState {
     }
 }
 
-/// A receiver that is overwhelmed or hangs gets a rest from everything, not only from this task.
+/// A receiver that is overwhelmed or hangs gets a rest from everything, not only from this task: for as long as it asked, or
+/// for a while. The task's own delay is no measure: late in its schedule it is a day, and others may fare better.
 fn hold(outcome: Outcome, verdict: Verdict) -> Option<Duration> {
     match (outcome, verdict) {
-        (Outcome::Throttled { .. }, Verdict::RetryIn(delay)) => Some(delay),
+        (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay)) => Some(delay.min(LANE_HOLD_MAX)),
         (Outcome::Throttled { retry_after }, _) => retry_after,
         _ => None,
     }

@@ -32,6 +32,8 @@ pub const PAGE_MAX: usize = 250;
 pub const PAGE_DEFAULT: usize = 50;
 /// Longest delay between two attempts, whatever the policy or the receiver asks.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a lane rests after a timeout or a throttled attempt, where the receiver did not say.
+pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
 /// Most entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
 /// How often a task may kill its holder before it is given up as poison.

@@ -71,6 +71,14 @@ fn throttling_holds_the_lane() {
 }
 
 #[test]
+fn one_message_that_always_times_out_does_not_stop_its_endpoint_for_hours() {
+    let late = Task { tries: 4, ..task() };
+    check(late, Outcome::Throttled { retry_after: None }, "retry in 18000s | 5/0 | pending | Open | hold 60s");
+    let asked = Outcome::Throttled { retry_after: Some(Duration::from_secs(7)) };
+    check(late, asked, "retry in 18000s | 5/0 | pending | Open | hold 7s");
+}
+
+#[test]
 fn gone_ends_the_task_and_disables_the_endpoint() {
     check(task(), Outcome::Gone, "die: endpoint gone | 1/0 | dead | Dead | disable");
 }
