@@ -242,6 +242,10 @@ impl LeaseStore for PostgresStore {
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.run_plain("reclaim", || self.reclaim_once(session, limit)).await
     }
+
+    async fn maintain(&self) -> Result<(), StoreError> {
+        self.ensure_partitions().await
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]

@@ -46,7 +46,10 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
     let retry = NextRow::Pending { due_in: Default::default() };
     client.batch_execute(drop_all).await.unwrap();
     assert_eq!(stage.store.settle(&[stage.settlement(&second[0], retry)]).await.unwrap(), [Settled::Done]);
-    stage.store.ensure_partitions().await.unwrap();
+    client.batch_execute(drop_all).await.unwrap();
+    stage.store.maintain().await.unwrap();
+    let made = "select count(*) from pg_inherits where inhparent = 'everhook.message'::regclass";
+    assert_eq!(client.query_one(made, &[]).await.unwrap().get::<_, i64>(0), 3, "this week and two ahead");
 }
 
 #[tokio::test]
