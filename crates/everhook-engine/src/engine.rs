@@ -1,5 +1,6 @@
 //! The engine as a whole: started with a store and a sender, stopped by draining.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +14,11 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
+use futures_util::FutureExt;
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::accept::{Accept, AcceptError, Accepted, Acceptor, Queue};
 use crate::clock::Clock;
@@ -172,14 +174,22 @@ impl Engine {
         // Every node has a session, also one that never holds anything: it shows that the node lives and that the store
         // answers, and it brings the store's time.
         let (sessions, halt) = (Arc::clone(&self.sessions), self.halt.clone());
-        self.loops.spawn(async move { sessions.run(halt).await });
+        self.loops.spawn(vital(async move {
+            sessions.run(halt).await;
+        }));
         let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
-        self.loops.spawn(async move { stop.run_until_cancelled(maintain(store)).await });
+        self.loops.spawn(vital(async move {
+            stop.run_until_cancelled(maintain(store)).await;
+        }));
         let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-        self.loops.spawn(async move { stop.run_until_cancelled(wakeups.speak()).await });
+        self.loops.spawn(vital(async move {
+            stop.run_until_cancelled(wakeups.speak()).await;
+        }));
         if self.role.accepts() {
             let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
-            self.intake.spawn(async move { halt.run_until_cancelled(acceptor.run(&stop)).await });
+            self.intake.spawn(vital(async move {
+                halt.run_until_cancelled(acceptor.run(&stop)).await;
+            }));
         }
         if self.role.delivers() {
             self.spawn_deliveries(settler, sweeper);
@@ -188,13 +198,21 @@ impl Engine {
 
     fn spawn_deliveries(&self, settler: Arc<Settler>, sweeper: Sweeper) {
         let halt = self.halt.clone();
-        self.loops.spawn(async move { halt.run_until_cancelled(settler.run()).await });
+        self.loops.spawn(vital(async move {
+            halt.run_until_cancelled(settler.run()).await;
+        }));
         let (dispatcher, stop) = (Arc::clone(&self.dispatcher), self.stop.clone());
-        self.intake.spawn(async move { dispatcher.run(stop).await });
+        self.intake.spawn(vital(async move {
+            dispatcher.run(stop).await;
+        }));
         let stop = self.stop.clone();
-        self.loops.spawn(async move { sweeper.run(stop).await });
+        self.loops.spawn(vital(async move {
+            sweeper.run(stop).await;
+        }));
         let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-        self.loops.spawn(async move { stop.run_until_cancelled(wakeups.listen()).await });
+        self.loops.spawn(vital(async move {
+            stop.run_until_cancelled(wakeups.listen()).await;
+        }));
     }
 
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
@@ -271,6 +289,15 @@ impl Accept for Engine {
 /// A tenth more or less, so that nodes that were started together do not look for work together.
 fn apart(interval: Duration, entropy: &Entropy) -> Duration {
     interval - interval / 10 + entropy.jitter().share_of(interval / 5)
+}
+
+/// A loop without which the node does not do its work. If it panics the process ends at once: others take over what it holds,
+/// instead of waiting for a node that heartbeats and does nothing.
+async fn vital(work: impl Future<Output = ()>) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        error!("a loop of the engine panicked: ending the process, so that others take over");
+        std::process::abort();
+    }
 }
 
 async fn maintain(store: Arc<dyn LeaseStore>) {
