@@ -95,7 +95,8 @@ const SQL: [(Mutant, &str, &str); 8] = [
     (
         Mutant::ReclaimFromOpenSession,
         "where session.id = owner.id\n            and session.closed_at is null",
-        "where session.id = owner.id and session.closed_at is null and session.lease_until > unixepoch('subsec') * 1000000",
+        // SQLite's own clock has milliseconds only: a second more, so that a lease that ended just now has ended for sure.
+        "where session.id = owner.id and session.closed_at is null and session.lease_until > (unixepoch('subsec') + 1) * 1000000",
     ),
     (Mutant::EnvironmentMissing, "set state = $3\nwhere environment = $1", "set state = $3\nwhere $1 = $1"),
     (Mutant::EnvironmentMissing, "set state = ?3\nwhere environment = ?1", "set state = ?3\nwhere ?1 = ?1"),
