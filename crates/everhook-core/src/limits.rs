@@ -53,8 +53,8 @@ pub const APPEND_BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const APPEND_QUEUE_MAX: usize = 4096;
 /// Settlements in one transaction.
 pub const SETTLE_BATCH_MAX: usize = 500;
-/// Settlements waiting for a transaction.
-pub const SETTLE_QUEUE_MAX: usize = 8192;
+/// Settlements waiting for a transaction: what a node may have sent and not yet written, beside its slots.
+pub const SETTLE_QUEUE_MAX: usize = 4096;
 /// Lanes one lease looks at.
 pub const LEASE_LANES_MAX: usize = 256;
 /// Tasks one lease takes.

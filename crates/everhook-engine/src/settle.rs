@@ -1,8 +1,9 @@
 //! Ends attempts. The only place that does, for whatever reason they end: a reply, a failure, a dead holder, a stop.
 //!
 //! Settlements are collected and written many per transaction: while one commits, the next batch forms; at low load each
-//! goes at once. A failed write is repeated until the store answers: settling is idempotent, so doubt resolves itself. A slot
-//! is free only when its settlement is written, so that a store that is down stops the intake instead of filling memory.
+//! goes at once. A failed write is repeated until the store answers: settling is idempotent, so doubt resolves itself. What
+//! waits is bounded, and whoever waits for a place holds its slot: a store that is down stops the intake instead of filling
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use tokio::sync::{Mutex, mpsc};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
 use crate::dispatcher::Room;
@@ -38,7 +39,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Ended {
     pub(crate) task: Task,
     pub(crate) tenure: Arc<Tenure>,
-    #[expect(dead_code, reason = "held, not read: dropping it after the write frees the slot")]
+    /// Dropping it frees the slot.
     pub(crate) slot: Option<Slot>,
     pub(crate) end: End,
 }
@@ -89,10 +90,15 @@ impl Settler {
         Settler { store, ids, clock, policy, entropy, room, metrics, queue, waiting: Mutex::new(waiting) }
     }
 
-    /// Hands over what ended. It is durable when its slot is free.
-    pub(crate) async fn settle(&self, ended: Ended) {
+    /// Hands over what ended, as soon as there is a place for it.
+    pub(crate) async fn settle(&self, mut ended: Ended) {
         // The receiver lives as long as the settler itself.
-        let _ = self.queue.send(ended).await;
+        let Ok(place) = self.queue.reserve().await else { return };
+        // A target that took one can take the next. One that did not may have to rest: its slot is free when that is written.
+        if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Success) {
+            ended.slot = None;
+        }
+        place.send(ended);
     }
 
     /// Writes settlements for ever; dropped when the engine has drained.
@@ -112,12 +118,11 @@ impl Settler {
     }
 
     async fn write(&self, batch: &[Ended]) {
-        let decided = batch.iter().map(|ended| self.decide(ended)).collect::<Vec<_>>();
-        let settlements = decided.iter().map(|(settlement, _)| settlement.clone()).collect::<Vec<_>>();
+        let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| self.decide(ended)).unzip();
         let begun = self.metrics.begin();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
         self.metrics.settled(settlements.len(), begun);
-        for ((ended, (settlement, decision)), settled) in batch.iter().zip(&decided).zip(settled) {
+        for (((ended, settlement), decision), settled) in batch.iter().zip(&settlements).zip(&decided).zip(settled) {
             log(ended, decision.as_ref(), settled);
             self.count(ended, settled);
             if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
@@ -240,7 +245,7 @@ fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
     let subject = everhook_core::id::MessageId(task.key.subject);
     let endpoint = everhook_core::id::EndpointId(task.lane.0);
     match decision.verdict {
-        Verdict::Succeed => info!(
+        Verdict::Succeed => debug!(
             task.id = %task.key.id, message.id = %subject, endpoint.id = %endpoint, class = %record.class,
             http.status = record.status, duration_ms, attempt = decision.tries,
             "delivered {subject} in {duration_ms} ms"

@@ -1,6 +1,7 @@
 //! Append: messages with their deliveries, many requests in one transaction.
 //!
-//! Round trips: begin and read what planning needs; take the keys, if there are any; write everything and commit.
+//! The long way, for what `direct` cannot guess. Round trips: begin and read what planning needs; take the keys, if there are
+//! any; write everything and commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -46,6 +47,9 @@ impl PostgresStore {
     pub(crate) async fn append_once(&self, append: &Append) -> Result<Vec<Appended>, Fault> {
         if append.messages.is_empty() {
             return Ok(Vec::new());
+        }
+        if let Some(appended) = self.append_direct(append).await? {
+            return Ok(appended);
         }
         let transaction = self.database.transaction().await?;
         let (sets, now, free) = self.read_for_plan(&transaction, append).await?;
@@ -261,7 +265,7 @@ fn wanted_lanes(
     lanes
 }
 
-fn lane_columns(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> (Vec<i32>, Vec<&[u8]>) {
+pub(crate) fn lane_columns(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> (Vec<i32>, Vec<&[u8]>) {
     lanes.iter().map(|(environment, lane)| (environment.0, lane.as_bytes().as_slice())).unzip()
 }
 
@@ -318,7 +322,8 @@ async fn write(
         transaction.prepare(&sql::TOUCH_LANE).await?,
     );
     let now = now.as_micros();
-    let message_params = messages.params(&now);
+    let mut message_params = messages.params().to_vec();
+    message_params.push(&now);
     let task_params = tasks.params();
     transaction
         .commit_with(try_join3(

@@ -3,8 +3,10 @@
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskState};
+use everhook_core::time::micros;
 use tokio_postgres::types::ToSql;
 
+use crate::keys::{self, Claims};
 use crate::rows;
 
 /// Messages as columns.
@@ -34,7 +36,7 @@ impl<'a> MessageColumns<'a> {
         }
     }
 
-    pub(crate) fn params<'b>(&'b self, created_at: &'b i64) -> [&'b (dyn ToSql + Sync); 9] {
+    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 8] {
         [
             &self.environments,
             &self.applications,
@@ -44,7 +46,6 @@ impl<'a> MessageColumns<'a> {
             &self.channels,
             &self.tags,
             &self.payloads,
-            created_at,
         ]
     }
 }
@@ -87,6 +88,13 @@ impl<'a> TaskColumns<'a> {
     }
 
     pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 11] {
+        let [environments, subjects, ids, lanes, kinds, triggers, priorities, epochs, owners, states] =
+            self.params_due_now();
+        [environments, subjects, ids, lanes, kinds, triggers, priorities, &self.due, epochs, owners, states]
+    }
+
+    /// For a statement that knows by itself when they are due.
+    pub(crate) fn params_due_now(&self) -> [&(dyn ToSql + Sync); 10] {
         [
             &self.environments,
             &self.subjects,
@@ -95,10 +103,37 @@ impl<'a> TaskColumns<'a> {
             &self.kinds,
             &self.triggers,
             &self.priorities,
-            &self.due,
             &self.epochs,
             &self.owners,
             &self.states,
         ]
+    }
+}
+
+/// Keys as columns, in their order.
+pub(crate) struct KeyColumns<'a> {
+    environments: Vec<i32>,
+    scopes: Vec<i16>,
+    hashes: Vec<&'a [u8]>,
+    objects: Vec<&'a [u8]>,
+    bodies: Vec<&'a [u8]>,
+    kept: Vec<i64>,
+}
+
+impl<'a> KeyColumns<'a> {
+    pub(crate) fn new(claims: &'a Claims<'_>) -> KeyColumns<'a> {
+        let (environments, scopes, hashes) = keys::columns(claims.keys());
+        KeyColumns {
+            environments,
+            scopes,
+            hashes,
+            objects: claims.values().map(|(_, object)| object.as_bytes().as_slice()).collect(),
+            bodies: claims.values().map(|(key, _)| key.body.as_slice()).collect(),
+            kept: claims.values().map(|(key, _)| micros(key.kept())).collect(),
+        }
+    }
+
+    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 6] {
+        [&self.environments, &self.scopes, &self.hashes, &self.objects, &self.bodies, &self.kept]
     }
 }

@@ -127,7 +127,7 @@ impl Fault {
     }
 
     /// Whether it may have been written all the same.
-    fn is_in_doubt(&self) -> bool {
+    pub(crate) fn is_in_doubt(&self) -> bool {
         let Fault::Commit(error) = self else { return false };
         match error.as_db_error() {
             // An error is the server's own word that it rolled back. A fatal one may have struck behind the commit.

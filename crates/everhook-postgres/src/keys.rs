@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use everhook_core::id::{EnvironmentId, ID_BYTES, Id};
-use everhook_core::time::micros;
 use everhook_store::append::Holder;
 use everhook_store::dedup::{DedupKey, HASH_BYTES};
 use tokio_postgres::Row;
 
+use crate::columns::KeyColumns;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql;
@@ -25,13 +25,8 @@ pub(crate) type Claims<'a> = BTreeMap<RowKey, (&'a DedupKey, Id)>;
 
 /// Takes keys; answers which were had. It waits for whoever is just taking the same one.
 pub(crate) async fn take(transaction: &Transaction, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
-    let (environments, scopes, hashes) = columns(claims.keys());
-    let objects: Vec<&[u8]> = claims.values().map(|(_, object)| object.as_bytes().as_slice()).collect();
-    let bodies: Vec<&[u8]> = claims.values().map(|(key, _)| key.body.as_slice()).collect();
-    let kept: Vec<i64> = claims.values().map(|(key, _)| micros(key.kept())).collect();
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-        [&environments, &scopes, &hashes, &objects, &bodies, &kept];
-    let rows = transaction.rows(&sql::APPEND_DEDUP, &params).await?;
+    let columns = KeyColumns::new(claims);
+    let rows = transaction.rows(&sql::APPEND_DEDUP, &columns.params()).await?;
     rows.iter().map(|row| read_key(&mut Reader::new(row, "dedup"))).collect()
 }
 
@@ -69,7 +64,7 @@ pub(crate) async fn take_one(
     holder.map(Some).ok_or(Fault::Contended("a key was given back while it was looked at"))
 }
 
-fn columns<'a>(keys: impl Iterator<Item = &'a RowKey>) -> (Vec<i32>, Vec<i16>, Vec<&'a [u8]>) {
+pub(crate) fn columns<'a>(keys: impl Iterator<Item = &'a RowKey>) -> (Vec<i32>, Vec<i16>, Vec<&'a [u8]>) {
     let (mut environments, mut scopes, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
     for (environment, scope, hash) in keys {
         environments.push(*environment);

@@ -8,6 +8,7 @@ mod append;
 mod catalog;
 mod columns;
 mod connection;
+mod direct;
 mod endpoints;
 mod error;
 mod history;

@@ -13,6 +13,7 @@ use deadpool_postgres::{Object, Pool};
 use everhook_store::mutant;
 use futures_util::future::try_join;
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
@@ -55,7 +56,16 @@ impl Database {
     pub(crate) async fn write(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         let mut connection = self.connection().await?;
         let prepared = connection.prepare(sql).await?;
-        connection.query(&prepared, params).await.map_err(Fault::Commit).inspect_err(|_| connection.discard())
+        let written = connection.query(&prepared, params).await;
+        // A statement that undid itself leaves the connection as it was.
+        let undid_itself = |error: &Error| error.code() == Some(&SqlState::DIVISION_BY_ZERO);
+        written
+            .inspect_err(|error| {
+                if !undid_itself(error) {
+                    connection.discard()
+                }
+            })
+            .map_err(Fault::Commit)
     }
 
     /// One write that commits by itself; answers how many rows it changed.

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tokio_postgres::Config;
 
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
+use crate::direct::Guesses;
 use crate::error::{Fault, OpenError, Remedy};
 use crate::hosts::connect_wait;
 use crate::migrate;
@@ -62,6 +63,7 @@ pub struct PostgresStore {
     pub(crate) renewals: Renewals,
     pub(crate) cache: EndpointCache,
     pub(crate) ids: Arc<Ids>,
+    pub(crate) guesses: Guesses,
     /// None where there is only a pooler, which has no line between its clients.
     wakeups: Option<Arc<Wakeups>>,
 }
@@ -90,6 +92,7 @@ impl PostgresStore {
             wakeups,
             cache: EndpointCache::default(),
             ids,
+            guesses: Guesses::default(),
         };
         store.ensure_partitions().await.map_err(|source| OpenError::Statement {
             address: address(&settings),

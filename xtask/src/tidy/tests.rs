@@ -14,6 +14,7 @@ fn a_query_needs_a_twin_in_the_other_store() {
     let sqlite = "crates/everhook-sqlite/queries/lease_tasks.sql";
     check(sql::same_queries, &[(sqlite, "-- Lease.")], &["crates/everhook-sqlite/queries/lease_tasks.sql:1"]);
     check(sql::same_queries, &[(sqlite, ""), ("crates/everhook-postgres/queries/lease_tasks.sql", "")], &[]);
+    check(sql::same_queries, &[(sqlite, "-- Lease.\n-- No twin: the other store needs none.")], &[]);
     check(sql::same_queries, &[], &[]);
 }
 

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod database;
+mod direct;
 mod hosts;
 mod migrations;
 mod mutants;

@@ -7,6 +7,11 @@ use tokio_postgres::Client;
 
 use crate::database::Database;
 
+const APPEND_DIRECT: (&str, &str) = (
+    include_str!("../../queries/append_direct.sql"),
+    "int[], bytea[], int8[], int[], bytea[], int[], int2[], bytea[], bytea[], bytea[], int8[], int[], bytea[], bytea[], text[], \
+     text[], text[], text[], bytea[], int[], bytea[], bytea[], bytea[], int2[], int2[], int2[], int[], bytea[], int2[]",
+);
 const SETTLE_GONE: (&str, &str) = (
     include_str!("../../queries/settle_task_gone.sql"),
     "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int2[], text[], int[], bytea[], int8[], int8[]",
@@ -81,6 +86,7 @@ async fn check_all(client: &Client) {
     check_tasks(client).await;
     check(client, REFILL, &["task_ready", "lane_pkey"], "(lane = wanted.id) AND (priority = $3)").await;
     check(client, NEXT_LANE, &["lane_ready", "application_pkey"], "(ready_at <= ").await;
+    check(client, APPEND_DIRECT, &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
     check(client, TOUCH, &["lane_pkey"], "(id = wanted.id)").await;
     check(client, HOLD, &["lane_pkey"], "(id = wanted.id)").await;
     check(client, DRAIN, &["lane_pkey"], "(id = wanted.id)").await;

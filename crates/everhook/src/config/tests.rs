@@ -85,7 +85,7 @@ fn errors_name_the_key_the_source_and_the_remedy() {
         fail("egress_allow = ['10/8']", &[]),
         "bad network \"10/8\" in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8"
     );
-    assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 100 but `slots` is 5"));
+    assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
     assert!(fail("jwt_secret = 'short'", &[]).contains("too short"));
     assert!(fail("database = 'mysql://x'", &[]).contains("postgres://"));
