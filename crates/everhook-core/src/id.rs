@@ -238,6 +238,12 @@ prefixed_ids! {
     SessionId = "sess_";
     /// An API key's handle; the key itself is never kept.
     KeyId = "key_";
+    /// A unit of work on a queue: its record, which outlives its tasks.
+    JobId = "job_";
+    /// A set of jobs with its announcements.
+    BatchId = "batch_";
+    /// What creates jobs or messages by the clock.
+    ScheduleId = "sched_";
     /// The fairness key of a task.
     LaneId = "lane_";
 }

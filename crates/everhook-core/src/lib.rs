@@ -18,6 +18,7 @@ pub mod name;
 pub mod outcome;
 pub mod retry;
 pub mod role;
+pub mod schedule;
 pub mod signing;
 pub mod task;
 pub mod time;

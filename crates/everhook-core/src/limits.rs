@@ -67,3 +67,26 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.
 pub const ENDPOINTS_MAX: usize = 10_000;
+
+/// Longest cron expression.
+pub const CRON_BYTES_MAX: usize = 256;
+/// Years a cron expression is searched for its next date. The rarest is a 29 February on one weekday: 40 years across 2100.
+pub const CRON_YEARS_MAX: i16 = 41;
+/// Changes of a zone's clocks that one search walks over: those of `CRON_YEARS_MAX`, for zones that change six times a year.
+pub const CRON_SEGMENTS_MAX: usize = 256;
+/// Shortest interval of a schedule.
+pub const SCHEDULE_EVERY_MIN: Duration = Duration::from_secs(1);
+/// Longest interval of a schedule.
+pub const SCHEDULE_EVERY_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Longest jitter of a schedule.
+pub const SCHEDULE_JITTER_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How late a run may be found before it counts as missed, where the schedule does not say: a fail-over takes a lease.
+pub const SCHEDULE_GRACE_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest such time a schedule may ask for.
+pub const SCHEDULE_GRACE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Most missed runs that are made up for at once.
+pub const SCHEDULE_CATCH_UP_MAX: u32 = 100;
+/// How soon a run that waits for the end of the one before is looked at again.
+pub const SCHEDULE_RECHECK: Duration = Duration::from_secs(1);
+/// Future times of a schedule that are shown.
+pub const SCHEDULE_UPCOMING: usize = 5;
