@@ -36,6 +36,8 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
 /// Most entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
+/// Longest time a handler may put its job off by without using an attempt.
+pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a task may kill its holder before it is given up as poison.
 pub const CRASHES_MAX: u32 = 5;
 /// A reclaimed task is due after at most this, so that what one crash freed does not start at one instant.
