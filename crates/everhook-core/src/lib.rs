@@ -11,6 +11,7 @@ pub mod endpoint;
 pub mod event_type;
 pub mod fanout;
 pub mod id;
+pub mod job;
 pub mod lifecycle;
 pub mod limits;
 pub mod message;
