@@ -5,6 +5,7 @@
 
 pub mod api_key;
 pub mod application;
+pub mod batch;
 pub mod delivery;
 pub mod dispatch;
 pub mod endpoint;
