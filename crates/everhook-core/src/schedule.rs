@@ -90,6 +90,27 @@ pub enum Missed {
     CatchUp(u32),
 }
 
+impl Missed {
+    /// The two numbers the stores keep: which, and how many.
+    pub const fn to_db(self) -> (i16, u32) {
+        match self {
+            Missed::Skip => (0, 0),
+            Missed::RunOnce => (1, 0),
+            Missed::CatchUp(count) => (2, count),
+        }
+    }
+
+    /// Reads the two numbers the stores keep.
+    pub const fn from_db(which: i16, count: u32) -> Option<Missed> {
+        match which {
+            0 => Some(Missed::Skip),
+            1 => Some(Missed::RunOnce),
+            2 => Some(Missed::CatchUp(count)),
+            _ => None,
+        }
+    }
+}
+
 /// A schedule that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSchedule {

@@ -216,6 +216,15 @@ fn numbers_beyond_their_limits_are_refused() {
 }
 
 #[test]
+fn policies_are_read_as_they_were_kept() {
+    for missed in [Missed::Skip, Missed::RunOnce, Missed::CatchUp(7)] {
+        let (which, count) = missed.to_db();
+        assert_eq!(Missed::from_db(which, count), Some(missed));
+    }
+    assert_eq!(Missed::from_db(3, 0), None);
+}
+
+#[test]
 fn jitter_depends_on_the_schedule_and_the_time_alone() {
     let jittered = Schedule { jitter: Duration::from_secs(600), ..cron("@hourly", "UTC") };
     let nominal = at("2026-01-01T05:00:00Z");
