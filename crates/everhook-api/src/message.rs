@@ -99,6 +99,10 @@ pub(crate) struct MessageOut<'a> {
     payload: Cow<'a, RawValue>,
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// Only with 200, the answer to a call that was not sent: this message has the once-slot.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false)]
+    suppressed: bool,
 }
 
 /// How much of a message is shown.
@@ -195,7 +199,7 @@ async fn send(
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    match api.accept.accept(NewMessage { environment, message, keys, revision }).await? {
+    match api.accept.accept(NewMessage { keys, revision, ..NewMessage::new(environment, message) }).await? {
         Accepted::New(new) => Ok(Some(show(&new, content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
@@ -203,6 +207,9 @@ async fn send(
         }
         Accepted::KeyReused => Err(ApiError::key_reused()),
         Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
+        Accepted::Suppressed(winner) => {
+            Ok(Some(show_suppressed(api, environment, application, winner, content).await?))
+        }
         Accepted::NoApplication => Ok(None),
     }
 }
@@ -256,6 +263,30 @@ async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -
 
 fn show(message: &Message, content: &ContentParams, payload: Option<&RawValue>) -> Response {
     (StatusCode::ACCEPTED, Json(MessageOut::new(message, content, payload))).into_response()
+}
+
+/// The answer to whoever came after the winner of a once-slot.
+async fn show_suppressed(
+    api: &Api,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    winner: MessageId,
+    content: &ContentParams,
+) -> Result<Response, ApiError> {
+    let found = api.store.find_message(environment, application, &Locator::Id(winner)).await?;
+    Ok(match &found {
+        Some(message) => {
+            Json(MessageOut { suppressed: true, ..MessageOut::new(message, content, None) }).into_response()
+        }
+        // It is gone since: its id is what is left to tell, and says when it was accepted.
+        None => Json(serde_json::json!({
+            "id": winner,
+            "payload": { "expired": true },
+            "timestamp": winner.0.timestamp(),
+            "suppressed": true,
+        }))
+        .into_response(),
+    })
 }
 
 /// What is to be sent.
@@ -341,6 +372,7 @@ impl<'a> MessageOut<'a> {
             tags: some(&message.tags),
             payload,
             timestamp: message.created_at,
+            suppressed: false,
         }
     }
 }
@@ -355,6 +387,11 @@ fn stored_payload(bytes: &Bytes) -> Cow<'_, RawValue> {
             Cow::Owned(serde_json::value::to_raw_value(&wrapped).expect("a string is always JSON"))
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(suppressed: &bool) -> bool {
+    !suppressed
 }
 
 fn json(text: &'static str) -> Cow<'static, RawValue> {

@@ -70,6 +70,8 @@ pub enum Accepted {
     EventIdTaken,
     /// There is no such application.
     NoApplication,
+    /// The once-slot is this message's: nothing is sent.
+    Suppressed(MessageId),
 }
 
 /// Why a message was not accepted, or perhaps not.
@@ -236,6 +238,7 @@ impl Acceptor {
             Appended::KeyReused => Accepted::KeyReused,
             Appended::EventIdTaken => Accepted::EventIdTaken,
             Appended::NoApplication => Accepted::NoApplication,
+            Appended::Suppressed(winner) => Accepted::Suppressed(winner),
         }
     }
 }

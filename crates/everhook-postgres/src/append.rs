@@ -3,7 +3,7 @@
 //! The long way, for what `direct` cannot guess. Round trips: begin and read what planning needs; take the keys, if there are
 //! any; write everything and commit.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fanout;
@@ -152,7 +152,7 @@ impl Planner<'_> {
             }
             slot
         };
-        let tasks = plan(environment, &message, set, &self.store.ids, self.now, take_slot);
+        let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.deliver_at, take_slot);
         Member::Accepted(Written { environment, message: Arc::new(message), tasks })
     }
 }
@@ -296,6 +296,22 @@ fn read_free(rows: &[Row], now: Timestamp) -> Result<FreeLanes, Fault> {
     Ok(free)
 }
 
+/// The lanes of tasks that wait, each with the time when its first one is due; in key order, so that two batches cannot deadlock.
+fn waiting_lanes<'p>(waiting: impl Iterator<Item = &'p PlannedTask>) -> (Vec<i32>, Vec<&'p [u8]>, Vec<i64>) {
+    let mut lanes: BTreeMap<(EnvironmentId, &LaneId), Timestamp> = BTreeMap::new();
+    for PlannedTask { task, .. } in waiting {
+        let due = lanes.entry((task.key.environment, &task.lane)).or_insert(task.due_at);
+        *due = task.due_at.min(*due);
+    }
+    let (mut environments, mut ids, mut due) = (Vec::new(), Vec::new(), Vec::new());
+    for ((environment, lane), at) in lanes {
+        environments.push(environment.0);
+        ids.push(lane.as_bytes().as_slice());
+        due.push(at.as_micros());
+    }
+    (environments, ids, due)
+}
+
 /// Writes messages and tasks, touches the lanes of those that wait, and commits, in one round trip.
 async fn write(
     transaction: &Transaction,
@@ -310,12 +326,7 @@ async fn write(
     for planned in planned() {
         tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
     }
-    let waiting: BTreeSet<_> = planned()
-        .filter(|planned| planned.slot.is_none())
-        .map(|planned| (planned.task.key.environment, planned.task.lane))
-        .collect();
-    let (lane_environments, lanes) = lane_columns(&waiting);
-    let due = vec![now.as_micros(); lanes.len()];
+    let (lane_environments, lanes, due) = waiting_lanes(planned().filter(|planned| planned.slot.is_none()));
     let (append_message, append_task, touch_lane) = (
         transaction.prepare(&sql::APPEND_MESSAGE).await?,
         transaction.prepare(&sql::APPEND_TASK).await?,

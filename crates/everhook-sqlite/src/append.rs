@@ -9,6 +9,7 @@ use std::sync::Arc;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskState};
+use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, judge, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
@@ -98,7 +99,7 @@ struct Batch<'t> {
 impl Batch<'_> {
     fn append(&mut self, new: NewMessage) -> Result<Appended, Fault> {
         let tx = self.tx;
-        let NewMessage { environment, mut message, keys, revision } = new;
+        let NewMessage { environment, mut message, keys, revision, once: _, deliver_at } = new;
         let mut taken = Vec::new();
         for key in &keys {
             if let Some(holder) = dedup::claim(tx, environment, key, message.id.0)? {
@@ -110,7 +111,7 @@ impl Batch<'_> {
             None => match self.applications.endpoints(tx, environment, message.application)? {
                 Some(endpoints) if revision.is_none_or(|found_at| found_at == endpoints.revision) => {
                     message.created_at = tx.now;
-                    return self.write(environment, Arc::new(message), &endpoints);
+                    return self.write(environment, Arc::new(message), &endpoints, deliver_at);
                 }
                 _ => Some(Appended::NoApplication),
             },
@@ -127,6 +128,7 @@ impl Batch<'_> {
         environment: EnvironmentId,
         message: Arc<Message>,
         endpoints: &EndpointSet,
+        deliver_at: Option<Timestamp>,
     ) -> Result<Appended, Fault> {
         let tx = self.tx;
         self.append_message.execute(params![
@@ -141,7 +143,7 @@ impl Batch<'_> {
             message.created_at.as_micros(),
         ])?;
         let mut fault = None;
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, |lane| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
@@ -153,11 +155,18 @@ impl Batch<'_> {
         for PlannedTask { task, slot, .. } in &planned {
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
             write_task(&mut self.append_task, task, owner)?;
-            if slot.is_none() && self.lanes.insert((environment, task.lane), Lane::Touched) != Some(Lane::Touched) {
+            if slot.is_none() && self.must_touch(task) {
                 touch_lane(tx, environment, task.lane, task.due_at.as_micros())?;
             }
         }
         Ok(accepted(message, planned))
+    }
+
+    /// Whether the lane of a pending task may not know yet when it is due.
+    fn must_touch(&mut self, task: &Task) -> bool {
+        // What is due later keeps nothing that is due now from starting.
+        task.due_at > self.tx.now
+            || self.lanes.insert((task.key.environment, task.lane), Lane::Touched) != Some(Lane::Touched)
     }
 
     /// A slot of this node, if the lane has nothing that the task would overtake.

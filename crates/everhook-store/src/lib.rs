@@ -17,6 +17,7 @@ pub mod ids;
 pub mod lease;
 pub mod mem;
 pub mod mutant;
+pub mod once;
 pub mod slots;
 
 /// Everything a node needs of a store.

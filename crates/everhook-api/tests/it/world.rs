@@ -71,6 +71,7 @@ impl Accept for Node {
             Appended::KeyReused => Accepted::KeyReused,
             Appended::EventIdTaken => Accepted::EventIdTaken,
             Appended::NoApplication => Accepted::NoApplication,
+            Appended::Suppressed(winner) => Accepted::Suppressed(winner),
         })
     }
 

@@ -141,8 +141,7 @@ impl<S: Stage> Fixture<S> {
 
     /// A message to append.
     pub fn message(&self) -> NewMessage {
-        let message = new_message(MessageId(self.id()), self.application);
-        NewMessage { environment: self.here, message, keys: Vec::new(), revision: None }
+        NewMessage::new(self.here, new_message(MessageId(self.id()), self.application))
     }
 
     /// A message with the key of a request.
@@ -326,7 +325,8 @@ impl<S: Stage> Fixture<S> {
 
     fn shadow(&self, new: &NewMessage) -> NewMessage {
         let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
-        NewMessage { environment: self.there, message, keys: new.keys.clone(), revision: None }
+        // Due at once whatever the case wants: the bystander takes everything as it comes.
+        NewMessage { keys: new.keys.clone(), once: new.once.clone(), ..NewMessage::new(self.there, message) }
     }
 }
 

@@ -171,7 +171,7 @@ impl<S: Stage> Side<S> {
         let mut keys: Vec<DedupKey> = Vec::new();
         keys.extend(draft.key.map(|(key, body)| request_key(&key.to_string(), &body.to_string())));
         keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(script.application, event_id)));
-        NewMessage { environment: self.environments[draft.environment], message, keys, revision: None }
+        NewMessage { keys, ..NewMessage::new(self.environments[draft.environment], message) }
     }
 
     async fn lease(&mut self, script: &Script, session: usize, per_lane: usize, rooms: &[(usize, usize)]) -> String {
