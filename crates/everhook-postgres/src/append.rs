@@ -1,7 +1,7 @@
 //! Append: messages with their deliveries, many requests in one transaction.
 //!
 //! The long way, for what `direct` cannot guess. Round trips: begin and read what planning needs; take the keys, if there are
-//! any; write everything and commit.
+//! any; lock the once-slots, if there are any; write everything and commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use crate::columns::{MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::keys::{self, Claims, RowKey, row_key};
+use crate::once;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::Transaction;
@@ -57,12 +58,15 @@ impl PostgresStore {
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
         let mut owners = Owners::new(taken);
-        let members: Vec<Member> = append.messages.iter().map(|new| planner.decide(new, &mut owners)).collect();
+        let mut slots = once::Claims::lock(&transaction, &append.messages, now).await?;
+        let decide = |new| planner.decide(new, &mut owners, &mut slots);
+        let members: Vec<Member> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
-        if written.is_empty() {
+        if written.is_empty() && !slots.has_suppressed() {
             transaction.roll_back().await?;
         } else {
             owners.correct(&transaction).await?;
+            slots.write(&transaction, now).await?;
             write(&transaction, append.fast.as_ref(), &written, now).await?;
         }
         Ok(members.into_iter().map(Member::answer).collect())
@@ -131,7 +135,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>) -> Member {
+    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>, slots: &mut once::Claims) -> Member {
         if let Some(answer) = owners.judge(new) {
             return Member::Told(answer);
         }
@@ -139,6 +143,9 @@ impl Planner<'_> {
         let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
             return Member::Told(Appended::NoApplication);
         };
+        if let Some(answer) = slots.take(new) {
+            return Member::Told(answer);
+        }
         owners.claim(new);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };

@@ -21,6 +21,6 @@ pub mod once;
 pub mod slots;
 
 /// Everything a node needs of a store.
-pub trait Store: lease::LeaseStore + catalog::Catalog + history::History {}
+pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots {}
 
-impl<S: lease::LeaseStore + catalog::Catalog + history::History> Store for S {}
+impl<S: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots> Store for S {}
