@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::{MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
+use everhook_core::limits::{DELIVER_AHEAD_MAX, MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -21,7 +21,6 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::NewMessage;
 use http::StatusCode;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -30,6 +29,7 @@ use crate::accept::Accepted;
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
+use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::{self, Query};
 use crate::routes::Routes;
@@ -64,9 +64,11 @@ pub(crate) struct MessageIn<'a> {
     /// Days that the payload is wanted for; it is kept as long as the message.
     #[schema(minimum = 5, maximum = 90)]
     payload_retention_period: Option<u16>,
-    /// Not supported yet, and refused rather than ignored.
-    #[schema(ignore)]
-    deliver_at: Option<IgnoredAny>,
+    /// When to deliver it, at most 30 days ahead; it is accepted at once. A time in the past means now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
+    /// Accept it only if no other message has this slot: else the answer is 200 with that message and `suppressed`.
+    once: Option<OnceIn>,
     /// Created if there is no application of the path's uid.
     application: Option<ApplicationIn>,
     /// How to send it.
@@ -154,7 +156,7 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.create", tag = "Message",
     params(ApplicationPath, ContentParams), request_body = MessageIn,
-    responses((status = 202, body = MessageOut))
+    responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed"))
 )]
 async fn create(
     State(api): State<Arc<Api>>,
@@ -194,12 +196,15 @@ async fn send(
     let mut wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
     let payload = wanted.payload()?;
+    let once = wanted.once.take().map(OnceIn::check).transpose()?;
+    let deliver_at = wanted.deliver_at(api.now())?;
     let Found { id: application, revision } = found;
     let message = wanted.into_new(api, application, payload.bytes())?;
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    match api.accept.accept(NewMessage { keys, revision, ..NewMessage::new(environment, message) }).await? {
+    let new = NewMessage { environment, message, keys, revision, once, deliver_at };
+    match api.accept.accept(new).await? {
         Accepted::New(new) => Ok(Some(show(&new, content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
@@ -328,10 +333,15 @@ impl<'a> MessageIn<'a> {
         }
     }
 
-    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
-        if self.deliver_at.is_some() {
-            return Err(ApiError::invalid(["body", "deliverAt"], "is not supported: send the message when it is due"));
+    fn deliver_at(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        if self.deliver_at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
+            let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
+            return Err(ApiError::invalid(["body", "deliverAt"], format!("must be at most {days} days ahead")));
         }
+        Ok(self.deliver_at)
+    }
+
+    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
         if self.payload_retention_period.is_some_and(|days| !(5..=90).contains(&days)) {
             return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
         }
