@@ -185,6 +185,7 @@ macro_rules! conformance_full {
         }
         $crate::conformance_cases! { $backend, history:
             a_message_is_found_by_id_and_event_id_exactly_as_accepted
+            a_message_that_could_not_be_written_claims_no_slot
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways
