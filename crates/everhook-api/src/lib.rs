@@ -21,6 +21,7 @@ mod input;
 mod limits;
 mod message;
 mod node;
+mod once;
 mod page;
 mod portal;
 mod query;

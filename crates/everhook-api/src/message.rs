@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::{MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
+use everhook_core::limits::{DELIVER_AHEAD_MAX, MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -21,7 +21,6 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::NewMessage;
 use http::StatusCode;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -30,6 +29,7 @@ use crate::accept::Accepted;
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
+use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::{self, Query};
 use crate::routes::Routes;
@@ -64,9 +64,11 @@ pub(crate) struct MessageIn<'a> {
     /// Days that the payload is wanted for; it is kept as long as the message.
     #[schema(minimum = 5, maximum = 90)]
     payload_retention_period: Option<u16>,
-    /// Not supported yet, and refused rather than ignored.
-    #[schema(ignore)]
-    deliver_at: Option<IgnoredAny>,
+    /// When to deliver it, at most 30 days ahead; it is accepted at once. A time in the past means now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
+    /// Accept it only if no other message has this slot: else the answer is 200 with that message and `suppressed`.
+    once: Option<OnceIn>,
     /// Created if there is no application of the path's uid.
     application: Option<ApplicationIn>,
     /// How to send it.
@@ -99,6 +101,10 @@ pub(crate) struct MessageOut<'a> {
     payload: Cow<'a, RawValue>,
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// Only with 200, the answer to a call that was not sent: this message has the once-slot.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false)]
+    suppressed: bool,
 }
 
 /// How much of a message is shown.
@@ -150,7 +156,7 @@ pub(crate) fn routes() -> Routes {
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg", operation_id = "v1.message.create", tag = "Message",
     params(ApplicationPath, ContentParams), request_body = MessageIn,
-    responses((status = 202, body = MessageOut))
+    responses((status = 202, body = MessageOut), (status = 200, body = MessageOut, description = "Suppressed"))
 )]
 async fn create(
     State(api): State<Arc<Api>>,
@@ -190,12 +196,15 @@ async fn send(
     let mut wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
     let payload = wanted.payload()?;
+    let once = wanted.once.take().map(OnceIn::check).transpose()?;
+    let deliver_at = wanted.deliver_at(api.now())?;
     let Found { id: application, revision } = found;
     let message = wanted.into_new(api, application, payload.bytes())?;
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    match api.accept.accept(NewMessage { environment, message, keys, revision }).await? {
+    let new = NewMessage { environment, message, keys, revision, once, deliver_at };
+    match api.accept.accept(new).await? {
         Accepted::New(new) => Ok(Some(show(&new, content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
@@ -203,6 +212,9 @@ async fn send(
         }
         Accepted::KeyReused => Err(ApiError::key_reused()),
         Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
+        Accepted::Suppressed(winner) => {
+            Ok(Some(show_suppressed(api, environment, application, winner, content).await?))
+        }
         Accepted::NoApplication => Ok(None),
     }
 }
@@ -258,6 +270,30 @@ fn show(message: &Message, content: &ContentParams, payload: Option<&RawValue>) 
     (StatusCode::ACCEPTED, Json(MessageOut::new(message, content, payload))).into_response()
 }
 
+/// The answer to whoever came after the winner of a once-slot.
+async fn show_suppressed(
+    api: &Api,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    winner: MessageId,
+    content: &ContentParams,
+) -> Result<Response, ApiError> {
+    let found = api.store.find_message(environment, application, &Locator::Id(winner)).await?;
+    Ok(match &found {
+        Some(message) => {
+            Json(MessageOut { suppressed: true, ..MessageOut::new(message, content, None) }).into_response()
+        }
+        // It is gone since: its id is what is left to tell, and says when it was accepted.
+        None => Json(serde_json::json!({
+            "id": winner,
+            "payload": { "expired": true },
+            "timestamp": winner.0.timestamp(),
+            "suppressed": true,
+        }))
+        .into_response(),
+    })
+}
+
 /// What is to be sent.
 enum Payload<'a> {
     /// A JSON object, as it is in the body.
@@ -297,10 +333,15 @@ impl<'a> MessageIn<'a> {
         }
     }
 
-    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
-        if self.deliver_at.is_some() {
-            return Err(ApiError::invalid(["body", "deliverAt"], "is not supported: send the message when it is due"));
+    fn deliver_at(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        if self.deliver_at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
+            let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
+            return Err(ApiError::invalid(["body", "deliverAt"], format!("must be at most {days} days ahead")));
         }
+        Ok(self.deliver_at)
+    }
+
+    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
         if self.payload_retention_period.is_some_and(|days| !(5..=90).contains(&days)) {
             return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
         }
@@ -341,6 +382,7 @@ impl<'a> MessageOut<'a> {
             tags: some(&message.tags),
             payload,
             timestamp: message.created_at,
+            suppressed: false,
         }
     }
 }
@@ -355,6 +397,11 @@ fn stored_payload(bytes: &Bytes) -> Cow<'_, RawValue> {
             Cow::Owned(serde_json::value::to_raw_value(&wrapped).expect("a string is always JSON"))
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(suppressed: &bool) -> bool {
+    !suppressed
 }
 
 fn json(text: &'static str) -> Cow<'static, RawValue> {

@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
     application, attempt, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
-    message, node, portal, redrive,
+    message, node, once, portal, redrive,
 };
 
 /// How long a browser may remember what it may send.
@@ -65,6 +65,7 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint_secret::routes())
         .merge(event_type::routes())
         .merge(message::routes())
+        .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())
         .merge(redrive::routes())

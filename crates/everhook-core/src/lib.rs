@@ -17,6 +17,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod message;
 pub mod name;
+pub mod once;
 pub mod outcome;
 pub mod retry;
 pub mod role;

@@ -26,6 +26,10 @@ pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
 pub const URL_BYTES_MAX: usize = 4096;
 /// Old signing keys that may still sign after rotations.
 pub const OLD_KEYS_MAX: usize = 10;
+/// How far ahead of its acceptance a message may be delivered.
+pub const DELIVER_AHEAD_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Largest phase a caller may name: every JSON parser reads it exactly, and resets have room above it.
+pub const PHASE_MAX: i64 = (1 << 53) - 1;
 /// Longest list page.
 pub const PAGE_MAX: usize = 250;
 /// List page where none is asked for.

@@ -72,6 +72,8 @@ pub enum Accepted {
     EventIdTaken,
     /// There is no such application.
     NoApplication,
+    /// The once-slot is this message's: nothing is sent.
+    Suppressed(MessageId),
 }
 
 /// Why a message was not accepted, or perhaps not.
@@ -245,6 +247,7 @@ impl Acceptor {
             Appended::KeyReused => Accepted::KeyReused,
             Appended::EventIdTaken => Accepted::EventIdTaken,
             Appended::NoApplication => Accepted::NoApplication,
+            Appended::Suppressed(winner) => Accepted::Suppressed(winner),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Append: messages with their deliveries, many requests in one transaction.
 //!
 //! The long way, for what `direct` cannot guess. Round trips: begin and read what planning needs; take the keys, if there are
-//! any; write everything and commit.
+//! any; lock the once-slots, if there are any; write everything and commit.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fanout;
@@ -22,6 +22,7 @@ use crate::columns::{MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::keys::{self, Claims, RowKey, row_key};
+use crate::once;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::Transaction;
@@ -57,12 +58,15 @@ impl PostgresStore {
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
         let mut owners = Owners::new(taken);
-        let members: Vec<Member> = append.messages.iter().map(|new| planner.decide(new, &mut owners)).collect();
+        let mut slots = once::Claims::lock(&transaction, &append.messages, now).await?;
+        let decide = |new| planner.decide(new, &mut owners, &mut slots);
+        let members: Vec<Member> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
-        if written.is_empty() {
+        if written.is_empty() && !slots.has_suppressed() {
             transaction.roll_back().await?;
         } else {
             owners.correct(&transaction).await?;
+            slots.write(&transaction, now).await?;
             write(&transaction, append.fast.as_ref(), &written, now).await?;
         }
         Ok(members.into_iter().map(Member::answer).collect())
@@ -131,7 +135,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>) -> Member {
+    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>, slots: &mut once::Claims) -> Member {
         if let Some(answer) = owners.judge(new) {
             return Member::Told(answer);
         }
@@ -139,6 +143,9 @@ impl Planner<'_> {
         let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
             return Member::Told(Appended::NoApplication);
         };
+        if let Some(answer) = slots.take(new) {
+            return Member::Told(answer);
+        }
         owners.claim(new);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
@@ -152,7 +159,7 @@ impl Planner<'_> {
             }
             slot
         };
-        let tasks = plan(environment, &message, set, &self.store.ids, self.now, take_slot);
+        let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.deliver_at, take_slot);
         Member::Accepted(Written { environment, message: Arc::new(message), tasks })
     }
 }
@@ -296,6 +303,22 @@ fn read_free(rows: &[Row], now: Timestamp) -> Result<FreeLanes, Fault> {
     Ok(free)
 }
 
+/// The lanes of tasks that wait, each with the time when its first one is due; in key order, so that two batches cannot deadlock.
+fn waiting_lanes<'p>(waiting: impl Iterator<Item = &'p PlannedTask>) -> (Vec<i32>, Vec<&'p [u8]>, Vec<i64>) {
+    let mut lanes: BTreeMap<(EnvironmentId, &LaneId), Timestamp> = BTreeMap::new();
+    for PlannedTask { task, .. } in waiting {
+        let due = lanes.entry((task.key.environment, &task.lane)).or_insert(task.due_at);
+        *due = task.due_at.min(*due);
+    }
+    let (mut environments, mut ids, mut due) = (Vec::new(), Vec::new(), Vec::new());
+    for ((environment, lane), at) in lanes {
+        environments.push(environment.0);
+        ids.push(lane.as_bytes().as_slice());
+        due.push(at.as_micros());
+    }
+    (environments, ids, due)
+}
+
 /// Writes messages and tasks, touches the lanes of those that wait, and commits, in one round trip.
 async fn write(
     transaction: &Transaction,
@@ -310,12 +333,7 @@ async fn write(
     for planned in planned() {
         tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
     }
-    let waiting: BTreeSet<_> = planned()
-        .filter(|planned| planned.slot.is_none())
-        .map(|planned| (planned.task.key.environment, planned.task.lane))
-        .collect();
-    let (lane_environments, lanes) = lane_columns(&waiting);
-    let due = vec![now.as_micros(); lanes.len()];
+    let (lane_environments, lanes, due) = waiting_lanes(planned().filter(|planned| planned.slot.is_none()));
     let (append_message, append_task, touch_lane) = (
         transaction.prepare(&sql::APPEND_MESSAGE).await?,
         transaction.prepare(&sql::APPEND_TASK).await?,

@@ -19,6 +19,8 @@ use everhook_store::error::StoreError;
 use crate::error::Fault;
 use crate::store::PostgresStore;
 
+/// Sorts behind every name: their alphabet ends before it.
+pub(crate) const NAME_ABOVE: &str = "~";
 /// How often a creation looks again when what is in its way disappears.
 const LOOKS_MAX: usize = 3;
 

@@ -83,6 +83,10 @@ impl PostgresStore {
         let mut guess =
             Guess { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
         for new in &append.messages {
+            // Who has a slot is decided by what is in the table, under a lock.
+            if new.once.is_some() {
+                return None;
+            }
             let key = (new.environment, new.message.application);
             let set = self.cache.peek(key.0, key.1)?;
             if new.revision.is_some_and(|found_at| found_at != set.revision) {
@@ -101,7 +105,7 @@ impl PostgresStore {
             }
             let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, lane);
             let at = new.message.id.0.timestamp();
-            let tasks = plan(new.environment, &new.message, &set, &self.ids, at, take_slot);
+            let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.deliver_at, take_slot);
             // What waits touches its lane, which takes more than a guess.
             if tasks.iter().any(|planned| planned.slot.is_none()) {
                 return None;

@@ -16,6 +16,7 @@ mod hosts;
 mod keys;
 mod lease;
 mod migrate;
+mod once;
 mod partition;
 mod redrive;
 mod renew;

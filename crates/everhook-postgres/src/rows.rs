@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         from_db(number).ok_or_else(|| self.corrupt(column))
     }
 
-    fn name(&mut self, column: &'static str) -> Result<Name, Fault> {
+    pub(crate) fn name(&mut self, column: &'static str) -> Result<Name, Fault> {
         let text: String = self.get(column)?;
         Name::try_from(text).map_err(|_| self.corrupt(column))
     }

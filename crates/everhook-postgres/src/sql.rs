@@ -122,6 +122,15 @@ files! {
     EXPUNGE_ATTEMPT = "expunge_attempt" (INT4, BYTEA, BYTEA);
     LIST_DESTINATION = "list_destination" (INT4, BYTEA, BYTEA);
     REDRIVE_TASK = "redrive_task" (INT4, BYTEA, BYTEA, BYTEA, BYTEA, INT8, INT8);
+
+    APPEND_ONCE = "append_once" (INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT8_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8);
+    CLAIM_ONCE = "claim_once" (INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY);
+    REPLACE_ONCE = "replace_once" (INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT8_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8);
+    APPEND_ONCE_SUPPRESSION = "append_once_suppression" (
+        INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8
+    );
+    FIND_ONCE = "find_once" (INT4, BYTEA, TEXT);
+    LIST_ONCE = "list_once" (INT4, BYTEA, TEXT, TEXT, INT8);
 }
 
 lines! {
@@ -138,6 +147,6 @@ lines! {
 pub(crate) fn directed(sql: &Sql, order: Order) -> String {
     match order {
         Order::Ascending => sql.text.to_owned(),
-        Order::Descending => sql.text.replace("id asc", "id desc").replace("name asc", "name desc"),
+        Order::Descending => sql.text.replace(" asc\n", " desc\n"),
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
             payload: Some(body.clone()),
             created_at: Timestamp::default(),
         };
-        let new = NewMessage { environment: ENVIRONMENT, message, keys: vec![key.clone()], revision: None };
+        let new = NewMessage { keys: vec![key.clone()], ..NewMessage::new(ENVIRONMENT, message) };
         let answer = async {
             let answer = engine.accept(new).await;
             // A dead node's answer reaches nobody.

@@ -12,11 +12,13 @@ use everhook_core::task::{Task, TaskState};
 use everhook_store::append::{PlannedTask, accepted, judge, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::slots::Slot;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::dedup;
 use crate::failure::Fault;
+use crate::once;
 use crate::rows::{self, Record};
 use crate::writer::Tx;
 
@@ -36,8 +38,11 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
         append_task: tx.conn.prepare_cached(APPEND_TASK)?,
         applications: Applications::default(),
         lanes: HashMap::new(),
+        suppressed: Suppressions::default(),
     };
-    append.messages.into_iter().map(|new| batch.append(new)).collect()
+    let answers = append.messages.into_iter().map(|new| batch.append(new)).collect::<Result<_, Fault>>()?;
+    once::log(tx, &batch.suppressed)?;
+    Ok(answers)
 }
 
 /// Writes a task that nobody has touched; leased to `owner`, or pending.
@@ -93,42 +98,49 @@ struct Batch<'t> {
     append_task: CachedStatement<'t>,
     applications: Applications,
     lanes: HashMap<(EnvironmentId, LaneId), Lane>,
+    suppressed: Suppressions,
 }
 
 impl Batch<'_> {
     fn append(&mut self, new: NewMessage) -> Result<Appended, Fault> {
         let tx = self.tx;
-        let NewMessage { environment, mut message, keys, revision } = new;
         let mut taken = Vec::new();
-        for key in &keys {
-            if let Some(holder) = dedup::claim(tx, environment, key, message.id.0)? {
+        for key in &new.keys {
+            if let Some(holder) = dedup::claim(tx, new.environment, key, new.message.id.0)? {
                 taken.push((key, holder));
             }
         }
         let refused = match judge(&taken) {
-            Some(refused) => Some(refused),
-            None => match self.applications.endpoints(tx, environment, message.application)? {
-                Some(endpoints) if revision.is_none_or(|found_at| found_at == endpoints.revision) => {
-                    message.created_at = tx.now;
-                    return self.write(environment, Arc::new(message), &endpoints);
-                }
-                _ => Some(Appended::NoApplication),
+            Some(refused) => refused,
+            None => match self.admit(&new)? {
+                Ok(endpoints) => return self.write(new, &endpoints),
+                Err(refused) => refused,
             },
         };
         // What was not accepted must not keep the keys that it could have.
-        for key in keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
-            dedup::release(tx, environment, key, message.id.0)?;
+        for key in new.keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
+            dedup::release(tx, new.environment, key, new.message.id.0)?;
         }
-        Ok(refused.unwrap_or(Appended::NoApplication))
+        Ok(refused)
     }
 
-    fn write(
-        &mut self,
-        environment: EnvironmentId,
-        message: Arc<Message>,
-        endpoints: &EndpointSet,
-    ) -> Result<Appended, Fault> {
+    /// Where a message goes whose keys are its own, unless its application is gone or its slot is another's.
+    fn admit(&mut self, new: &NewMessage) -> Result<Result<Arc<EndpointSet>, Appended>, Fault> {
+        let (tx, environment, application) = (self.tx, new.environment, new.message.application);
+        let is_same = |set: &Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
+        let Some(endpoints) = self.applications.endpoints(tx, environment, application)?.filter(is_same) else {
+            return Ok(Err(Appended::NoApplication));
+        };
+        let Some(claim) = &new.once else { return Ok(Ok(endpoints)) };
+        let Some(winner) = once::take(tx, environment, &new.message, claim)? else { return Ok(Ok(endpoints)) };
+        self.suppressed.add(Suppression { environment, application, key: claim.key.clone(), winner });
+        Ok(Err(Appended::Suppressed(winner)))
+    }
+
+    fn write(&mut self, new: NewMessage, endpoints: &EndpointSet) -> Result<Appended, Fault> {
         let tx = self.tx;
+        let NewMessage { environment, message, deliver_at, .. } = new;
+        let message = Arc::new(Message { created_at: tx.now, ..message });
         self.append_message.execute(params![
             environment.0,
             message.application.as_bytes(),
@@ -141,7 +153,7 @@ impl Batch<'_> {
             message.created_at.as_micros(),
         ])?;
         let mut fault = None;
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, |lane| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
@@ -153,11 +165,18 @@ impl Batch<'_> {
         for PlannedTask { task, slot, .. } in &planned {
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
             write_task(&mut self.append_task, task, owner)?;
-            if slot.is_none() && self.lanes.insert((environment, task.lane), Lane::Touched) != Some(Lane::Touched) {
+            if slot.is_none() && self.must_touch(task) {
                 touch_lane(tx, environment, task.lane, task.due_at.as_micros())?;
             }
         }
         Ok(accepted(message, planned))
+    }
+
+    /// Whether the lane of a pending task may not know yet when it is due.
+    fn must_touch(&mut self, task: &Task) -> bool {
+        // What is due later keeps nothing that is due now from starting.
+        task.due_at > self.tx.now
+            || self.lanes.insert((task.key.environment, task.lane), Lane::Touched) != Some(Lane::Touched)
     }
 
     /// A slot of this node, if the lane has nothing that the task would overtake.

@@ -58,6 +58,9 @@ pub(crate) fn release(
     key.map_or(Ok(()), |key| dedup::release(tx, environment, key, object))
 }
 
+/// Sort before and after every name.
+pub(crate) const NAME_ENDS: (&str, &str) = ("", "\u{7f}");
+
 /// A list statement in this direction; it is written for the ascending one.
 pub(crate) fn directed(sql: &'static str, order: Order) -> String {
     match order {

@@ -29,6 +29,7 @@ mod failure;
 mod history;
 mod lease;
 mod migrate;
+mod once;
 mod open;
 mod readers;
 mod rows;

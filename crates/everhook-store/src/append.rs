@@ -48,37 +48,40 @@ pub struct PlannedTask {
     pub slot: Option<Slot>,
 }
 
-/// Plans the deliveries of one message: one for each endpoint that wants it.
+/// Plans the deliveries of one message: one for each endpoint that wants it, due now or at a later `deliver_at`.
 pub fn plan(
     environment: EnvironmentId,
     message: &Message,
     endpoints: &EndpointSet,
     ids: &Ids,
     now: Timestamp,
+    deliver_at: Option<Timestamp>,
     mut take_slot: impl FnMut(LaneId) -> Option<Slot>,
 ) -> Vec<PlannedTask> {
+    let due_at = deliver_at.map_or(now, |at| at.max(now));
     let wanting =
         endpoints.endpoints.iter().filter(|e| fanout::wants(e, &message.event_type, &message.channels)).cloned();
     wanting
         .map(|endpoint| {
             let lane = endpoint.id.lane();
-            let slot = take_slot(lane);
+            // What is not due yet waits like a retry: it takes no slot, and nothing waits behind it.
+            let slot = if due_at > now { None } else { take_slot(lane) };
             let key = TaskKey { environment, subject: message.id.0, id: TaskId(ids.next(now)) };
-            let task = Task { epoch: u32::from(slot.is_some()), ..new_delivery(key, lane, Trigger::Scheduled, now) };
+            let task = Task { epoch: u32::from(slot.is_some()), ..new_delivery(key, lane, Trigger::Scheduled, due_at) };
             PlannedTask { task, endpoint, slot }
         })
         .collect()
 }
 
 /// The row of a delivery that nobody has touched.
-pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, now: Timestamp) -> Task {
+pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timestamp) -> Task {
     Task {
         key,
         lane,
         kind: TaskKind::Delivery,
         trigger,
         priority: PRIORITY_DEFAULT,
-        due_at: now,
+        due_at,
         tries: 0,
         crashes: 0,
         epoch: 0,

@@ -12,6 +12,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{AttemptId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
+use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, Trigger};
@@ -80,6 +81,17 @@ pub struct NewMessage {
     pub keys: Vec<DedupKey>,
     /// Where the application was found by something that may move, such as its uid: the revision at which it was.
     pub revision: Option<i64>,
+    /// A slot that is claimed with it: if someone has it already, nothing is accepted.
+    pub once: Option<OnceClaim>,
+    /// When its deliveries are due, if that is later than now.
+    pub deliver_at: Option<Timestamp>,
+}
+
+impl NewMessage {
+    /// A message that is accepted whatever came before it, to be delivered now.
+    pub fn new(environment: EnvironmentId, message: Message) -> NewMessage {
+        NewMessage { environment, message, keys: Vec::new(), revision: None, once: None, deliver_at: None }
+    }
 }
 
 /// Messages to append in one transaction.
@@ -119,6 +131,8 @@ pub enum Appended {
     EventIdTaken,
     /// There is no such application, or it has changed since it was looked up.
     NoApplication,
+    /// The once-slot is this message's: nothing was accepted, and its keys are free for others.
+    Suppressed(MessageId),
 }
 
 /// A task with what its holder needs to run it.

@@ -17,9 +17,10 @@ pub mod ids;
 pub mod lease;
 pub mod mem;
 pub mod mutant;
+pub mod once;
 pub mod slots;
 
 /// Everything a node needs of a store.
-pub trait Store: lease::LeaseStore + catalog::Catalog + history::History {}
+pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots {}
 
-impl<S: lease::LeaseStore + catalog::Catalog + history::History> Store for S {}
+impl<S: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots> Store for S {}

@@ -9,6 +9,7 @@ mod append;
 mod catalog;
 mod history;
 mod lease;
+mod once;
 mod sessions;
 mod settle;
 mod tables;
@@ -29,7 +30,7 @@ use crate::lease::{
 };
 
 pub use crate::mem::tables::{
-    AttemptRow, EndpointRow, KeyRow, LaneRow, LaneState, SessionRow, Tables, TaskPlace, TaskRow,
+    AttemptRow, EndpointRow, KeyRow, LaneRow, LaneState, OnceRow, SessionRow, Tables, TaskPlace, TaskRow,
 };
 
 /// Reads the store's clock.

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Flags, Settings};
 use crate::remote::Remote;
-use crate::{keys, logging, nodes, serve, store};
+use crate::{keys, logging, nodes, once, serve, store};
 
 /// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
 ///
@@ -55,6 +55,13 @@ enum Command {
     /// Show the nodes of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Show and reset once-slots, of which each phase sends one message (EVERHOOK_URL, EVERHOOK_KEY).
+    ///
+    /// A message that is sent with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first one wins and is
+    /// delivered; every other one is answered with the winner's message and not sent, until a higher phase is claimed or the
+    /// slot is reset.
+    #[command(subcommand)]
+    Once(OnceCommand),
     /// Print a settings template, or check and show the settings in force.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -98,6 +105,35 @@ enum NodeCommand {
 }
 
 #[derive(Debug, Subcommand)]
+enum OnceCommand {
+    /// List the slots of an application: phase, winner, suppressed calls.
+    List {
+        /// The application's id or uid.
+        application: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one slot.
+    Show {
+        /// The application's id or uid.
+        application: String,
+        /// The slot's key.
+        key: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open the next phase of a slot, so that the next message that claims it is sent. The slot and its history stay.
+    Reset {
+        /// The application's id or uid.
+        application: String,
+        /// The slot's key.
+        key: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Print a commented template.
     Init,
@@ -117,9 +153,10 @@ impl Cli {
             return print(Settings::TEMPLATE);
         }
         // What a running server is asked needs no settings of one.
-        if let Command::Node(NodeCommand::List { json }) = self.command {
-            let remote = Remote::from_environment()?;
-            return print(&runtime()?.block_on(nodes::list(&remote, json))?);
+        match self.command {
+            Command::Node(command) => return print(&runtime()?.block_on(run_node(command))?),
+            Command::Once(command) => return print(&runtime()?.block_on(run_once(command))?),
+            _ => {}
         }
         let (listen, role) = match &self.command {
             Command::Serve { listen, role } => (listen.clone(), role.clone()),
@@ -136,13 +173,26 @@ impl Cli {
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("the settings can be used\n"),
-            Command::Openapi | Command::Node(_) => Ok(()),
+            Command::Openapi | Command::Node(_) | Command::Once(_) => Ok(()),
         }
     }
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Runtime::new().context("could not start the runtime")
+}
+
+async fn run_node(NodeCommand::List { json }: NodeCommand) -> anyhow::Result<String> {
+    nodes::list(&Remote::from_environment()?, json).await
+}
+
+async fn run_once(command: OnceCommand) -> anyhow::Result<String> {
+    let remote = Remote::from_environment()?;
+    match command {
+        OnceCommand::List { application, json } => once::list(&remote, &application, json).await,
+        OnceCommand::Show { application, key, json } => once::show(&remote, &application, &key, json).await,
+        OnceCommand::Reset { application, key } => once::reset(&remote, &application, &key).await,
+    }
 }
 
 async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {

@@ -8,9 +8,11 @@ mod environment;
 mod keys;
 mod logging;
 mod nodes;
+mod once;
 mod remote;
 mod serve;
 mod store;
+mod table;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::remote::Remote;
+use crate::table::{seconds, table, text};
 
 /// Every node as a table for people or as JSON for machines.
 pub(crate) async fn list(remote: &Remote, json: bool) -> anyhow::Result<String> {
@@ -18,27 +19,8 @@ pub(crate) async fn list(remote: &Remote, json: bool) -> anyhow::Result<String> 
 }
 
 fn row(node: &Value) -> [String; 8] {
-    let text = |key: &str| node[key].as_str().unwrap_or_default().to_owned();
-    // To the second; the rest is in the JSON.
-    let time = |key: &str| text(key).split('.').next().unwrap_or_default().to_owned() + "Z";
     let lease = format!("{} s", node["leaseSeconds"].as_u64().unwrap_or_default());
     let held = node["held"].as_u64().unwrap_or_default().to_string();
-    let (since, heartbeat) = (time("since"), time("heartbeatAt"));
-    [text("node"), text("role"), text("version"), text("state"), since, heartbeat, lease, held]
-}
-
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
-    text
+    let [name, role, version, state] = ["node", "role", "version", "state"].map(|key| text(node, key));
+    [name, role, version, state, seconds(node, "since"), seconds(node, "heartbeatAt"), lease, held]
 }

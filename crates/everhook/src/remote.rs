@@ -54,18 +54,36 @@ impl Remote {
 
     /// Reads what is at a path of the API.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.call(Method::GET, path).await
+        let body = self.call(Method::GET, path).await?;
+        serde_json::from_slice(&body).with_context(|| {
+            format!("{} did not answer with JSON: set EVERHOOK_URL to the address of an Everhook server", self.url)
+        })
     }
 
-    async fn call(&self, method: Method, path: &str) -> anyhow::Result<Value> {
+    /// Reads every page of the list at a path of the API.
+    pub(crate) async fn get_all(&self, path: &str, page: usize) -> anyhow::Result<Vec<Value>> {
+        let (mut all, mut iterator) = (Vec::new(), String::new());
+        loop {
+            let mut answer = self.get(&format!("{path}?limit={page}{iterator}")).await?;
+            if let Value::Array(data) = answer["data"].take() {
+                all.extend(data);
+            }
+            match answer["iterator"].as_str() {
+                Some(last) if answer["done"] == false => iterator = format!("&iterator={last}"),
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    /// Deletes what is at a path of the API.
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        self.call(Method::DELETE, path).await.map(drop)
+    }
+
+    async fn call(&self, method: Method, path: &str) -> anyhow::Result<Bytes> {
         let called = tokio::time::timeout(DEADLINE, self.answer(method, path)).await;
         let (status, body) = called.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.url))??;
-        if status.is_success() {
-            return serde_json::from_slice(&body).with_context(|| {
-                format!("{} did not answer with JSON: set EVERHOOK_URL to the address of an Everhook server", self.url)
-            });
-        }
-        Err(self.refusal(status, &body))
+        if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
     }
 
     /// What to do about an answer that is no success.

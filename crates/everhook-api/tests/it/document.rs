@@ -36,6 +36,8 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
+    /api/v1/app/{app_id}/once get
+    /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
     /api/v1/event-type get post
     /api/v1/event-type/{event_type_name} delete get patch put

@@ -26,7 +26,7 @@ fn operations() -> Vec<(Method, String, bool)> {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 5],
+    slots: [(&'static str, String); 6],
 }
 
 impl Everything {
@@ -34,7 +34,7 @@ impl Everything {
         let application = world.application("acme").await;
         let endpoint = world.endpoint("acme", "main").await;
         world.post("/event-type", r#"{"name": "a", "description": ""}"#).await;
-        let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1"}"#;
+        let body = r#"{"eventType": "a", "payload": {}, "eventId": "e-1", "once": {"key": "k"}}"#;
         let message = world.post("/app/acme/msg", body).await.created();
         world.deliver(200, b"", NextRow::Gone).await;
         let attempt = world.get("/app/acme/attempt/msg/e-1").await.text("/data/0/id");
@@ -44,6 +44,7 @@ impl Everything {
             ("{msg_id}", message),
             ("{attempt_id}", attempt),
             ("{event_type_name}", "a".to_owned()),
+            ("{key}", "k".to_owned()),
         ];
         Everything { slots }
     }

@@ -13,6 +13,7 @@ mod idempotency;
 mod isolation;
 mod message;
 mod node;
+mod once;
 mod paging;
 mod server;
 mod world;

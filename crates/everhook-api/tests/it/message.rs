@@ -1,5 +1,10 @@
 //! Messages.
 
+use std::time::Duration;
+
+use everhook_api::accept::Accept;
+use everhook_core::limits::DELIVER_AHEAD_MAX;
+use everhook_core::time::Timestamp;
 use serde_json::json;
 
 use crate::world::World;
@@ -110,7 +115,8 @@ async fn bad_messages_are_refused_by_field() {
     insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "channels": ["ok", "\u0000"]}"#).await, @r#"422 {"detail":[{"loc":["body","channels","[1]"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "channels": "eu"}"#).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"invalid type: string \"eu\", expected a sequence at line 1 column 50","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "payloadRetentionPeriod": 4}"#).await, @r#"422 {"detail":[{"loc":["body","payloadRetentionPeriod"],"msg":"must be from 5 to 90","type":"value_error"}]}"#);
-    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "deliverAt": "2030-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","deliverAt"],"msg":"is not supported: send the message when it is due","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "deliverAt": "9999-01-01T00:00:00Z"}"#).await, @r#"422 {"detail":[{"loc":["body","deliverAt"],"msg":"must be at most 30 days ahead","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"eventType": "a", "payload": {}, "deliverAt": "tomorrow"}"#).await, @r#"422 {"detail":[{"loc":["body","deliverAt"],"msg":"not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z at line 1 column 58","type":"value_error.jsondecode"}]}"#);
     let channels = (0..11).map(|n| format!("\"c{n}\"")).collect::<Vec<_>>().join(",");
     let body = format!(r#"{{"eventType": "a", "payload": {{}}, "channels": [{channels}]}}"#);
     insta::assert_snapshot!(with(&body).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"must have 1 to 10 entries, or be null","type":"value_error"}]}"#);
@@ -142,4 +148,24 @@ async fn a_list_of_messages_is_filtered() {
     insta::assert_snapshot!(world.get("/app/acme/msg?before=yesterday").await, @r#"422 {"detail":[{"loc":["query","before"],"msg":"not an RFC 3339 date and time, such as 2026-01-31T12:00:00Z","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.get("/app/acme/msg?channel=a%20b").await, @r#"422 {"detail":[{"loc":["query","channel"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.get("/app/acme/msg?with_content=1").await, @r#"422 {"detail":[{"loc":["query","with_content"],"msg":"provided string was not `true` or `false`","type":"value_error"}]}"#);
+}
+
+#[tokio::test]
+async fn a_message_may_be_delivered_later() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let at = |ahead: Duration| world.node.now().plus(ahead);
+    let send = async |at: Timestamp| {
+        let body = json!({ "eventType": "a", "payload": {}, "deliverAt": at });
+        world.post("/app/acme/msg", &body.to_string()).await
+    };
+    let later = send(at(DELIVER_AHEAD_MAX)).await;
+    assert_eq!(later.status, 202);
+    let shown = world.get(&format!("/app/acme/msg/{}/endpoint", later.text("/id"))).await;
+    assert_eq!(shown.text("/data/0/nextAttempt").parse::<Timestamp>().unwrap(), at(DELIVER_AHEAD_MAX));
+    assert_eq!(world.lease().await.len(), 0);
+    assert_eq!(send(at(DELIVER_AHEAD_MAX + Duration::from_millis(1))).await.status, 422);
+    assert_eq!(send("2001-01-01T00:00:00Z".parse().unwrap()).await.status, 202);
+    assert_eq!(world.lease().await.len(), 1, "a time in the past means now");
 }

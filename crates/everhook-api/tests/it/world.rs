@@ -55,6 +55,8 @@ pub(crate) struct Node {
     pub(crate) stopping: AtomicBool,
     /// What the next message fails with.
     pub(crate) fails: Mutex<Option<AcceptError>>,
+    /// What the next message is told without being looked at.
+    pub(crate) tells: Mutex<Option<Accepted>>,
 }
 
 #[async_trait]
@@ -62,6 +64,9 @@ impl Accept for Node {
     async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
         if let Some(error) = self.fails.lock().unwrap().take() {
             return Err(error);
+        }
+        if let Some(told) = self.tells.lock().unwrap().take() {
+            return Ok(told);
         }
         let append = Append { fast: None, messages: vec![message] };
         let mut appended = self.store.append(append).await.map_err(AcceptError::Store)?;
@@ -71,6 +76,7 @@ impl Accept for Node {
             Appended::KeyReused => Accepted::KeyReused,
             Appended::EventIdTaken => Accepted::EventIdTaken,
             Appended::NoApplication => Accepted::NoApplication,
+            Appended::Suppressed(winner) => Accepted::Suppressed(winner),
         })
     }
 
@@ -129,6 +135,7 @@ impl World {
             hints: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             fails: Mutex::new(None),
+            tells: Mutex::new(None),
         });
         // Documentation addresses are refused by default; tests need some address that is not.
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);

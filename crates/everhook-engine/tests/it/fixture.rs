@@ -106,7 +106,7 @@ pub(crate) fn message(payload: &str) -> NewMessage {
         payload: Some(Bytes::from(payload.to_owned())),
         created_at: EPOCH,
     };
-    NewMessage { environment: ENVIRONMENT, message, keys: Vec::new(), revision: None }
+    NewMessage::new(ENVIRONMENT, message)
 }
 
 /// Waits until no task is open; answers the classes of all attempts in their order.

@@ -6,16 +6,13 @@ use everhook_core::name::Name;
 use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 
-use super::{LOOKS_MAX, count};
+use super::{LOOKS_MAX, NAME_ABOVE, count};
 use crate::error::Fault;
 use crate::keys;
 use crate::rows;
 use crate::sql;
 use crate::statement::Params;
 use crate::store::PostgresStore;
-
-/// Sorts behind every name: their alphabet ends before it.
-const NAME_ABOVE: &str = "~";
 
 impl PostgresStore {
     pub(crate) async fn create_event_type_once(

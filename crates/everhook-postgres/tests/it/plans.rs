@@ -28,6 +28,10 @@ const NEXT_LANE: (&str, &str) = (include_str!("../../queries/next_lane.sql"), "b
 const TOUCH: (&str, &str) = (include_str!("../../queries/touch_lane.sql"), "int[], bytea[], int8[]");
 const HOLD: (&str, &str) = (include_str!("../../queries/hold_lane.sql"), "int[], bytea[], int8[], int8[]");
 const DRAIN: (&str, &str) = (include_str!("../../queries/drain_lane.sql"), "int[], bytea[]");
+const CLAIM_ONCE: (&str, &str) = (include_str!("../../queries/claim_once.sql"), "int[], bytea[], text[]");
+const REPLACE_ONCE: (&str, &str) =
+    (include_str!("../../queries/replace_once.sql"), "int[], bytea[], text[], int8[], bytea[], int8[], int8");
+const LIST_ONCE: (&str, &str) = (include_str!("../../queries/list_once.sql"), "int, bytea, text, text, int8");
 const FIND_DEDUP: (&str, &str) = (include_str!("../../queries/find_dedup.sql"), "int[], int2[], bytea[]");
 
 /// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
@@ -90,6 +94,9 @@ async fn check_all(client: &Client) {
     check(client, TOUCH, &["lane_pkey"], "(id = wanted.id)").await;
     check(client, HOLD, &["lane_pkey"], "(id = wanted.id)").await;
     check(client, DRAIN, &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, CLAIM_ONCE, &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
+    check(client, REPLACE_ONCE, &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
+    check(client, LIST_ONCE, &["once_slot_pkey", "once_suppression_slot"], "(key > $3) AND (key < $4)").await;
     check(client, FIND_DEDUP, &["dedup_pkey"], "(scope = wanted.scope) AND (hash = wanted.hash)").await;
 }
 

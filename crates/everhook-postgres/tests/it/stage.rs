@@ -50,7 +50,7 @@ impl Stage {
 
     pub(crate) fn message_with_id(&self, id: Id, keys: Vec<DedupKey>) -> NewMessage {
         let message = new_message(MessageId(id), self.application);
-        NewMessage { environment: self.environment, message, keys, revision: None }
+        NewMessage { keys, ..NewMessage::new(self.environment, message) }
     }
 
     /// Appends messages whose deliveries are this session's at once.

@@ -7,7 +7,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use rusqlite::{Connection, params};
 
-use crate::catalog::{Claim, bounds, claim, directed, limit, release};
+use crate::catalog::{Claim, NAME_ENDS, bounds, claim, directed, limit, release};
 use crate::failure::Fault;
 use crate::rows;
 use crate::writer::Tx;
@@ -20,8 +20,6 @@ const DELETE_EVENT_TYPE: &str = include_str!("../../queries/delete_event_type.sq
 
 /// What a key of an event type points to: event types have names, no ids.
 const OBJECT: Id = Id::MIN;
-/// Sort before and after every name.
-const ENDS: (&str, &str) = ("", "\u{7f}");
 
 pub(crate) fn create(
     tx: &Tx<'_>,
@@ -67,7 +65,7 @@ pub(crate) fn list(
     archived: ArchivedTypes,
     slice: &Slice<Name>,
 ) -> Result<Vec<EventType>, Fault> {
-    let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, ENDS);
+    let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
     let archived = archived == ArchivedTypes::Included;
     let mut list = conn.prepare_cached(&directed(LIST_EVENT_TYPE, slice.order))?;
     let params = params![environment.0, above, below, archived, limit(slice.limit)];

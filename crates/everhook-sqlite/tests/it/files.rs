@@ -103,10 +103,10 @@ async fn closing_leaves_one_file_with_everything_in_it() {
 fn a_fresh_file_is_migrated_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = migrate(&folder.path().join("new")).unwrap();
-    let all = vec!["0001_catalog", "0002_message", "0003_task", "0004_session_role"];
-    assert_eq!(first, MigrationReport { from: 0, to: 4, applied: all });
+    let all = vec!["0001_catalog", "0002_message", "0003_task", "0004_session_role", "0005_once"];
+    assert_eq!(first, MigrationReport { from: 0, to: 5, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 4, to: 4, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 5, to: 5, applied: Vec::new() });
 }
 
 #[cfg(unix)]
@@ -138,7 +138,9 @@ fn a_newer_schema_is_refused_only_if_it_says_so() {
 fn an_older_schema_is_migrated_by_the_server_and_refused_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     migrate(folder.path()).unwrap();
-    let older = "drop table task; drop table lane; drop table session; delete from schema_version where version >= 3;";
+    let older =
+        "drop table once_slot; drop table once_suppression; drop table task; drop table lane; drop table session;
+        delete from schema_version where version >= 3;";
     raw(folder.path()).execute_batch(older).unwrap();
     let text = open(folder.path(), OpenAs::Beside).err().unwrap().to_string();
     assert!(text.contains("schema is older than this binary"), "{text}");

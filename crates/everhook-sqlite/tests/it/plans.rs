@@ -87,4 +87,7 @@ fn lists_walk_their_keys() {
     let one = "USING PRIMARY KEY (environment=? AND subject=?)";
     check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
     check(&conn, query!("find_key"), &["(hash=?)"]);
+    let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
+    check(&conn, query!("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
+    check(&conn, query!("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
 }

@@ -90,7 +90,7 @@ impl Stage {
             payload: Some(Bytes::from_static(b"{}")),
             created_at: Timestamp::default(),
         };
-        NewMessage { environment: self.environment, message, keys, revision: None }
+        NewMessage { keys, ..NewMessage::new(self.environment, message) }
     }
 
     pub(crate) async fn append(&self, fast: Option<FastPath>, messages: Vec<NewMessage>) -> Vec<Appended> {

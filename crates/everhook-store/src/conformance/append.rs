@@ -8,7 +8,7 @@ use everhook_core::lifecycle::NextRow;
 
 use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name};
 use crate::conformance::stage::Stage;
-use crate::lease::{Append, Appended, Settlement};
+use crate::lease::{Append, Appended, NewMessage, Settlement};
 
 /// What an accepted message caused: how many tasks were taken at once, how many wait.
 #[track_caller]
@@ -162,4 +162,54 @@ pub async fn one_bad_neighbour_does_not_cost_the_batch<S: Stage>(fx: &Fixture<S>
     let leased = fx.lease(fx.session().await).await;
     let got: Vec<_> = leased.iter().map(|leased| MessageId(leased.task.key.subject)).collect();
     assert_eq!(got, [sent[0], sent[2]]);
+}
+
+/// A message whose deliveries are due in so many hours.
+async fn later<S: Stage>(fx: &Fixture<S>, hours: u32) -> NewMessage {
+    let now = fx.store.now().await.unwrap();
+    NewMessage { deliver_at: Some(now.plus(HOUR * hours)), ..fx.message() }
+}
+
+pub async fn a_message_for_later_waits_until_then<S: Stage>(fx: &Fixture<S>) {
+    let (endpoint, session, room) = (fx.endpoint().await, fx.session().await, Room::of(1));
+    let new = later(fx, 2).await;
+    let (id, due) = (new.message.id, new.deliver_at);
+    assert_eq!(counts(&fx.append_one(Some(fast(session, &room)), new).await), (0, 1));
+    assert_eq!(room.left(), 1, "it takes no slot");
+    let grant = fx.lease_with(fx.ask(session)).await;
+    assert_eq!(grant.tasks.len(), 0);
+    assert!(grant.next_ready.is_some_and(|wait| wait > HOUR && wait <= 2 * HOUR), "{:?}", grant.next_ready);
+    let seen = fx.other.destinations_of(fx.here, fx.application, id).await;
+    assert_eq!(seen.iter().map(|seen| (seen.endpoint.id, seen.next_attempt)).collect::<Vec<_>>(), [(endpoint, due)]);
+}
+
+pub async fn a_message_for_earlier_is_delivered_now<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let (session, room) = (fx.session().await, Room::of(1));
+    let past = fx.store.now().await.unwrap().minus(HOUR);
+    let new = || NewMessage { deliver_at: Some(past), ..fx.message() };
+    assert_eq!(counts(&fx.append_one(Some(fast(session, &room)), new()).await), (1, 0));
+    fx.append_one(None, new()).await;
+    let leased = fx.lease_one(session).await;
+    assert!(leased.task.due_at > past, "it does not go before what was there first");
+}
+
+pub async fn a_message_for_later_keeps_no_other_waiting<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let (session, room) = (fx.session().await, Room::of(2));
+    let batch = vec![later(fx, 1).await, fx.message(), later(fx, 1).await, fx.message(), fx.message()];
+    let answers = fx.append(Some(fast(session, &room)), batch).await;
+    let answers: Vec<_> = answers.iter().map(counts).collect();
+    assert_eq!(answers, [(0, 1), (1, 0), (0, 1), (1, 0), (0, 1)]);
+    assert_eq!(fx.lease(session).await.len(), 1);
+}
+
+pub async fn a_lane_is_ready_for_the_earliest_of_a_batch<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let session = fx.session().await;
+    fx.append(None, vec![later(fx, 9).await, later(fx, 3).await, later(fx, 6).await]).await;
+    let wait = fx.lease_with(fx.ask(session)).await.next_ready;
+    assert!(wait.is_some_and(|wait| wait > 2 * HOUR && wait <= 3 * HOUR), "{wait:?}");
+    fx.append(None, vec![later(fx, 8).await, fx.message()]).await;
+    assert_eq!(fx.lease(session).await.len(), 1);
 }

@@ -18,6 +18,7 @@ use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id,
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
+use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
@@ -141,8 +142,7 @@ impl<S: Stage> Fixture<S> {
 
     /// A message to append.
     pub fn message(&self) -> NewMessage {
-        let message = new_message(MessageId(self.id()), self.application);
-        NewMessage { environment: self.here, message, keys: Vec::new(), revision: None }
+        NewMessage::new(self.here, new_message(MessageId(self.id()), self.application))
     }
 
     /// A message with the key of a request.
@@ -156,6 +156,19 @@ impl<S: Stage> Fixture<S> {
         new.message.event_id = Some(name(event_id));
         new.keys.push(DedupKey::event_id(self.application, &name(event_id)));
         new
+    }
+
+    /// A message that claims a once-slot.
+    pub fn message_once(&self, key: &str, phase: Option<i64>) -> NewMessage {
+        let phase = phase.map(|phase| Phase::new(phase).unwrap());
+        NewMessage { once: Some(OnceClaim { key: name(key), phase }), ..self.message() }
+    }
+
+    /// Resets a once-slot, here and for the bystander there.
+    pub async fn reset_once(&self, key: &str) {
+        for environment in [self.here, self.there] {
+            assert!(self.other.reset_once(environment, self.application, &name(key)).await.unwrap());
+        }
     }
 
     /// Appends messages, here and for the bystander there.
@@ -326,7 +339,8 @@ impl<S: Stage> Fixture<S> {
 
     fn shadow(&self, new: &NewMessage) -> NewMessage {
         let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
-        NewMessage { environment: self.there, message, keys: new.keys.clone(), revision: None }
+        // Due at once whatever the case wants: the bystander takes everything as it comes.
+        NewMessage { keys: new.keys.clone(), once: new.once.clone(), ..NewMessage::new(self.there, message) }
     }
 }
 

@@ -18,6 +18,26 @@ macro_rules! conformance_lease {
             a_message_of_a_deleted_application_is_refused
             nothing_to_append_is_nothing
             one_bad_neighbour_does_not_cost_the_batch
+            a_message_for_later_waits_until_then
+            a_message_for_earlier_is_delivered_now
+            a_message_for_later_keeps_no_other_waiting
+            a_lane_is_ready_for_the_earliest_of_a_batch
+        }
+        $crate::conformance_cases! { $backend, once:
+            the_first_message_for_a_slot_wins_it
+            a_suppressed_message_is_not_there
+            a_higher_phase_opens_itself_and_a_lower_one_is_stale
+            a_reset_opens_the_next_phase_and_keeps_the_slot
+            a_repeated_reset_opens_one_phase
+            a_suppressed_message_leaves_no_key_behind
+            the_winners_own_request_again_is_answered_like_the_first
+            a_message_that_is_refused_claims_no_slot
+            the_first_accepted_message_of_a_batch_wins
+            a_neighbour_in_the_batch_that_loses_its_key_leaves_its_slot_free
+            equal_keys_of_two_applications_do_not_meet
+            a_winner_that_ends_dead_keeps_its_slot
+            a_slot_tells_when_it_was_made_won_and_changed
+            slots_are_listed_piece_by_piece_both_ways
         }
         $crate::conformance_cases! { $backend, dedup:
             a_repeated_request_gets_the_message_of_the_first
@@ -114,6 +134,9 @@ macro_rules! conformance_lease {
             the_same_request_at_once_is_accepted_once
             the_same_event_id_at_once_is_accepted_once
             batches_with_the_same_keys_in_another_order_do_not_block_each_other
+            a_slot_that_is_claimed_at_once_has_one_winner
+            batches_that_want_the_same_slots_in_another_order_do_not_block_each_other
+            each_phase_has_one_winner_whoever_opens_it
             racing_leases_never_share_a_task_and_get_them_all
             what_is_appended_while_lanes_are_drained_is_not_forgotten
             what_is_put_back_while_lanes_are_drained_is_not_forgotten
@@ -162,6 +185,7 @@ macro_rules! conformance_full {
         }
         $crate::conformance_cases! { $backend, history:
             a_message_is_found_by_id_and_event_id_exactly_as_accepted
+            a_message_that_could_not_be_written_claims_no_slot
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways

@@ -43,6 +43,7 @@ pub mod history;
 pub mod lease;
 mod list;
 pub mod model;
+pub mod once;
 pub mod race;
 pub mod sessions;
 pub mod settle;

@@ -16,7 +16,7 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::task::{Task, TaskKey};
 use tokio::task::JoinSet;
 
-use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, request_key};
+use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, request_key};
 use crate::conformance::stage::Stage;
 use crate::lease::{Append, Appended, FastPath, LeaseAsk, NewMessage, Settled, Settlement};
 
@@ -88,6 +88,61 @@ pub async fn batches_with_the_same_keys_in_another_order_do_not_block_each_other
         let reversed = || batch().into_iter().rev().collect();
         let answers = append_at_once(fx, vec![batch(), reversed(), batch(), reversed()]).await;
         assert_eq!(accepted(&answers).len(), 10, "{answers:?}");
+    }
+}
+
+pub async fn a_slot_that_is_claimed_at_once_has_one_winner<S: Stage + 'static>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batches = (0..12).map(|_| vec![fx.message_once(&round.to_string(), None)]).collect();
+        let answers = append_at_once(fx, batches).await;
+        let [winner] = accepted(&answers)[..] else { panic!("{answers:?}") };
+        let suppressed = |answer: &&Appended| matches!(answer, Appended::Suppressed(by) if *by == winner);
+        assert_eq!(answers.iter().flatten().filter(suppressed).count(), 11, "{answers:?}");
+    }
+    assert_eq!(fx.lease(fx.session().await).await.len(), 5);
+}
+
+pub async fn batches_that_want_the_same_slots_in_another_order_do_not_block_each_other<S: Stage + 'static>(
+    fx: &Fixture<S>,
+) {
+    for round in 0..5 {
+        // Half of the slots are there already, half are made by whoever is first.
+        for n in (0..10).step_by(2) {
+            fx.append_one(None, fx.message_once(&format!("{round}-{n}"), None)).await;
+        }
+        let batch = || (0..10).map(|n| fx.message_once(&format!("{round}-{n}"), Some(1))).collect::<Vec<_>>();
+        let reversed = || batch().into_iter().rev().collect();
+        let answers = append_at_once(fx, vec![batch(), reversed(), batch(), reversed()]).await;
+        assert_eq!(accepted(&answers).len(), 10, "{answers:?}");
+    }
+}
+
+pub async fn each_phase_has_one_winner_whoever_opens_it<S: Stage + 'static>(fx: &Fixture<S>) {
+    let phases = 8;
+    for round in 0..3 {
+        let key = round.to_string();
+        fx.append_one(None, fx.message_once(&key, None)).await;
+        // Callers that count, callers that do not, and resets; all at once.
+        let claims = (0..phases).flat_map(|phase| [fx.message_once(&key, Some(phase)), fx.message_once(&key, None)]);
+        let resets = handles(fx).take(3).map(|store| {
+            let (environment, application, key) = (fx.here, fx.application, name(&key));
+            async move { assert!(store.reset_once(environment, application, &key).await.unwrap()) }
+        });
+        let batches = claims.map(|claim| vec![claim]).collect();
+        let (answers, _) = tokio::join!(append_at_once(fx, batches), at_once(resets.collect()));
+        let (won, found) = (
+            accepted(&answers),
+            fx.store.find_once(fx.here, fx.application, &name(&key)).await.unwrap().expect("it was claimed"),
+        );
+        assert!(won.contains(&found.slot.winner), "{found:?} of {won:?}");
+        let last = found.slot.phase.to_db();
+        // Phase 0 was won before; from then on no phase can have had two winners, so that there are at most as many as phases.
+        assert!(i64::try_from(won.len()).unwrap() <= last, "{} won phases 1 to {last}: {answers:?}", won.len());
+        assert!(last >= phases - 1, "{found:?}");
+        let told = answers.iter().flatten().filter(|answer| matches!(answer, Appended::Suppressed(_))).count();
+        assert_eq!(u64::try_from(told).unwrap(), found.suppressed, "every suppressed call is counted");
+        assert_eq!(told + won.len(), answers.len());
     }
 }
 

@@ -12,11 +12,12 @@ use crate::catalog::{Catalog, Created, Locator, Order, Replaced, Slice};
 use crate::history::{Attempt, AttemptFilter, AttemptsOf, Destination, History, Redrive, Resend, Resent};
 use crate::lease::LeaseStore;
 use crate::mem::MemStore;
+use crate::once::OnceSlots;
 
 /// What a case needs beside the lease engine.
 #[async_trait]
 #[allow(missing_docs, reason = "named after the methods of the catalogue and of history that they stand for")]
-pub trait Stage: LeaseStore {
+pub trait Stage: LeaseStore + OnceSlots {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId;
     async fn stage_application(&self, environment: EnvironmentId, application: &Application);
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint);
@@ -47,7 +48,7 @@ pub trait Stage: LeaseStore {
 }
 
 #[async_trait]
-impl<S: LeaseStore + Catalog + History> Stage for S {
+impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId {
         self.ensure_environment(org, name).await.unwrap().id
     }

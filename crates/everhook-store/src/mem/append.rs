@@ -12,6 +12,7 @@ use crate::cache::EndpointSet;
 use crate::dedup::DedupKey;
 use crate::ids::Ids;
 use crate::lease::{Append, Appended, FastPath, NewMessage};
+use crate::mem::once;
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
 use crate::slots::Slot;
 
@@ -23,13 +24,16 @@ pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: App
 
 fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&FastPath>, new: NewMessage) -> Appended {
     // Applications do not change here, so that any revision they were found at still holds.
-    let NewMessage { environment, message, keys, revision: _ } = new;
+    let NewMessage { environment, message, keys, revision: _, once, deliver_at } = new;
     let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
     if let Some(refusal) = judge(&taken) {
         return refusal;
     }
     if !tables.applications.contains(&(environment, message.application)) {
         return Appended::NoApplication;
+    }
+    if let Some(winner) = once.and_then(|claim| once::take(tables, environment, &message, claim, now)) {
+        return Appended::Suppressed(winner);
     }
     for key in &keys {
         keep_key(tables, environment, key, message.id.0, now);
@@ -38,7 +42,7 @@ fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&Fast
     tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
     let endpoints = endpoints_of(tables, environment, message.application);
     let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
-    let planned = plan(environment, &message, &endpoints, ids, now, take_slot);
+    let planned = plan(environment, &message, &endpoints, ids, now, deliver_at, take_slot);
     for task in &planned {
         write(tables, fast, task);
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::once::OnceSlot;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
@@ -32,6 +34,8 @@ pub struct Tables {
     pub sessions: BTreeMap<SessionId, SessionRow>,
     /// What was tried, once for each task and epoch.
     pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
+    /// Once-slots.
+    pub once: BTreeMap<(EnvironmentId, ApplicationId, Name), OnceRow>,
     /// Keys under which something was accepted.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
@@ -147,6 +151,21 @@ pub struct KeyRow {
     pub body: [u8; HASH_BYTES],
     /// When it is forgotten.
     pub expires_at: Timestamp,
+}
+
+/// A once-slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnceRow {
+    /// As it was decided.
+    pub slot: OnceSlot,
+    /// How many calls it has suppressed.
+    pub suppressed: u64,
+    /// When it was first claimed.
+    pub created_at: Timestamp,
+    /// When its winner was accepted.
+    pub claimed_at: Timestamp,
+    /// When it was claimed or reset.
+    pub updated_at: Timestamp,
 }
 
 impl Tables {

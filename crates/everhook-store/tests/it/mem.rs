@@ -45,7 +45,7 @@ impl Scene {
 
     async fn append(&self, keys: Vec<DedupKey>) -> Appended {
         let message = new_message(MessageId(self.ids.next(Timestamp::default())), APPLICATION);
-        let messages = vec![NewMessage { environment: ENVIRONMENT, message, keys, revision: None }];
+        let messages = vec![NewMessage { keys, ..NewMessage::new(ENVIRONMENT, message) }];
         self.store.append(Append { fast: None, messages }).await.unwrap().remove(0)
     }
 

@@ -42,7 +42,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
-    for command in ["serve", "migrate", "key", "node", "config", "--data", "--database", "--config"] {
+    for command in ["serve", "migrate", "key", "node", "once", "config", "--data", "--database", "--config"] {
         assert!(help.contains(command), "{help}");
     }
     assert!(!help.contains("openapi"), "not for users: {help}");

@@ -19,6 +19,7 @@ mod examples;
 mod input;
 mod isolation;
 mod logs;
+mod once;
 mod outage;
 mod postgres;
 mod proxy;

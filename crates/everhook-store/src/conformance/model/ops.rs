@@ -36,6 +36,7 @@ pub(super) enum Op {
     Redrive { place: Place },
     Resend { place: Place, message: usize },
     Expunge { environment: usize, message: usize },
+    ResetOnce { environment: usize, key: u8 },
 }
 
 /// A message to append.
@@ -46,6 +47,10 @@ pub(super) struct Draft {
     pub(super) key: Option<(u8, u8)>,
     pub(super) event_id: Option<u8>,
     pub(super) on_channel: bool,
+    /// A once-slot's key and a phase.
+    pub(super) once: Option<(u8, Option<u8>)>,
+    /// To be delivered in an hour.
+    pub(super) later: bool,
 }
 
 /// An endpoint of an environment.
@@ -96,13 +101,24 @@ pub(super) fn any_op() -> impl Strategy<Value = Op> {
         1 => place().prop_map(|place| Op::Redrive { place }),
         1 => (place(), 0..8_usize).prop_map(|(place, message)| Op::Resend { place, message }),
         1 => (0..ENVIRONMENTS, 0..8_usize).prop_map(|(environment, message)| Op::Expunge { environment, message }),
+        1 => (0..ENVIRONMENTS, 0..2_u8).prop_map(|(environment, key)| Op::ResetOnce { environment, key }),
     ]
 }
 
 fn any_draft() -> impl Strategy<Value = Draft> {
     let key = option::weighted(0.3, (0..3_u8, 0..2_u8));
-    (0..ENVIRONMENTS, key, option::weighted(0.3, 0..3_u8), any::<bool>())
-        .prop_map(|(environment, key, event_id, on_channel)| Draft { environment, key, event_id, on_channel })
+    let once = option::weighted(0.3, (0..2_u8, option::of(0..3_u8)));
+    let later = prop_oneof![5 => Just(false), 1 => Just(true)];
+    (0..ENVIRONMENTS, key, option::weighted(0.3, 0..3_u8), any::<bool>(), once, later).prop_map(
+        |(environment, key, event_id, on_channel, once, later)| Draft {
+            environment,
+            key,
+            event_id,
+            on_channel,
+            once,
+            later,
+        },
+    )
 }
 
 fn any_ending() -> impl Strategy<Value = Ending> {

@@ -9,11 +9,14 @@ use bytes::Bytes;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{EnvironmentId, Id, MessageId, OrgId};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::name::Name;
+use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
+use crate::catalog::{Order, Slice};
 use crate::conformance::fixture::{
     HOUR, PLENTY, Room, fast, name, new_application, new_endpoint, new_message, request_key,
 };
@@ -135,12 +138,17 @@ impl<S: Stage> Side<S> {
                 let environment = self.environments[*environment];
                 store.drop_payload(environment, script.application, *message).await.to_string()
             }
+            Op::ResetOnce { environment, key } => {
+                let environment = self.environments[*environment];
+                store.reset_once(environment, script.application, &slot(*key)).await.unwrap().to_string()
+            }
             Op::Append { .. } | Op::Settle(_) => unreachable!("the script gives them their ids"),
         }
     }
 
     async fn append(&mut self, script: &Script, path: Option<(usize, usize)>, drafts: &[(usize, Draft)]) -> String {
-        let messages = drafts.iter().map(|(message, draft)| self.new_message(script, *message, draft)).collect();
+        let now = self.store.now().await.unwrap();
+        let messages = drafts.iter().map(|(message, draft)| self.new_message(script, *message, draft, now)).collect();
         let path_here = path.map(|(session, room)| fast(script.sessions[session], &Room::of(room)));
         let answers = self.store.append(Append { fast: path_here, messages }).await.unwrap();
         let session = path.map_or(0, |(session, _)| session);
@@ -163,7 +171,7 @@ impl<S: Stage> Side<S> {
         told
     }
 
-    fn new_message(&self, script: &Script, message: usize, draft: &Draft) -> NewMessage {
+    fn new_message(&self, script: &Script, message: usize, draft: &Draft, now: Timestamp) -> NewMessage {
         let mut message = new_message(script.messages[message], script.application);
         message.payload = Some(Bytes::from(format!("{{\"e\":{}}}", draft.environment)));
         message.channels = if draft.on_channel { vec![name(CHANNEL)] } else { Vec::new() };
@@ -171,7 +179,10 @@ impl<S: Stage> Side<S> {
         let mut keys: Vec<DedupKey> = Vec::new();
         keys.extend(draft.key.map(|(key, body)| request_key(&key.to_string(), &body.to_string())));
         keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(script.application, event_id)));
-        NewMessage { environment: self.environments[draft.environment], message, keys, revision: None }
+        let phase = |number: u8| Phase::new(i64::from(number)).unwrap();
+        let once = draft.once.map(|(key, number)| OnceClaim { key: slot(key), phase: number.map(phase) });
+        let deliver_at = draft.later.then(|| now.plus(HOUR));
+        NewMessage { keys, once, deliver_at, ..NewMessage::new(self.environments[draft.environment], message) }
     }
 
     async fn lease(&mut self, script: &Script, session: usize, per_lane: usize, rooms: &[(usize, usize)]) -> String {
@@ -261,6 +272,10 @@ impl<S: Stage> Side<S> {
                     let _ = write!(told, "\n    e{n} m{:?}: {seen}", number(script, message.0));
                 }
             }
+            let all = Slice { after: None, order: Order::Ascending, limit: PLENTY };
+            for seen in self.store.list_once(*environment, script.application, &all).await.unwrap() {
+                let _ = write!(told, "\n    e{n} {}: {:?}, {} suppressed", seen.key, seen.slot, seen.suppressed);
+            }
         }
         told
     }
@@ -303,6 +318,10 @@ fn number(script: &Script, subject: Id) -> Option<usize> {
 
 fn number_of<T: PartialEq>(all: &[T], one: &T) -> Option<usize> {
     all.iter().position(|other| other == one)
+}
+
+fn slot(key: u8) -> Name {
+    name(&format!("slot-{key}"))
 }
 
 fn soon_or_later(wait: Option<Duration>) -> &'static str {

@@ -1,0 +1,9 @@
+-- Slots, locked, to decide who has them. Index: the primary key.
+-- Differs: many rows at once; locks are taken in key order, so that two batches that share slots wait for each other instead of deadlocking.
+select slot.environment, slot.application, slot.key, slot.phase, slot.winner, slot.winner_phase
+from unnest($1::int[], $2::bytea[], $3::text[]) as wanted (environment, application, key)
+    join everhook.once_slot as slot on slot.environment = any (array[wanted.environment])
+        and slot.application = wanted.application
+        and slot.key = wanted.key
+order by wanted.environment, wanted.application, wanted.key collate "C"
+for no key update of slot;

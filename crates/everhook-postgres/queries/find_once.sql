@@ -1,0 +1,14 @@
+-- A slot, as it is shown. Indexes: the primary key, once_suppression_slot.
+select
+    key, phase, winner, winner_phase, created_at, claimed_at, updated_at,
+    (
+        select coalesce(sum(suppression.calls), 0)::bigint
+        from everhook.once_suppression as suppression
+        where suppression.environment = once_slot.environment
+            and suppression.application = once_slot.application
+            and suppression.key = once_slot.key
+    )
+from everhook.once_slot
+where environment = $1
+    and application = $2
+    and key = $3;

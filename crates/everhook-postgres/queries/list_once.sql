@@ -1,0 +1,17 @@
+-- An application's slots between two keys, as they are shown. Indexes: the primary key, once_suppression_slot.
+select
+    key, phase, winner, winner_phase, created_at, claimed_at, updated_at,
+    (
+        select coalesce(sum(suppression.calls), 0)::bigint
+        from everhook.once_suppression as suppression
+        where suppression.environment = once_slot.environment
+            and suppression.application = once_slot.application
+            and suppression.key = once_slot.key
+    )
+from everhook.once_slot
+where environment = $1
+    and application = $2
+    and key > $3
+    and key < $4
+order by key asc
+limit $5;
