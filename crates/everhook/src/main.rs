@@ -8,6 +8,7 @@ mod environment;
 mod keys;
 mod logging;
 mod nodes;
+mod patience;
 mod remote;
 mod serve;
 mod store;
