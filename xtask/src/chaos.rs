@@ -17,9 +17,10 @@ use crate::workspace::Workspace;
 ///     cargo xtask chaos --minutes 10 --seed 7              everything that can go wrong
 ///     cargo xtask chaos --minutes 5 --events failover      one kind; `--events help` names them all
 ///     cargo xtask chaos --minutes 1 --events failover --standby async      must report loss
+///     cargo xtask chaos --minutes 5 --manager patroni      failovers that Patroni with etcd decides about
 ///     cargo xtask chaos --minutes 2 --sqlite               one process: kill -9, pauses, a full disk
 ///
-/// More: --nodes, --lease, --rate, --trace.
+/// More: --nodes, --lease, --rate, --trace, --keep-logs.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
