@@ -13,7 +13,9 @@ use crate::receiver::{Answer, Receiver};
 use crate::server::{Backend, Server};
 use crate::wait::until_true;
 
-const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "2"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1,1,1")];
+/// What a node delivers is only logged for who looks closely.
+const SETTINGS: [(&str, &str); 3] =
+    [("LEASE_SECONDS", "2"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1,1,1"), ("LOG_LEVEL", "debug")];
 /// Messages that are acknowledged at least in each part of the test.
 const PART: usize = 150;
 
