@@ -21,6 +21,7 @@ mod postgres;
 mod python;
 mod test;
 mod tidy;
+mod upgrade;
 mod workspace;
 
 /// Everhook's development tasks.

@@ -9,6 +9,7 @@ mod keys;
 mod logging;
 mod nodes;
 mod once;
+mod patience;
 mod remote;
 mod serve;
 mod store;
