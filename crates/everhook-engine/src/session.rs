@@ -182,9 +182,13 @@ impl Sessions {
     async fn renew(&self, tenure: &Tenure) -> bool {
         let before = self.clock.elapsed();
         match self.store.renew_session(tenure.id).await {
-            Ok(Renewed::Open(now)) => {
+            Ok(renewed @ (Renewed::Open(now) | Renewed::Moved(now))) => {
                 self.clock.sync(now, before);
                 self.note_renewal(tenure, before);
+                if matches!(renewed, Renewed::Moved(_)) {
+                    // Tasks that were settled before may be its own again: they are found when it is closed.
+                    tenure.retire("another server took over the database, perhaps without the last writes");
+                }
                 true
             }
             Ok(Renewed::Closed) => {

@@ -20,7 +20,14 @@ pub(crate) struct Renewals {
     config: Config,
     connector: Connector,
     pooler: bool,
-    open: Mutex<Option<Open>>,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    open: Option<Open>,
+    /// Which history of the database the last renewal was written to.
+    timeline: Option<String>,
 }
 
 struct Open {
@@ -31,15 +38,15 @@ struct Open {
 
 impl Renewals {
     pub(crate) fn new(config: Config, connector: Connector, pooler: bool) -> Renewals {
-        Renewals { config, connector, pooler, open: Mutex::new(None) }
+        Renewals { config, connector, pooler, line: Mutex::default() }
     }
 
     /// Extends a session. A renewal that was written without our knowing only lasts longer than we believe, so that a lost
     /// reply is no doubt but a failure.
     pub(crate) async fn renew(&self, session: SessionId) -> Result<Renewed, Fault> {
         // One at a time: they share a connection, and a second one would only wait for the same server.
-        let mut slot = self.open.lock().await;
-        let open = match slot.take().filter(|open| !open.client.is_closed()) {
+        let mut line = self.line.lock().await;
+        let open = match line.open.take().filter(|open| !open.client.is_closed()) {
             Some(open) => open,
             None => self.connect().await?,
         };
@@ -49,15 +56,16 @@ impl Renewals {
             None => within(open.client.query_typed(sql::RENEW_SESSION.text, &[(&session, Type::BYTEA)])).await?,
         };
         // Kept only if it worked: whatever went wrong, the next renewal begins with a new connection.
-        *slot = Some(open);
-        match rows.first() {
-            Some(row) => Reader::new(row, "session").time("lease_until").map(Renewed::Open),
-            None => Ok(Renewed::Closed),
-        }
+        line.open = Some(open);
+        let Some(row) = rows.first() else { return Ok(Renewed::Closed) };
+        let mut row = Reader::new(row, "session");
+        let (at, timeline) = (row.time("lease_until")?, row.get("timeline")?);
+        let moved = line.timeline.replace(timeline).is_some_and(|before| Some(before) != line.timeline);
+        Ok(if moved { Renewed::Moved(at) } else { Renewed::Open(at) })
     }
 
     pub(crate) async fn close(&self) {
-        self.open.lock().await.take();
+        self.line.lock().await.open.take();
     }
 
     async fn connect(&self) -> Result<Open, Fault> {

@@ -66,6 +66,8 @@ pub struct SessionRecord {
 pub enum Renewed {
     /// The session goes on; the store's time when it was renewed.
     Open(Timestamp),
+    /// It goes on, but on a copy of the store that took over: what was confirmed before may be gone, if the copy was behind.
+    Moved(Timestamp),
     /// Someone closed it: it never works again.
     Closed,
 }

@@ -46,6 +46,19 @@ async fn an_append_in_doubt_is_not_acknowledged_and_its_orphans_are_taken_over()
 }
 
 #[tokio::test]
+async fn what_a_failover_forgot_is_found_by_the_node_that_had_it() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
+    add_endpoint(&store, &receiver.url);
+    let engine = engine(&store, 1).await;
+    store.fail_over();
+    engine.accept(message("{}")).await.unwrap();
+    receiver.received(1).await;
+    // The task is its session's again, which lives and knows nothing of it.
+    assert_eq!(settled(&store).await, ["abandoned", "success"]);
+    assert_eq!(receiver.so_far(), 2);
+}
+
+#[tokio::test]
 async fn a_lease_in_doubt_leaves_nothing_behind() {
     let (store, receiver) = (store(), Receiver::start(Answer::Status(500)).await);
     add_endpoint(&store, &receiver.url);

@@ -1,6 +1,7 @@
 //! A store whose replies can be lost or refused, around the one in memory.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -36,16 +37,28 @@ pub(crate) struct Faulty {
     faults: Mutex<VecDeque<(&'static str, Fault)>>,
     calls: Mutex<Vec<&'static str>>,
     hints: OnceLock<Arc<dyn Hints>>,
+    fail_over: AtomicBool,
 }
 
 impl Faulty {
     pub(crate) fn new(inner: MemStore) -> Faulty {
-        Faulty { inner, faults: Mutex::default(), calls: Mutex::default(), hints: OnceLock::new() }
+        Faulty {
+            inner,
+            faults: Mutex::default(),
+            calls: Mutex::default(),
+            hints: OnceLock::new(),
+            fail_over: AtomicBool::new(false),
+        }
     }
 
     /// Lays a line between the nodes.
     pub(crate) fn connect(&self, hints: Arc<dyn Hints>) {
         let _ = self.hints.set(hints);
+    }
+
+    /// The next settlement is confirmed and then lost, with the server that took it: another one takes over.
+    pub(crate) fn fail_over(&self) {
+        self.fail_over.store(true, Ordering::SeqCst);
     }
 
     /// The next call of `op` goes wrong.
@@ -98,7 +111,15 @@ impl LeaseStore for Faulty {
     }
 
     async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        self.call("renew", self.inner.renew_session(session)).await
+        let renewed = self.call("renew", self.inner.renew_session(session)).await?;
+        let moved = self.calls("settle lost") == 1 && self.calls("moved") == 0;
+        Ok(match renewed {
+            Renewed::Open(at) if moved => {
+                self.calls.lock().unwrap().push("moved");
+                Renewed::Moved(at)
+            }
+            other => other,
+        })
     }
 
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
@@ -126,6 +147,10 @@ impl LeaseStore for Faulty {
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+        if self.fail_over.swap(false, Ordering::SeqCst) {
+            self.calls.lock().unwrap().push("settle lost");
+            return Ok(vec![Settled::Done; batch.len()]);
+        }
         let op = if batch.len() > 1 { "settle group" } else { "settle" };
         self.call(op, self.inner.settle(batch)).await
     }

@@ -89,6 +89,7 @@ impl<S: Stage> Side<S> {
             }
             Op::Renew { session } => match store.renew_session(script.sessions[*session]).await.unwrap() {
                 Renewed::Open(_) => "open".to_owned(),
+                Renewed::Moved(_) => "moved".to_owned(),
                 Renewed::Closed => "closed".to_owned(),
             },
             Op::Close { session } => {
