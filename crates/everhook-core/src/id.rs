@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use aws_lc_rs::digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::time::Timestamp;
@@ -52,6 +53,17 @@ impl Id {
     /// The smallest id made at `at`, to bound a range of ids by time.
     pub fn floor(at: Timestamp) -> Id {
         Id::compose(at, 0, [0; ID_RANDOM_BYTES])
+    }
+
+    /// The id of something that is found by what it is made of: the first bytes of the SHA-256 over the parts, each with its
+    /// length before it. Says nothing about time.
+    pub fn derived(parts: &[&[u8]]) -> Id {
+        let mut context = digest::Context::new(&digest::SHA256);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        Id(*context.finish().as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
     }
 
     /// When the id was made, to the millisecond (imported ids: to 4 ms).
@@ -238,6 +250,12 @@ prefixed_ids! {
     SessionId = "sess_";
     /// An API key's handle; the key itself is never kept.
     KeyId = "key_";
+    /// A unit of work on a queue: its record, which outlives its tasks.
+    JobId = "job_";
+    /// A set of jobs with its announcements.
+    BatchId = "batch_";
+    /// What creates jobs or messages by the clock.
+    ScheduleId = "sched_";
     /// The fairness key of a task.
     LaneId = "lane_";
 }

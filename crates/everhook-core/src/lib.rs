@@ -5,12 +5,14 @@
 
 pub mod api_key;
 pub mod application;
+pub mod batch;
 pub mod delivery;
 pub mod dispatch;
 pub mod endpoint;
 pub mod event_type;
 pub mod fanout;
 pub mod id;
+pub mod job;
 pub mod lifecycle;
 pub mod limits;
 pub mod message;
@@ -19,6 +21,7 @@ pub mod once;
 pub mod outcome;
 pub mod retry;
 pub mod role;
+pub mod schedule;
 pub mod signing;
 pub mod task;
 pub mod time;

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::limits::{CRASHES_MAX, LANE_HOLD_MAX, RECLAIM_JITTER};
+use crate::limits::{CRASHES_MAX, LANE_HOLD_MAX, RECLAIM_JITTER, SNOOZE_MAX};
 use crate::outcome::Outcome;
 use crate::retry::{Jitter, RetryPolicy};
 use crate::task::{Task, Trigger, stored_as};
@@ -31,7 +31,7 @@ pub enum DeathCause {
 /// What follows an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Delivered; the row leaves.
+    /// Done; the row leaves.
     Succeed,
     /// Back to pending, due after this.
     RetryIn(Duration),
@@ -41,12 +41,12 @@ pub enum Verdict {
     Cancel,
 }
 
-/// How the attempt left its task, kept on the attempt: the state of a delivery whose row is gone.
+/// How the attempt left its task, kept on the attempt: the state of a delivery or job whose row is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
     /// Not the last attempt.
     Open,
-    /// The last one: delivered.
+    /// The last one: done.
     Succeeded,
     /// The last one for now: given up.
     Dead,
@@ -85,15 +85,17 @@ pub struct Decision {
     pub end: EndState,
     /// Nothing of this lane is to start before this has passed.
     pub hold_lane: Option<Duration>,
-    /// The endpoint is to be disabled.
+    /// The receiver wants no more of this lane: its endpoint is to be disabled, its queue to be paused.
     pub disable_endpoint: bool,
 }
 
 /// Decides what happens to `task` after one attempt ended in `outcome`.
 pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitter) -> Decision {
     let tries = match outcome {
-        // Neither a crash nor a stop is the receiver's doing: they use no try.
-        Outcome::Abandoned | Outcome::Interrupted | Outcome::Cancelled => task.tries,
+        // Neither a crash nor a stop is the receiver's doing, and a snooze is no failure: they use no try.
+        Outcome::Abandoned | Outcome::Interrupted | Outcome::Cancelled | Outcome::Snoozed { .. } | Outcome::Stopped => {
+            task.tries
+        }
         Outcome::Success | Outcome::Gone | Outcome::Throttled { .. } | Outcome::Failure { .. } => task.tries + 1,
     };
     let crashes = task.crashes + u32::from(outcome == Outcome::Abandoned);
@@ -104,7 +106,9 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         _ if task.cancel => Verdict::Cancel,
         Outcome::Abandoned if crashes >= CRASHES_MAX => Verdict::Die(DeathCause::Poison),
         Outcome::Abandoned => Verdict::RetryIn(jitter.share_of(RECLAIM_JITTER)),
-        Outcome::Interrupted => Verdict::RetryIn(Duration::ZERO),
+        Outcome::Snoozed { wait } => Verdict::RetryIn(wait.min(SNOOZE_MAX)),
+        // What stops the lane keeps the task from starting again.
+        Outcome::Interrupted | Outcome::Stopped => Verdict::RetryIn(Duration::ZERO),
         Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => {
             match retry_delay(task, tries, policy, jitter) {
                 // A receiver may ask for more patience than our policy has, never for less.
@@ -120,7 +124,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         row: next_row(task, verdict),
         end: end_state(verdict),
         hold_lane: hold(outcome, verdict),
-        disable_endpoint: outcome == Outcome::Gone,
+        disable_endpoint: matches!(outcome, Outcome::Gone | Outcome::Stopped),
     }
 }
 

@@ -40,6 +40,8 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
 /// Most entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
+/// Longest time a handler may put its job off by without using an attempt.
+pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a task may kill its holder before it is given up as poison.
 pub const CRASHES_MAX: u32 = 5;
 /// A reclaimed task is due after at most this, so that what one crash freed does not start at one instant.
@@ -71,3 +73,67 @@ pub const SESSIONS_LISTED_MAX: usize = 1000;
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.
 pub const ENDPOINTS_MAX: usize = 10_000;
+
+/// Attempts of a job that says nothing of them.
+pub const JOB_ATTEMPTS_DEFAULT: u32 = 10;
+/// First delay of a job that says nothing of it.
+pub const JOB_BACKOFF_BASE: Duration = Duration::from_secs(5);
+/// Longest delay of a job that says nothing of it.
+pub const JOB_BACKOFF_CAP: Duration = Duration::from_secs(3600);
+/// How long an attempt of a job may take, where the job does not say.
+pub const JOB_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
+/// Shortest such time.
+pub const JOB_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+/// Longest such time.
+pub const JOB_TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How far ahead a job may be put.
+pub const JOB_DELAY_MAX: Duration = Duration::from_secs(5 * 366 * 24 * 3600);
+/// How long the key of a unique job counts at most.
+pub const JOB_UNIQUE_WINDOW_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Longest unique key or concurrency key.
+pub const JOB_KEY_BYTES_MAX: usize = 256;
+/// Longest name of a job, for people.
+pub const JOB_NAME_BYTES_MAX: usize = 256;
+/// Tags one job may have.
+pub const JOB_TAGS_MAX: usize = 8;
+/// Jobs in one request.
+pub const JOBS_BULK_MAX: usize = 1000;
+/// Longest text that comes with a progress.
+pub const PROGRESS_TEXT_BYTES_MAX: usize = 1024;
+/// Largest result of a job that is kept.
+pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Longest error text of an attempt that is kept.
+pub const ERROR_BYTES_MAX: usize = 4096;
+/// Log lines of an attempt that are kept: the last ones.
+pub const LOG_LINES_MAX: usize = 100;
+/// Longest log line that is kept.
+pub const LOG_LINE_BYTES_MAX: usize = 512;
+/// All that an attempt keeps of what its worker said, before it is JSON.
+pub const NOTE_BYTES_MAX: usize = 12 * 1024;
+/// Failed jobs that the announcement of a batch lists.
+pub const BATCH_FAILED_LISTED_MAX: usize = 100;
+/// Jobs that one call may retry or skip.
+pub const BATCH_SELECTION_MAX: usize = 1000;
+
+/// Longest cron expression.
+pub const CRON_BYTES_MAX: usize = 256;
+/// Years a cron expression is searched for its next date. The rarest is a 29 February on one weekday: 40 years across 2100.
+pub const CRON_YEARS_MAX: i16 = 41;
+/// Changes of a zone's clocks that one search walks over: those of `CRON_YEARS_MAX`, for zones that change six times a year.
+pub const CRON_SEGMENTS_MAX: usize = 256;
+/// Shortest interval of a schedule.
+pub const SCHEDULE_EVERY_MIN: Duration = Duration::from_secs(1);
+/// Longest interval of a schedule.
+pub const SCHEDULE_EVERY_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Longest jitter of a schedule.
+pub const SCHEDULE_JITTER_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How late a run may be found before it counts as missed, where the schedule does not say: a fail-over takes a lease.
+pub const SCHEDULE_GRACE_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest such time a schedule may ask for.
+pub const SCHEDULE_GRACE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Most missed runs that are made up for at once.
+pub const SCHEDULE_CATCH_UP_MAX: u32 = 100;
+/// How soon a run that waits for the end of the one before is looked at again.
+pub const SCHEDULE_RECHECK: Duration = Duration::from_secs(1);
+/// Future times of a schedule that are shown.
+pub const SCHEDULE_UPCOMING: usize = 5;

@@ -62,6 +62,12 @@ pub enum Class {
     Cancelled,
     /// The holder could not make a request of the task; our fault.
     Internal,
+    /// The handler of a job said that it failed.
+    Failed,
+    /// The handler of a job panicked.
+    Panicked,
+    /// The handler of a job asked to be called again later.
+    Snoozed,
 }
 
 stored_as!(Class {
@@ -79,6 +85,9 @@ stored_as!(Class {
     Interrupted = 11,
     Cancelled = 12,
     Internal = 13,
+    Failed = 14,
+    Panicked = 15,
+    Snoozed = 16,
 });
 
 impl fmt::Display for Class {
@@ -98,6 +107,9 @@ impl fmt::Display for Class {
             Class::Interrupted => "interrupted",
             Class::Cancelled => "cancelled",
             Class::Internal => "internal",
+            Class::Failed => "failed",
+            Class::Panicked => "panicked",
+            Class::Snoozed => "snoozed",
         })
     }
 }
@@ -119,6 +131,13 @@ pub enum Outcome {
         /// How long the receiver asked us to wait.
         retry_after: Option<Duration>,
     },
+    /// Not done, and nobody's fault: it is to be tried again later.
+    Snoozed {
+        /// How much later.
+        wait: Duration,
+    },
+    /// Not done; the receiver takes nothing of this lane until someone lets it go on.
+    Stopped,
     /// The holder died with it.
     Abandoned,
     /// The holder was stopped with it.
@@ -142,6 +161,16 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Ou
         410 => (Class::Gone, Outcome::Gone),
         429 | 502 | 504 => (Class::Throttled, Outcome::Throttled { retry_after }),
         _ => (Class::Status, Outcome::Failure { retry_after }),
+    }
+}
+
+/// Reads what the sender brought back from the target of a queue.
+///
+/// The same, but for 410: an endpoint that is gone takes its deliveries with it, a queue keeps its jobs and is paused.
+pub fn classify_push(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
+    match classify(sent, now) {
+        (class, Outcome::Gone) => (class, Outcome::Stopped),
+        other => other,
     }
 }
 
@@ -187,6 +216,17 @@ mod tests {
         check(429, "", "throttled Throttled { retry_after: None }");
         check(502, "7", "throttled Throttled { retry_after: Some(7s) }");
         check(504, "", "throttled Throttled { retry_after: None }");
+    }
+
+    #[test]
+    fn a_push_differs_in_what_gone_means() {
+        let push = |status| {
+            let reply = Reply { status, retry_after: None, body: Bytes::new() };
+            classify_push(&Ok(reply), Timestamp::default())
+        };
+        assert_eq!(push(410), (Class::Gone, Outcome::Stopped));
+        assert_eq!(push(204), (Class::Success, Outcome::Success));
+        assert_eq!(push(500), (Class::Status, Outcome::Failure { retry_after: None }));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::limits::{RETRY_DELAY_MAX, RETRY_DELAYS_MAX};
 
 /// A random number in 0..1 that the shell draws, so that the decision itself has no chance in it.
@@ -26,13 +28,28 @@ impl Jitter {
     }
 }
 
-/// The delays after each failed attempt; when they are used up the task is dead.
+/// How long to wait after each failed attempt, and how many attempts there are; after the last the task is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    delays: Vec<Duration>,
+    backoff: Backoff,
+    attempts_max: u32,
 }
 
-/// The schedule cannot be used.
+/// How long to wait after each failed attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backoff {
+    /// One delay after the other; the last one again and again.
+    List(Vec<Duration>),
+    /// Twice as long each time.
+    Exponential {
+        /// The first delay.
+        base: Duration,
+        /// The longest.
+        cap: Duration,
+    },
+}
+
+/// The policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRetryPolicy {
     /// More entries than anyone needs.
@@ -41,33 +58,113 @@ pub enum BadRetryPolicy {
     /// A delay beyond the cap.
     #[error("a retry delay is at most {} seconds", RETRY_DELAY_MAX.as_secs())]
     TooLong,
+    /// Retries without a word on when.
+    #[error("a retry schedule needs at least one delay")]
+    Empty,
+    /// None, or more than anyone needs.
+    #[error("there are 1 to {} attempts", RETRY_DELAYS_MAX + 1)]
+    Attempts,
+    /// It would shrink.
+    #[error("the longest delay must not be shorter than the first")]
+    CapBelowBase,
 }
 
 impl RetryPolicy {
     /// A policy with these delays after an immediate first attempt.
     pub fn new(delays: Vec<Duration>) -> Result<RetryPolicy, BadRetryPolicy> {
-        if delays.len() > RETRY_DELAYS_MAX {
-            return Err(BadRetryPolicy::TooMany);
+        let attempts_max = u32::try_from(delays.len()).ok().and_then(|delays| delays.checked_add(1));
+        let attempts_max = attempts_max.ok_or(BadRetryPolicy::TooMany)?;
+        RetryPolicy::with(Backoff::List(delays), attempts_max)
+    }
+
+    /// A policy with its own number of attempts.
+    pub fn with(backoff: Backoff, attempts_max: u32) -> Result<RetryPolicy, BadRetryPolicy> {
+        match &backoff {
+            Backoff::List(delays) if delays.len() > RETRY_DELAYS_MAX => return Err(BadRetryPolicy::TooMany),
+            Backoff::List(delays) if delays.is_empty() && attempts_max > 1 => return Err(BadRetryPolicy::Empty),
+            Backoff::List(delays) if delays.iter().any(|delay| *delay > RETRY_DELAY_MAX) => {
+                return Err(BadRetryPolicy::TooLong);
+            }
+            Backoff::Exponential { cap, .. } if *cap > RETRY_DELAY_MAX => return Err(BadRetryPolicy::TooLong),
+            Backoff::Exponential { base, cap } if cap < base => return Err(BadRetryPolicy::CapBelowBase),
+            Backoff::List(_) | Backoff::Exponential { .. } => {}
         }
-        if delays.iter().any(|delay| *delay > RETRY_DELAY_MAX) {
-            return Err(BadRetryPolicy::TooLong);
+        if !(1..=RETRY_DELAYS_MAX + 1).contains(&usize::try_from(attempts_max).unwrap_or(usize::MAX)) {
+            return Err(BadRetryPolicy::Attempts);
         }
-        Ok(RetryPolicy { delays })
+        Ok(RetryPolicy { backoff, attempts_max })
     }
 
     /// How many attempts a task gets in all.
-    pub fn attempts_max(&self) -> usize {
-        self.delays.len() + 1
+    pub fn attempts_max(&self) -> u32 {
+        self.attempts_max
+    }
+
+    /// How long to wait after each failed attempt, as the stores keep it.
+    pub fn backoff(&self) -> &Backoff {
+        &self.backoff
     }
 
     /// How long to wait after the attempt that made it `tries` tries; none when they are used up.
     ///
     /// ±20 %, drawn from the whole range below the cap: clipping would pile half of the retries onto one instant.
     pub fn delay(&self, tries: u32, jitter: Jitter) -> Option<Duration> {
-        let delay = *self.delays.get(usize::try_from(tries).ok()?.checked_sub(1)?)?;
+        let failures = tries.checked_sub(1).filter(|_| tries < self.attempts_max)?;
+        let (delay, cap) = self.backoff.delay(failures)?;
         let low = delay.mul_f64(0.8);
-        let high = delay.mul_f64(1.2).min(RETRY_DELAY_MAX);
+        let high = delay.mul_f64(1.2).min(cap);
         Some(low + jitter.share_of(high - low))
+    }
+}
+
+impl Backoff {
+    /// The plain delay after so many failures before, and the cap.
+    fn delay(&self, failures: u32) -> Option<(Duration, Duration)> {
+        match self {
+            Backoff::List(delays) => {
+                let delay = delays.get(usize::try_from(failures).ok()?).or(delays.last())?;
+                Some((*delay, RETRY_DELAY_MAX))
+            }
+            Backoff::Exponential { base, cap } => {
+                let factor = 2_u32.checked_pow(failures).unwrap_or(u32::MAX);
+                Some((base.saturating_mul(factor).min(*cap), *cap))
+            }
+        }
+    }
+}
+
+/// A back-off in JSON, of the API and of the stores: `[5, 60]` or `{"baseSeconds": 5, "capSeconds": 3600}`.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum BackoffForm {
+    List(Vec<u64>),
+    #[serde(rename_all = "camelCase")]
+    Exponential {
+        base_seconds: u64,
+        cap_seconds: u64,
+    },
+}
+
+impl Serialize for Backoff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match self {
+            Backoff::List(delays) => BackoffForm::List(delays.iter().map(Duration::as_secs).collect()),
+            Backoff::Exponential { base, cap } => {
+                BackoffForm::Exponential { base_seconds: base.as_secs(), cap_seconds: cap.as_secs() }
+            }
+        };
+        form.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Backoff {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Backoff, D::Error> {
+        Ok(match BackoffForm::deserialize(deserializer)? {
+            BackoffForm::List(delays) => Backoff::List(delays.into_iter().map(Duration::from_secs).collect()),
+            BackoffForm::Exponential { base_seconds, cap_seconds } => {
+                Backoff::Exponential { base: Duration::from_secs(base_seconds), cap: Duration::from_secs(cap_seconds) }
+            }
+        })
     }
 }
 
@@ -77,7 +174,8 @@ impl Default for RetryPolicy {
         const MINUTE: u64 = 60;
         const HOUR: u64 = 3600;
         let secs = [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
-        RetryPolicy { delays: secs.map(Duration::from_secs).to_vec() }
+        let delays = secs.map(Duration::from_secs).to_vec();
+        RetryPolicy { attempts_max: 10, backoff: Backoff::List(delays) }
     }
 }
 
@@ -107,7 +205,8 @@ mod tests {
         #[test]
         fn jitter_stays_within_a_fifth_and_below_the_cap(tries in 1_u32..10, bits: u64) {
             let policy = RetryPolicy::default();
-            let plain = policy.delays[tries as usize - 1];
+            let Backoff::List(delays) = policy.backoff() else { panic!("not a list") };
+            let plain = delays[tries as usize - 1];
             let delay = policy.delay(tries, Jitter::from_bits(bits)).unwrap();
             prop_assert!(delay >= plain.mul_f64(0.8) && delay <= plain.mul_f64(1.2) && delay <= RETRY_DELAY_MAX);
         }
@@ -125,5 +224,49 @@ mod tests {
         let policy = RetryPolicy::default();
         let share = |unit: u64| policy.delay(9, Jitter::from_bits(unit)).unwrap();
         assert!(share(u64::MAX / 4 * 3) < share(u64::MAX));
+    }
+
+    fn exponential(attempts_max: u32) -> RetryPolicy {
+        let (base, cap) = (Duration::from_secs(5), Duration::from_secs(3600));
+        RetryPolicy::with(Backoff::Exponential { base, cap }, attempts_max).unwrap()
+    }
+
+    #[test]
+    fn an_exponential_back_off_doubles_up_to_its_cap() {
+        let policy = exponential(20);
+        let plain = |tries| policy.delay(tries, Jitter::NONE).map(|delay| delay.as_secs());
+        assert_eq!([1, 2, 3, 9].map(plain), [Some(5), Some(10), Some(20), Some(1280)]);
+        // At the cap the range ends at the cap: its middle is below.
+        assert_eq!([11, 19, 20].map(plain), [Some(3240), Some(3240), None]);
+        assert_eq!(exponential(101).delay(100, Jitter::NONE), Some(Duration::from_secs(3240)));
+    }
+
+    #[test]
+    fn the_last_delay_of_a_list_is_repeated_until_the_attempts_are_used_up() {
+        let list = Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(10)]);
+        let policy = RetryPolicy::with(list, 4).unwrap();
+        let plain = |tries| policy.delay(tries, Jitter::NONE).map(|delay| delay.as_secs());
+        assert_eq!([0, 1, 2, 3, 4, 5].map(plain), [None, Some(1), Some(10), Some(10), None, None]);
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_is_refused() {
+        let list = |secs: &[u64]| Backoff::List(secs.iter().copied().map(Duration::from_secs).collect());
+        assert_eq!(RetryPolicy::with(list(&[]), 2), Err(BadRetryPolicy::Empty));
+        assert!(RetryPolicy::with(list(&[]), 1).is_ok());
+        assert_eq!(RetryPolicy::with(list(&[5]), 0), Err(BadRetryPolicy::Attempts));
+        assert_eq!(RetryPolicy::with(list(&[5]), 102), Err(BadRetryPolicy::Attempts));
+        let exponential =
+            |base, cap| Backoff::Exponential { base: Duration::from_secs(base), cap: Duration::from_secs(cap) };
+        assert_eq!(RetryPolicy::with(exponential(9, 8), 2), Err(BadRetryPolicy::CapBelowBase));
+        assert_eq!(RetryPolicy::with(exponential(9, 86_401), 2), Err(BadRetryPolicy::TooLong));
+    }
+
+    #[test]
+    fn a_back_off_reads_as_it_was_written() {
+        for text in ["[5,60]", r#"{"baseSeconds":5,"capSeconds":3600}"#] {
+            let backoff: Backoff = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&backoff).unwrap(), text);
+        }
     }
 }

@@ -21,6 +21,8 @@ pub struct TaskKey {
 pub enum TaskKind {
     /// One message for one endpoint.
     Delivery,
+    /// One unit of work of a queue.
+    Job,
 }
 
 /// Why a task exists.
@@ -88,6 +90,6 @@ macro_rules! stored_as {
 }
 pub(crate) use stored_as;
 
-stored_as!(TaskKind { Delivery = 0 });
+stored_as!(TaskKind { Delivery = 0, Job = 1 });
 stored_as!(Trigger { Scheduled = 0, Manual = 1 });
 stored_as!(TaskState { Pending = 0, Leased = 1, Dead = 2 });

@@ -1,10 +1,12 @@
 //! Accepts messages: group commit, and the fast path behind it.
 //!
 //! Requests that arrive while one transaction commits share the next. A message is answered only after the commit has
-//! returned; tasks that were inserted already leased start then, at once. When the queue is full callers wait, so that memory
-//! does not grow; when the store is gone they are told within seconds.
+//! returned; tasks that were inserted already leased start then, at once. When the node's slots are
+//! taken and come free, the next group waits for them a moment, so that accepting does not outrun delivering. When the queue is
+//! full callers wait, so that memory does not grow; when the store is gone they are told within seconds.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -106,6 +108,8 @@ pub(crate) struct Acceptor {
     pub(crate) role: Role,
     pub(crate) deliveries: TaskTracker,
     pub(crate) queue: Queue,
+    /// How many tasks the last group became: the best guess for the next one.
+    pub(crate) last_tasks: AtomicUsize,
 }
 
 /// Messages that wait for a transaction.
@@ -143,6 +147,10 @@ impl Acceptor {
         while let Some(group) = self.next_group(stop).await {
             if !group.is_empty() {
                 self.write(group).await;
+            }
+            if self.role.delivers() {
+                // Requests that come meanwhile share the next transaction.
+                self.room.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
             }
         }
     }
@@ -208,6 +216,7 @@ impl Acceptor {
             Ok(appended) => {
                 let accepted = appended.iter().filter(|appended| matches!(appended, Appended::Accepted { .. })).count();
                 self.metrics.appended(accepted, size, begun);
+                self.last_tasks.store(appended.iter().map(tasks).sum(), Ordering::Relaxed);
                 Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect())
             }
             Err(error) => {
@@ -249,6 +258,13 @@ fn answer_early(messages: &[NewMessage], answers: Vec<oneshot::Sender<Answer>>) 
         let _ = answer.send(Ok(Accepted::New(Arc::new(new.message.clone()))));
     }
     messages.iter().map(|_| oneshot::channel().0).collect()
+}
+
+fn tasks(appended: &Appended) -> usize {
+    match appended {
+        Appended::Accepted { leased, pending, .. } => leased.len() + pending,
+        _ => 0,
+    }
 }
 
 fn size(waiting: &Waiting) -> usize {

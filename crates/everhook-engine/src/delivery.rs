@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Record, Settler};
+use crate::settle::{End, Ended, Held, Record, Settler};
 use crate::transport::Transport;
 
 /// What a delivery needs besides its task.
@@ -55,7 +55,7 @@ impl Deliverer {
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
         };
-        self.settler.settle(Ended { task, tenure, slot: Some(slot), end }).await;
+        self.settler.settle(Ended { task, tenure, slot: Held::Slot { _slot: slot }, end }).await;
     }
 
     async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<End> {

@@ -2,6 +2,7 @@
 //!
 //! Also the node's slots, for tasks that were leased and for those that an append inserted already leased.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,15 +23,26 @@ use crate::delivery::Deliverer;
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 
+/// How often to look for room.
+const ROOM_STEP: Duration = Duration::from_millis(1);
+/// How long to wait for room, in steps.
+const ROOM_STEPS_MAX: u32 = 50;
+/// How long to wait while no slot is given back: whoever has them all hangs.
+const IDLE_STEPS_MAX: u32 = 5;
+
 /// The dispatch machine, shared between the dispatcher and the appends.
 pub(crate) struct Room {
     dispatch: Mutex<Dispatch>,
     wake: Notify,
+    slots: usize,
+    /// How many slots were given back so far.
+    released: AtomicU64,
 }
 
 impl Room {
     pub(crate) fn new(config: DispatchConfig) -> Room {
-        Room { dispatch: Mutex::new(Dispatch::new(config)), wake: Notify::new() }
+        let slots = config.slots;
+        Room { dispatch: Mutex::new(Dispatch::new(config)), wake: Notify::new(), slots, released: AtomicU64::new(0) }
     }
 
     /// There may be new work.
@@ -57,6 +69,22 @@ impl Room {
         self.lock().running()
     }
 
+    /// Waits for room for so many tasks, as long as slots are given back and not for long: what is accepted without room
+    /// waits in the store, and comes back from there at a price.
+    pub(crate) async fn wait_for(&self, tasks: usize) {
+        let tasks = tasks.min(self.slots);
+        let (mut released, mut idle) = (self.released.load(Ordering::Relaxed), 0);
+        for _ in 0..ROOM_STEPS_MAX {
+            if self.running() + tasks <= self.slots || idle >= IDLE_STEPS_MAX {
+                return;
+            }
+            tokio::time::sleep(ROOM_STEP).await;
+            let now = self.released.load(Ordering::Relaxed);
+            idle = if now == released { idle + 1 } else { 0 };
+            released = now;
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Dispatch> {
         self.dispatch.lock().expect("nothing panics while it holds this lock")
     }
@@ -68,6 +96,7 @@ impl Slots for Room {
     }
 
     fn release(&self, lane: LaneId) {
+        self.released.fetch_add(1, Ordering::Relaxed);
         let worth_it = self.lock().release(lane);
         if worth_it {
             self.wake.notify_one();

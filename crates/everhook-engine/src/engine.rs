@@ -138,6 +138,7 @@ impl Engine {
             role,
             deliveries: deliveries.clone(),
             queue: Queue::default(),
+            last_tasks: Default::default(),
         });
         let sweeper = Sweeper {
             store: store.clone(),
@@ -231,7 +232,6 @@ impl Engine {
             warn!(running = self.room.running(), "grace period is over: interrupting deliveries");
             self.interrupt.cancel();
         }
-        // A slot is free only when its settlement is written.
         if tokio::time::timeout(FLUSH_DEADLINE, self.settled()).await.is_err() {
             warn!(running = self.room.running(), "could not settle everything: the rest is reclaimed later");
         }
@@ -250,6 +250,7 @@ impl Engine {
         while self.room.running() > 0 {
             tokio::time::sleep(STEP).await;
         }
+        self.dispatcher.deliverer.settler.settled().await;
     }
 }
 

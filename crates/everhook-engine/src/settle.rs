@@ -23,6 +23,8 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use tokio::sync::{Mutex, mpsc};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
@@ -39,9 +41,19 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Ended {
     pub(crate) task: Task,
     pub(crate) tenure: Arc<Tenure>,
-    /// Dropping it frees the slot.
-    pub(crate) slot: Option<Slot>,
+    /// Held, not read: dropping it after the write frees it.
+    pub(crate) slot: Held,
     pub(crate) end: End,
+}
+
+/// What the end of an attempt holds until it is written.
+pub(crate) enum Held {
+    /// Nothing: a task that was taken over never had a slot.
+    Nothing,
+    /// Its slot.
+    Slot { _slot: Slot },
+    /// Its slot is free again; a stop waits for it all the same.
+    Unsettled { _token: TaskTrackerToken },
 }
 
 /// How it ended.
@@ -74,6 +86,8 @@ pub(crate) struct Settler {
     metrics: Arc<Metrics>,
     queue: mpsc::Sender<Ended>,
     waiting: Mutex<mpsc::Receiver<Ended>>,
+    /// What gave its slot back and is not written.
+    unsettled: TaskTracker,
 }
 
 impl Settler {
@@ -87,7 +101,24 @@ impl Settler {
         metrics: Arc<Metrics>,
     ) -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        Settler { store, ids, clock, policy, entropy, room, metrics, queue, waiting: Mutex::new(waiting) }
+        Settler {
+            store,
+            ids,
+            clock,
+            policy,
+            entropy,
+            room,
+            metrics,
+            queue,
+            waiting: Mutex::new(waiting),
+            unsettled: TaskTracker::new(),
+        }
+    }
+
+    /// Waits until everything is written that gave its slot back before.
+    pub(crate) async fn settled(&self) {
+        self.unsettled.close();
+        self.unsettled.wait().await;
     }
 
     /// Hands over what ended, as soon as there is a place for it.
@@ -96,7 +127,7 @@ impl Settler {
         let Ok(place) = self.queue.reserve().await else { return };
         // A target that took one can take the next. One that did not may have to rest: its slot is free when that is written.
         if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Success) {
-            ended.slot = None;
+            ended.slot = Held::Unsettled { _token: self.unsettled.token() };
         }
         place.send(ended);
     }

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Record, Settler};
+use crate::settle::{End, Ended, Held, Record, Settler};
 
 /// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
@@ -82,7 +82,7 @@ impl Sweeper {
             started_at: self.clock.now(),
             duration: Duration::ZERO,
         };
-        let ended = Ended { task, tenure: Arc::clone(tenure), slot: None, end: End::Attempted(record) };
+        let ended = Ended { task, tenure: Arc::clone(tenure), slot: Held::Nothing, end: End::Attempted(record) };
         self.settler.settle(ended).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everhook_core::id::{ApplicationId, ID_BYTES};
+use everhook_core::id::{ApplicationId, ID_BYTES, Id};
 use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
 use everhook_core::name::Name;
 
@@ -63,14 +63,8 @@ impl DedupKey {
     }
 }
 
-/// SHA-256 over the parts, each with its length before it, cut to what the table keeps.
 fn hash(parts: &[&[u8]]) -> [u8; HASH_BYTES] {
-    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
-    }
-    *context.finish().as_ref().first_chunk().expect("SHA-256 has 32 bytes")
+    *Id::derived(parts).as_bytes()
 }
 
 #[cfg(test)]

@@ -109,3 +109,36 @@ fn a_cancelled_task_ends_at_the_next_opportunity() {
     check(flagged, Outcome::Success, "succeed | 1/0 | gone | Succeeded");
     check(task(), Outcome::Cancelled, "cancel | 0/0 | gone | Cancelled");
 }
+
+#[test]
+fn a_snooze_uses_no_try_however_often() {
+    let snoozed = Outcome::Snoozed { wait: Duration::from_secs(90) };
+    check(Task { tries: 9, ..task() }, snoozed, "retry in 90s | 9/0 | pending | Open");
+    check(Task { cancel: true, ..task() }, snoozed, "cancel | 0/0 | gone | Cancelled");
+    let too_long = Outcome::Snoozed { wait: Duration::MAX };
+    check(task(), too_long, "retry in 2592000s | 0/0 | pending | Open");
+}
+
+#[test]
+fn a_receiver_that_wants_no_more_jobs_stops_the_queue_and_kills_none() {
+    check(Task { tries: 9, ..task() }, Outcome::Stopped, "retry in 0ns | 9/0 | pending | Open | disable");
+    check(Task { cancel: true, ..task() }, Outcome::Stopped, "cancel | 0/0 | gone | Cancelled | disable");
+}
+
+#[test]
+fn nothing_looks_at_the_kind_of_work() {
+    let outcomes = [
+        Outcome::Success,
+        Outcome::Gone,
+        FAILURE,
+        Outcome::Throttled { retry_after: None },
+        Outcome::Snoozed { wait: Duration::from_secs(1) },
+        Outcome::Stopped,
+        Outcome::Abandoned,
+        Outcome::Interrupted,
+        Outcome::Cancelled,
+    ];
+    for outcome in outcomes {
+        assert_eq!(text(&Task { kind: TaskKind::Job, ..task() }, outcome), text(&task(), outcome));
+    }
+}

@@ -21,7 +21,7 @@ fn pair(settings: &[(&str, &str)]) -> (Arc<Backend>, Server, Server) {
 #[test]
 fn what_an_api_node_accepts_a_worker_is_woken_to_deliver() {
     // Polling alone would take longer than the test has patience.
-    let settings = [("POLL_INTERVAL_MS", "3600000"), ("RETRY_SCHEDULE", ""), ("LOG", "debug")];
+    let settings = [("POLL_INTERVAL_MS", "3600000"), ("RETRY_SCHEDULE", ""), ("LOG_LEVEL", "debug")];
     let (_backend, api, worker) = pair(&settings);
     let receiver = Receiver::start();
     let application = api.client().application("Acme");
