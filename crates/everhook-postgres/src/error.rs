@@ -52,6 +52,12 @@ pub enum OpenError {
         /// Which setting.
         setting: String,
     },
+    /// There is an outbox already: the store's.
+    #[error("the database at {address} is Everhook's own and has an outbox already: call everhook.send in it")]
+    OwnOutbox {
+        /// Host and port.
+        address: String,
+    },
     /// A statement failed.
     #[error("could not {what} at {address}")]
     Statement {
