@@ -22,6 +22,7 @@ mod postgres;
 mod python;
 mod test;
 mod tidy;
+mod upgrade;
 mod workspace;
 
 /// Everhook's development tasks.

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: sets up what the tests need, runs them all, and ends with one plain summary.
 //!
-//! The set-up is a PostgreSQL, a pgbouncer, a Python with the client libraries, and the binary, each handed to the tests in an
-//! environment variable. It needs nothing but Rust and Python, and leaves nothing behind outside the build folder.
+//! The set-up is a PostgreSQL, a pgbouncer, a Python with the client libraries, the binary of today and an earlier one, each
+//! handed to the tests in an environment variable. It needs nothing but Rust and Python, and leaves nothing behind outside the build folder.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -13,26 +13,30 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{node, pgbouncer, python, tidy};
+use crate::{node, pgbouncer, python, tidy, upgrade};
 
 /// Parts of the names of the binary's tests that take long or need more than a database; `--fast` leaves them out.
 /// `cargo test` cannot ask for a crate, so without nextest a few more tests are left out.
-const SLOW: [&str; 2] = ["crash", "contract"];
+const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
+
+/// The feature of builds that break a promise when told to; no other build has it.
+const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 
 /// Run every test, with all the set-up they need.
 ///
 /// Uses the PostgreSQL in EVERHOOK_TEST_DATABASE if that is set, else starts a throwaway one from the installed
 /// programs, else installs the package (as root on Debian), else says what to install. Prepares a Python with the
-/// client libraries, builds the binary, runs all tests, doc tests and `tidy`. The last line is the total.
+/// client libraries, builds the binary (and an earlier one to upgrade from), runs all tests, doc tests and `tidy`. The last
+/// line is the total.
 ///
 ///     cargo xtask test                                   everything, as CI does
-///     cargo xtask test --fast                            without crash, contract and doc tests
+///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
 ///     cargo xtask test -- retry_after                    tests whose name contains retry_after
 ///     cargo xtask test -- -p everhook-postgres lease     the same, in one crate
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Leave out the crash, contract and doc tests, and the Python they need.
+    /// Leave out the crash, contract, upgrade and doc tests, and what only they need.
     #[arg(long)]
     fast: bool,
 
@@ -150,6 +154,11 @@ impl SetUp {
                 Err(error) => eprintln!("warning: {error:#}"),
             }
         }
+        if wants_old_binary(arguments) && env::var_os(upgrade::VARIABLE).is_none() {
+            // First, for it is built where the binary of today is put afterwards.
+            let binary = upgrade::prepare(workspace)?;
+            variables.extend(binary.map(|binary| (upgrade::VARIABLE, binary.into())));
+        }
         println!("==> building the binary and the tests");
         build(workspace, arguments)?;
         variables.push(("EVERHOOK_TEST_BINARY", workspace.binary().into()));
@@ -162,12 +171,15 @@ impl SetUp {
 }
 
 /// Builds the binary together with the tests: in one call cargo chooses one set of features for both, and compiles no
-/// dependency twice.
+/// dependency twice. The fault suite's tests need a binary that can break promises.
 fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["build", "--bin", "everhook"]);
     if !names_a_package(arguments) {
         command.args(["--workspace", "--tests"]);
+    }
+    if wants_mutants(arguments) {
+        command.args(MUTANTS);
     }
     let status = command.stdin(Stdio::null()).status().context("could not start cargo")?;
     if !status.success() {
@@ -176,8 +188,20 @@ fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// What the tests of several crates need is asked for in the same way when they run, or cargo would build anew.
 fn packages(arguments: &Arguments) -> impl Iterator<Item = &'static str> {
-    iter::once("--workspace").filter(|_| !names_a_package(arguments))
+    iter::once("--workspace").chain(MUTANTS).filter(|_| !names_a_package(arguments))
+}
+
+/// Only the fault suite's tests tell the binary to break a promise.
+fn wants_mutants(arguments: &Arguments) -> bool {
+    !names_a_package(arguments) || arguments.filter.iter().any(|argument| argument.contains("everhook-chaos"))
+}
+
+/// An old binary takes long to build the first time; only one test needs it.
+fn wants_old_binary(arguments: &Arguments) -> bool {
+    let named = arguments.filter.iter().any(|argument| argument.contains("upgrade"));
+    named || (!arguments.fast && arguments.filter.is_empty())
 }
 
 fn names_a_package(arguments: &Arguments) -> bool {

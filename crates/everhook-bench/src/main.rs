@@ -8,6 +8,7 @@
 
 mod http;
 mod load;
+mod metrics;
 mod outbox;
 mod process;
 mod receiver;

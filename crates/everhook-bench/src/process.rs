@@ -4,14 +4,19 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
+
+use crate::http::{read_frame, status};
+use crate::metrics::Page;
 
 /// A running server on an empty store.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
     pub(crate) key: String,
+    admin_key: String,
     _data: tempfile::TempDir,
 }
 
@@ -20,6 +25,16 @@ pub(crate) struct Server {
 pub(crate) enum Store {
     Sqlite,
     Postgres(String),
+}
+
+impl Store {
+    /// Tells a command of the binary where the data is.
+    fn tell(&self, command: &mut Command, folder: &Path) {
+        match self {
+            Store::Sqlite => command.env("EVERHOOK_DATA", folder.join("data")),
+            Store::Postgres(url) => command.env("EVERHOOK_DATABASE", url),
+        };
+    }
 }
 
 impl Server {
@@ -35,10 +50,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(log)
             .kill_on_drop(true);
-        match store {
-            Store::Sqlite => command.env("EVERHOOK_DATA", data.path().join("data")),
-            Store::Postgres(url) => command.env("EVERHOOK_DATABASE", url),
-        };
+        store.tell(&mut command, data.path());
         let mut child = command.spawn().with_context(|| format!("could not start {}", binary.display()))?;
         let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
         let (mut address, mut key) = (None, None);
@@ -46,11 +58,28 @@ impl Server {
             address = address.or_else(|| line.split("http://").nth(1).map(str::to_owned));
             key = key.or_else(|| line.trim().starts_with("ehk_").then(|| line.trim().to_owned()));
             if let (Some(address), Some(key)) = (&address, &key) {
-                return Ok(Server { child, address: address.clone(), key: key.clone(), _data: data });
+                let (address, key) = (address.clone(), key.clone());
+                let admin_key = create_admin_key(binary, store, data.path()).await?;
+                return Ok(Server { child, address, key, admin_key, _data: data });
             }
         }
         let log = std::fs::read_to_string(data.path().join("log")).unwrap_or_default();
         bail!("the server did not greet: {log}")
+    }
+
+    /// What the server counted so far.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<Page> {
+        let mut stream = TcpStream::connect(&self.address).await?;
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: server\r\nauthorization: Bearer {}\r\n\r\n", self.admin_key);
+        stream.write_all(request.as_bytes()).await?;
+        let mut buffer = Vec::new();
+        let frame = read_frame(&mut stream, &mut buffer).await?.context("the server closed the connection")?;
+        let text = String::from_utf8_lossy(&buffer[frame.head..frame.end]);
+        if status(&buffer) != 200 {
+            bail!("/metrics was answered with {text}");
+        }
+        Ok(Page::parse(&text))
     }
 
     /// CPU seconds the server has used so far.
@@ -75,6 +104,15 @@ impl Server {
         }
         Ok(())
     }
+}
+
+async fn create_admin_key(binary: &Path, store: &Store, folder: &Path) -> anyhow::Result<String> {
+    let mut command = Command::new(binary);
+    store.tell(command.args(["key", "create", "--admin"]), folder);
+    let output = command.output().await.context("could not create an admin key")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let key = text.split_whitespace().find(|word| word.starts_with("ehk_"));
+    key.map(str::to_owned).with_context(|| format!("no admin key: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// CPU seconds of every PostgreSQL process on the machine.

@@ -79,6 +79,7 @@ impl Bench<'_> {
             cpu.push((server.cpu_seconds() + self.database_cpu() - cpu_before) / messages as f64 * 1e6);
             let payload_bytes = 512.0 * messages as f64;
             wal.push((wal_bytes(admin.as_ref()).await? - wal_before - payload_bytes).max(0.0) / deliveries);
+            eprintln!("  {}", server.metrics().await?.summary());
             server.stop().await?;
             let run_checked = receiver.check();
             checked.lost += run_checked.lost;
@@ -116,6 +117,7 @@ impl Bench<'_> {
             accepted.push(percentile(&mut until_accepted, 0.5) / 1e3);
             received.push(percentile(&mut until_received, 0.5) / 1e3);
             resident = server.resident_mib();
+            eprintln!("  {}", server.metrics().await?.summary());
             server.stop().await?;
             checked.lost += receiver.check().lost;
             checked.duplicated += receiver.check().duplicated;

@@ -9,18 +9,21 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::process::{Child, Command};
 use tokio_postgres::{Client, NoTls};
 
+use crate::patroni::Patroni;
 use crate::process::{family, free_port, run, signal};
 use crate::workshop::MARK;
 
 /// How long PostgreSQL may take to start, recover or promote.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-const DATABASE: &str = "chaos";
-const USER: &str = "everhook";
+/// The database that the nodes use.
+pub(crate) const DATABASE: &str = "chaos";
+/// Everyone's name, whom everyone trusts.
+pub(crate) const USER: &str = "everhook";
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -121,7 +124,7 @@ impl Cluster {
     ///
     /// If `silent`, nobody is told of the death: connections to the old primary stay open and hang, and new ones hang, too.
     pub async fn fail_over(&mut self, lag: Duration, silent: bool) -> anyhow::Result<()> {
-        self.hold_sender(lag).await?;
+        hold_senders(self.servers[self.primary].port, lag).await?;
         let ids = self.freeze().await?;
         if !silent {
             self.bury(&ids).await?;
@@ -137,21 +140,6 @@ impl Cluster {
             self.bury_server(old, &ids).await?;
         }
         self.build_standby().await
-    }
-
-    /// What is committed from now on does not reach the standby.
-    async fn hold_sender(&self, lag: Duration) -> anyhow::Result<()> {
-        if lag.is_zero() {
-            return Ok(());
-        }
-        let rows = connect(self.servers[self.primary].port, "postgres")
-            .await?
-            .query("select pid from pg_stat_replication", &[])
-            .await?;
-        let ids = rows.iter().filter_map(|row| u32::try_from(row.get::<_, i32>(0)).ok()).collect::<Vec<_>>();
-        signal("STOP", &ids).await?;
-        tokio::time::sleep(lag).await;
-        Ok(())
     }
 
     /// Stops every process of the primary, the first one first so that it starts no more.
@@ -243,6 +231,8 @@ impl Cluster {
 pub enum Database {
     /// The tool's own.
     Own(Box<Cluster>),
+    /// The tool's own, under a failover manager.
+    Managed(Box<Patroni>),
     /// One in a server that it was given, which it must not stop.
     Given {
         /// Up to and with the `@`.
@@ -271,6 +261,7 @@ impl Database {
     pub fn addresses(&self) -> Vec<String> {
         match self {
             Database::Own(cluster) => cluster.addresses(),
+            Database::Managed(patroni) => patroni.addresses(),
             Database::Given { address, .. } => vec![address.clone()],
         }
     }
@@ -279,7 +270,7 @@ impl Database {
     pub fn url(&self, addresses: &[String]) -> String {
         let addresses = addresses.join(",");
         match self {
-            Database::Own(_) => {
+            Database::Own(_) | Database::Managed(_) => {
                 format!("postgres://{USER}@{addresses}/{DATABASE}?target_session_attrs=read-write&sslmode=disable")
             }
             Database::Given { head, name, .. } => format!("{head}{addresses}/{name}?sslmode=disable"),
@@ -290,15 +281,8 @@ impl Database {
     pub async fn connect(&self) -> anyhow::Result<Client> {
         match self {
             Database::Own(cluster) => cluster.connect().await,
+            Database::Managed(patroni) => patroni.connect().await,
             Database::Given { head, address, name } => open(&format!("{head}{address}/{name}")).await,
-        }
-    }
-
-    /// The cluster, where it is the tool's own.
-    pub fn cluster(&mut self) -> anyhow::Result<&mut Cluster> {
-        match self {
-            Database::Own(cluster) => Ok(cluster),
-            Database::Given { .. } => bail!("this server is not ours to stop"),
         }
     }
 
@@ -312,7 +296,20 @@ impl Database {
     }
 }
 
-async fn connect(port: u16, database: &str) -> anyhow::Result<Client> {
+/// What the server at this port commits from now on does not reach its standby; waits for as long.
+pub(crate) async fn hold_senders(port: u16, lag: Duration) -> anyhow::Result<()> {
+    if lag.is_zero() {
+        return Ok(());
+    }
+    let rows = connect(port, "postgres").await?.query("select pid from pg_stat_replication", &[]).await?;
+    let ids = rows.iter().filter_map(|row| u32::try_from(row.get::<_, i32>(0)).ok()).collect::<Vec<_>>();
+    signal("STOP", &ids).await?;
+    tokio::time::sleep(lag).await;
+    Ok(())
+}
+
+/// A superuser's connection to the server at this port.
+pub(crate) async fn connect(port: u16, database: &str) -> anyhow::Result<Client> {
     open(&format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=disable&application_name=chaos")).await
 }
 
@@ -324,7 +321,7 @@ async fn open(url: &str) -> anyhow::Result<Client> {
 }
 
 /// PostgreSQL refuses to run as root: the account to run it under, if we are.
-fn unprivileged(ours: &Path) -> anyhow::Result<Option<(u32, u32)>> {
+pub(crate) fn unprivileged(ours: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     if fs::metadata(ours)?.uid() != 0 {
         return Ok(None);
     }
@@ -339,7 +336,7 @@ fn unprivileged(ours: &Path) -> anyhow::Result<Option<(u32, u32)>> {
 }
 
 /// The folder of the server's programs: what `pg_config` says, else the newest version Debian has installed.
-fn find_programs() -> Option<PathBuf> {
+pub(crate) fn find_programs() -> Option<PathBuf> {
     let configured = std::process::Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok();
     let configured = configured.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

@@ -34,12 +34,16 @@ pub enum Event {
     Failover,
     /// The primary hangs for ever without closing a connection, the standby is promoted.
     SilentFailover,
+    /// A failover manager is asked to change primary and standby.
+    Switchover,
+    /// The primary's failover manager stands still until the standby has been promoted, and a little longer.
+    ManagerPause,
     /// The disk of an embedded store is full for a while.
     FullDisk,
 }
 
 /// Every kind with its name on the command line.
-const NAMES: [(Event, &str); 15] = [
+const NAMES: [(Event, &str); 17] = [
     (Event::Kill, "kill"),
     (Event::Pause, "pause"),
     (Event::Terminate, "terminate"),
@@ -54,13 +58,22 @@ const NAMES: [(Event, &str); 15] = [
     (Event::Stall, "stall"),
     (Event::Failover, "failover"),
     (Event::SilentFailover, "silent-failover"),
+    (Event::Switchover, "switchover"),
+    (Event::ManagerPause, "manager-pause"),
     (Event::FullDisk, "full-disk"),
 ];
 
 impl Event {
     /// What can happen to replicas on PostgreSQL.
     pub fn of_replicas() -> Vec<Event> {
-        NAMES.iter().map(|(event, _)| *event).filter(|event| *event != Event::FullDisk).collect()
+        let others = [Event::Switchover, Event::ManagerPause, Event::FullDisk];
+        NAMES.iter().map(|(event, _)| *event).filter(|event| !others.contains(event)).collect()
+    }
+
+    /// What can happen to replicas on a PostgreSQL under a failover manager.
+    pub fn of_managed() -> Vec<Event> {
+        let others = [Event::Restart, Event::Stall, Event::SilentFailover, Event::FullDisk];
+        NAMES.iter().map(|(event, _)| *event).filter(|event| !others.contains(event)).collect()
     }
 
     /// What can happen to one process with an embedded store.
@@ -70,7 +83,16 @@ impl Event {
 
     /// Whether it befalls the database as a whole; then nothing else happens, or nothing could be measured.
     pub fn is_of_database(self) -> bool {
-        matches!(self, Event::Restart | Event::Stall | Event::Failover | Event::SilentFailover | Event::FullDisk)
+        matches!(
+            self,
+            Event::Restart
+                | Event::Stall
+                | Event::Failover
+                | Event::SilentFailover
+                | Event::Switchover
+                | Event::ManagerPause
+                | Event::FullDisk
+        )
     }
 
     /// Whether it befalls a node's process.

@@ -18,6 +18,7 @@ mod http;
 pub mod load;
 pub mod nemesis;
 pub mod node;
+pub mod patroni;
 mod process;
 pub mod proxy;
 pub mod random;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 use everhook_chaos::cluster::Standby;
 use everhook_chaos::event::Event;
-use everhook_chaos::run::{Plan, Store, describe, run};
+use everhook_chaos::run::{Logs, Plan, Store, describe, run};
 
 /// Hurts real servers under load and checks what they promised.
 #[derive(Debug, Parser)]
@@ -38,22 +38,35 @@ struct Arguments {
     /// How the standby follows: with async a failover loses messages, and the checker has to say so.
     #[arg(long, value_enum, default_value_t = Standby::Sync)]
     standby: Standby,
+    /// Who decides about failovers; this tool itself if nobody.
+    #[arg(long, value_enum, conflicts_with = "standby")]
+    manager: Option<Manager>,
     /// One process with the embedded store.
     #[arg(long)]
     sqlite: bool,
     /// Print what happens.
     #[arg(long)]
     trace: bool,
+    /// Keep the logs of a good run, too.
+    #[arg(long)]
+    keep_logs: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Manager {
+    /// Patroni with etcd, from the distribution's packages.
+    Patroni,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let store = if arguments.sqlite { Store::Embedded } else { Store::Own(arguments.standby) };
-    let mut events = arguments.events.clone();
-    if events.is_empty() {
-        events = if arguments.sqlite { Event::of_embedded() } else { Event::of_replicas() };
-    }
+    let (store, everything) = match arguments.manager {
+        _ if arguments.sqlite => (Store::Embedded, Event::of_embedded()),
+        Some(Manager::Patroni) => (Store::Managed, Event::of_managed()),
+        None => (Store::Own(arguments.standby), Event::of_replicas()),
+    };
+    let events = if arguments.events.is_empty() { everything } else { arguments.events.clone() };
     let plan = Plan {
         binary: arguments.server.clone(),
         store,
@@ -65,7 +78,7 @@ async fn main() -> ExitCode {
         patience: Duration::from_secs(120),
         rate: arguments.rate,
         print: arguments.trace,
-        keep_logs: true,
+        logs: if arguments.keep_logs { Logs::Kept } else { Logs::KeptIfBad },
         mutant: None,
     };
     println!("replay: cargo xtask chaos {}", replay(&arguments));
@@ -92,6 +105,9 @@ fn replay(arguments: &Arguments) -> String {
     }
     if arguments.standby == Standby::Async {
         text += " --standby async";
+    }
+    if arguments.manager.is_some() {
+        text += " --manager patroni";
     }
     if arguments.sqlite {
         text += " --sqlite";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, RwLock};
 
-use crate::cluster::Standby;
+use crate::cluster::{Database, Standby};
 use crate::event::Event;
 use crate::history::History;
 use crate::proxy::{Cut, Proxy};
@@ -113,9 +113,12 @@ impl Nemesis {
             Event::Blackhole => self.blackhole(at, random).await,
             Event::Latency => self.latency(at, random).await,
             Event::Backends => self.backends().await,
-            Event::Restart | Event::Stall | Event::Failover | Event::SilentFailover => {
-                self.database(event, random).await
-            }
+            Event::Restart
+            | Event::Stall
+            | Event::Failover
+            | Event::SilentFailover
+            | Event::Switchover
+            | Event::ManagerPause => self.database(event, random).await,
             Event::FullDisk => self.full_disk(random).await,
         }
     }
@@ -233,7 +236,6 @@ impl Nemesis {
         let Some(database) = &self.stage.database else { return Ok(()) };
         let mut database = database.lock().await;
         self.history.event(format_args!("{event} begins"));
-        let cluster = database.cluster()?;
         // A standby that lags: what it has not got must not have been acknowledged.
         let lagging = self.stage.standby == Standby::Async || random.once_in(2);
         let lag = if lagging {
@@ -241,11 +243,15 @@ impl Nemesis {
         } else {
             Duration::ZERO
         };
-        match event {
-            Event::Restart => cluster.restart().await?,
-            Event::Stall => cluster.stall(self.lease * 3).await?,
-            Event::SilentFailover => cluster.fail_over(lag, true).await?,
-            _ => cluster.fail_over(lag, false).await?,
+        match (&mut *database, event) {
+            (Database::Own(cluster), Event::Restart) => cluster.restart().await?,
+            (Database::Own(cluster), Event::Stall) => cluster.stall(self.lease * 3).await?,
+            (Database::Own(cluster), Event::SilentFailover) => cluster.fail_over(lag, true).await?,
+            (Database::Own(cluster), Event::Failover) => cluster.fail_over(lag, false).await?,
+            (Database::Managed(patroni), Event::Failover) => patroni.fail_over(lag).await?,
+            (Database::Managed(patroni), Event::Switchover) => patroni.switch_over().await?,
+            (Database::Managed(patroni), Event::ManagerPause) => patroni.pause_manager(self.lease * 2).await?,
+            _ => anyhow::bail!("this cannot be done to this database"),
         }
         drop(database);
         self.history.event(format_args!("{event} is over"));
@@ -269,15 +275,18 @@ impl Nemesis {
     }
 }
 
-/// Starts nodes again that ended by themselves, until dropped; says how often.
-pub async fn supervise(nodes: &[Mutex<crate::node::Node>], history: &History, ended: &std::sync::atomic::AtomicUsize) {
+/// Nodes that ended by themselves, counted by what they said last.
+pub type Ends = StdMutex<BTreeMap<String, usize>>;
+
+/// Starts nodes again that ended by themselves, until dropped.
+pub async fn supervise(nodes: &[Mutex<crate::node::Node>], history: &History, ends: &Ends) {
     loop {
         for (number, node) in nodes.iter().enumerate() {
             // Someone who holds it is hurting it, and starts it again.
             let Ok(mut node) = node.try_lock() else { continue };
-            if matches!(node.keep(), Ok(true)) {
-                history.event(format_args!("node {number} had ended by itself"));
-                ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if let Ok(Some(reason)) = node.keep() {
+                history.event(format_args!("node {number} had ended by itself: {reason}"));
+                *ends.lock().expect("nothing panics while it holds this lock").entry(reason).or_default() += 1;
             }
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -36,18 +36,21 @@ pub struct Node {
     process: Option<Child>,
     /// Whether it is to run; if it ends by itself it is started again, as a service manager would.
     wanted: bool,
+    /// How long its log was when its present life began.
+    born: u64,
 }
 
 impl Node {
     /// A node that does not run yet.
     pub fn new(launch: Launch, number: usize) -> anyhow::Result<Node> {
         let address = format!("127.0.0.1:{}", free_port()?);
-        Ok(Node { launch, number, address, process: None, wanted: false })
+        Ok(Node { launch, number, address, process: None, wanted: false, born: 0 })
     }
 
     /// Starts it and waits for nothing.
     pub fn start(&mut self) -> anyhow::Result<()> {
         self.wanted = true;
+        self.born = fs::metadata(self.file("log")).map_or(0, |file| file.len());
         let open = |end: &str| fs::OpenOptions::new().create(true).append(true).open(self.file(end));
         let mut command = match self.launch.namespace {
             None => Command::new(&self.launch.binary),
@@ -121,13 +124,24 @@ impl Node {
         }
     }
 
-    /// Starts it again if it ended by itself; says whether it had.
-    pub fn keep(&mut self) -> anyhow::Result<bool> {
+    /// Starts it again if it ended by itself; says what it said last.
+    pub fn keep(&mut self) -> anyhow::Result<Option<String>> {
         let ended = self.process.as_mut().is_none_or(|process| matches!(process.try_wait(), Ok(Some(_))));
-        if self.wanted && ended {
-            self.start()?;
+        if !self.wanted || !ended {
+            return Ok(None);
         }
-        Ok(self.wanted && ended)
+        let reason = self.last_words();
+        self.start()?;
+        Ok(Some(reason))
+    }
+
+    /// Why its last life ended, by its own account, without what differs from one time to the next.
+    fn last_words(&self) -> String {
+        let log = fs::read(self.file("log")).unwrap_or_default();
+        let life = log.get(usize::try_from(self.born).unwrap_or(0)..).unwrap_or_default();
+        let life = String::from_utf8_lossy(life);
+        let complaint = life.lines().rev().find(|line| line.starts_with("everhook: ")).or(life.lines().next_back());
+        without_numbers(complaint.unwrap_or("it said nothing"))
     }
 
     /// Everything it has logged, over all its lives.
@@ -138,6 +152,18 @@ impl Node {
     fn file(&self, end: &str) -> PathBuf {
         Path::join(&self.launch.folder, format!("node-{}.{end}", self.number))
     }
+}
+
+/// Ports, process ids and times say nothing about the kind of an end.
+fn without_numbers(text: &str) -> String {
+    let mut short = String::new();
+    for letter in text.chars() {
+        let letter = if letter.is_ascii_digit() { '#' } else { letter };
+        if letter != '#' || !short.ends_with('#') {
+            short.push(letter);
+        }
+    }
+    short
 }
 
 /// Settings of the shell must not reach the binary under test; what tests say to it must.

@@ -1,8 +1,8 @@
 //! One run: set up, hurt, healed, checked.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -13,8 +13,9 @@ use crate::cluster::{Cluster, Database, Standby};
 use crate::event::Event;
 use crate::history::History;
 use crate::load::{Load, Target};
-use crate::nemesis::{Deeds, Nemesis, supervise};
+use crate::nemesis::{Deeds, Ends, Nemesis, supervise};
 use crate::node::{Launch, Node};
+use crate::patroni::Patroni;
 use crate::proxy::Proxy;
 use crate::receiver::{ENDPOINTS, Receivers};
 use crate::state::{OPEN_TASKS, State, open_tasks_of_sqlite};
@@ -29,6 +30,8 @@ const SCHEDULE: &str = "0.2,0.5,1,1,1,2,2,2,2,2,2,2,2,2,2";
 pub enum Store {
     /// A primary and a standby of the tool's own.
     Own(Standby),
+    /// The same under a failover manager, which decides who is primary.
+    Managed,
     /// A database in the server at this URL, which it must not stop.
     Given(String),
     /// One process with an embedded store.
@@ -58,10 +61,21 @@ pub struct Plan {
     pub rate: usize,
     /// Print what happens.
     pub print: bool,
-    /// Whether the logs of a run that went wrong are kept, for someone to look into.
-    pub keep_logs: bool,
+    /// When the logs are kept, for someone to look into.
+    pub logs: Logs,
     /// The promise that the nodes are told to break, to see that it is found out.
     pub mutant: Option<String>,
+}
+
+/// Whether the logs of a run outlive it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// The run is meant to go wrong.
+    Dropped,
+    /// If it goes wrong.
+    KeptIfBad,
+    /// In any case.
+    Kept,
 }
 
 /// What there is to hurt.
@@ -85,8 +99,8 @@ pub struct Outcome {
     pub report: Report,
     /// What the nemesis did.
     pub deeds: Deeds,
-    /// Nodes that ended by themselves; they are started again.
-    pub ended: usize,
+    /// Nodes that ended by themselves, by what they said last; they are started again.
+    pub ends: BTreeMap<String, usize>,
     /// Lines of the logs: writes that were fenced off.
     pub fenced: usize,
     /// Lines of the logs: sessions that were closed by another node.
@@ -116,7 +130,8 @@ impl Outcome {
 pub async fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let mut workshop = Workshop::open()?;
     let outcome = run_in(plan, &workshop).await;
-    if plan.keep_logs && !outcome.as_ref().is_ok_and(Outcome::is_good) {
+    let bad = !outcome.as_ref().is_ok_and(Outcome::is_good);
+    if plan.logs == Logs::Kept || (plan.logs == Logs::KeptIfBad && bad) {
         workshop.keep();
         eprintln!("logs are kept in {}", workshop.folder().display());
     }
@@ -131,7 +146,7 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
     history.event(format_args!("everything runs"));
     let load = Load::start(target, &history, CLIENTS, plan.rate, plan.seed);
     let nemesis = Nemesis::new(&stage, &history, plan.lease, plan.seed);
-    let ended = AtomicUsize::new(0);
+    let ends = Ends::default();
     let quiet = {
         let work = async {
             nemesis.rage(&plan.events, Instant::now() + plan.span).await;
@@ -142,7 +157,7 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
         };
         tokio::select! {
             quiet = work => quiet,
-            () = supervise(&stage.nodes, &history, &ended) => false,
+            () = supervise(&stage.nodes, &history, &ends) => false,
         }
     };
     history.event(format_args!("{}", if quiet { "everything has ended" } else { "something does not end" }));
@@ -151,7 +166,8 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
     }
     let state = read_state(&stage).await?;
     let report = check::check(&history.operations(), &history.receipts(), &state, &endpoints);
-    let mut outcome = Outcome { report, deeds: nemesis.deeds(), ended: ended.into_inner(), ..Outcome::default() };
+    let ends = ends.into_inner().expect("nothing panics while it holds this lock");
+    let mut outcome = Outcome { report, deeds: nemesis.deeds(), ends, ..Outcome::default() };
     outcome.only_stalls = plan.events == [Event::Stall];
     for node in &stage.nodes {
         let mut node = node.lock().await;
@@ -179,6 +195,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
     settings.extend(plan.mutant.clone().map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
     let (database, disk, standby) = match &plan.store {
         Store::Own(standby) => (Some(Database::Own(Box::new(Cluster::start(folder, *standby).await?))), None, *standby),
+        Store::Managed => (Some(Database::Managed(Box::new(Patroni::start(folder).await?))), None, Standby::Sync),
         Store::Given(url) => (Some(Database::create_in(url, plan.seed).await?), None, Standby::Sync),
         Store::Embedded => (None, Some(Disk::mount(folder).await?), Standby::Sync),
     };
@@ -315,7 +332,8 @@ pub fn count(deeds: &Deeds) -> usize {
 
 /// Tells an outcome in words.
 pub fn describe(plan: &Plan, outcome: &Outcome) -> String {
-    let Outcome { report, deeds, ended, fenced, closed, panics, .. } = outcome;
+    let Outcome { report, deeds, ends, fenced, closed, panics, .. } = outcome;
+    let ended: usize = ends.values().sum();
     let events = deeds.events.iter().map(|(event, count)| format!("{event} {count}")).collect::<Vec<_>>().join(", ");
     let mut text = format!("{report}\n");
     text += &format!("events        {:>8}   ({events})\n", count(deeds));
@@ -328,6 +346,9 @@ pub fn describe(plan: &Plan, outcome: &Outcome) -> String {
     text += &format!(
         "sessions closed by others {closed}, writes fenced off {fenced}, nodes that ended {ended}, panics {panics}\n"
     );
+    for (reason, count) in ends {
+        text += &format!("    {count} ended: {reason}\n");
+    }
     for trouble in &deeds.troubles {
         text += &format!("trouble: {trouble}\n");
     }

@@ -238,10 +238,12 @@ impl Sessions {
         let mut state = self.lock();
         state.steady_since.get_or_insert(before);
         if let Some(old) = state.current.replace(tenure) {
-            if old.is_closed() {
-                // It was taken from us: the proof that there was a gap.
+            // A gap, if it was taken from us, or if its last renewal was sent too long ago: that one may have waited for a
+            // database that failed over, as everybody else's did, while this session was opened in no time.
+            if old.is_closed() || before.saturating_sub(old.renewed()) > self.lease {
                 state.steady_since = Some(before);
-            } else {
+            }
+            if !old.is_closed() {
                 state.retired.push(old);
             }
         }

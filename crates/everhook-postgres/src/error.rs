@@ -71,6 +71,27 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether the same may succeed later without anyone's doing: nobody answers, or the server is starting, stopping, full
+    /// of connections or not the primary yet.
+    pub fn may_pass(&self) -> bool {
+        let source = match self {
+            OpenError::Connect { source, .. } | OpenError::Statement { source, .. } => source,
+            OpenError::BadUrl(_)
+            | OpenError::SchemaTooOld { .. }
+            | OpenError::SchemaTooNew { .. }
+            | OpenError::UnsafeSetting { .. }
+            | OpenError::OwnOutbox { .. } => return false,
+        };
+        let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
+        match causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code()) {
+            // The server's own word: connection, transaction state, rollback, resources, operator, system.
+            Some(code) => ["08", "25", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class)),
+            None => true,
+        }
+    }
+}
+
 /// Why one run of a transaction did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {

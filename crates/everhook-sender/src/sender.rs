@@ -187,7 +187,7 @@ impl Default for SenderConfig {
             egress: Egress::default(),
             deadlines: Deadlines::default(),
             connections_per_host: 128,
-            idle_per_host: 128,
+            idle_per_host: 512,
             idle_total: 2048,
             extra_roots: Vec::new(),
         }

@@ -26,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
+    /// How long a server that starts waits for its database.
+    pub(crate) database_wait: Duration,
     pub(crate) auto_migrate: bool,
     pub(crate) dispatch: DispatchConfig,
     pub(crate) wakeups: bool,
@@ -96,7 +98,7 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 23] = [
+const KEYS: [(&str, Kind); 24] = [
     ("listen", Kind::Text),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -104,6 +106,7 @@ const KEYS: [(&str, Kind); 23] = [
     ("database_direct", Kind::Url),
     ("database_pool", Kind::Number),
     ("database_pooler", Kind::Switch),
+    ("database_wait_seconds", Kind::Number),
     ("auto_migrate", Kind::Switch),
     ("retry_schedule", Kind::Numbers),
     ("timeout_seconds", Kind::Number),

@@ -11,6 +11,7 @@ mod nodes;
 mod once;
 mod outbox;
 mod outboxes;
+mod patience;
 mod remote;
 mod serve;
 mod store;

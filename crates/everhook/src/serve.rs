@@ -26,6 +26,7 @@ use crate::config::{Config, StoreConfig};
 use crate::environment;
 use crate::keys::{self, Wanted};
 use crate::outboxes;
+use crate::patience::Patience;
 use crate::store::{self, Opened};
 
 /// How long clients may go on after the deliveries have ended.
@@ -36,7 +37,14 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     raise_file_limit();
-    let opened = store::open_server(&config).await?;
+    let patience = Patience::begin(config.database_wait);
+    let opened = tokio::select! {
+        opened = patience.insist(|| store::open_server(&config)) => opened?,
+        () = signals.next() => {
+            info!("stopped before it had started");
+            return Ok(());
+        }
+    };
     if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
         info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to have them");
     }
@@ -46,7 +54,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
     let address = listener.local_addr().context("could not tell the address listened on")?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
-    let engine = start_engine(&config, &opened, egress.clone()).await?;
+    let engine = patience.insist(|| start_engine(&config, &opened, egress.clone())).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone(),
@@ -60,9 +68,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let mut server = JoinSet::new();
     server.spawn(everhook_api::serve(listener, router, stop.clone()));
-    print(&greeting(&config, &opened, address).await?)?;
-
-    signals.next().await;
+    tokio::select! {
+        greeting = patience.insist(|| greeting(&config, &opened, address)) => {
+            print(&greeting?)?;
+            signals.next().await;
+        }
+        () = signals.next() => {}
+    }
     info!("stopping: a second signal exits at once");
     stop.cancel();
     let orderly = async {

@@ -15,6 +15,8 @@ use everhook_store::lease::{
 };
 use everhook_store::mem::MemStore;
 
+use crate::fixture::LEASE;
+
 /// What goes wrong with one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -22,6 +24,8 @@ pub(crate) enum Fault {
     NotDone,
     /// It is done, and nobody hears of it.
     ReplyLost,
+    /// It is done, and answered after two leases.
+    Late,
     /// It is not done, and never will be.
     Refused,
 }
@@ -70,6 +74,11 @@ impl Faulty {
             None => call.await,
             Some(Fault::NotDone) => Err(StoreError::Unavailable { op, source: "planned".into() }),
             Some(Fault::Refused) => Err(StoreError::Refused { op, source: "planned".into() }),
+            Some(Fault::Late) => {
+                let answer = call.await;
+                tokio::time::sleep(LEASE * 2).await;
+                answer
+            }
             Some(Fault::ReplyLost) => {
                 call.await?;
                 Err(StoreError::InDoubt { op, source: "planned".into() })

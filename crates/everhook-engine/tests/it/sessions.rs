@@ -59,6 +59,29 @@ async fn only_a_node_that_renewed_for_a_whole_lease_without_a_gap_closes_others(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_session_behind_a_stall_proves_nothing() {
+    for fault in [Fault::Late, Fault::NotDone] {
+        let store = store();
+        let sessions = sessions(&store).await;
+        for _ in 0..5 {
+            sessions.step().await;
+            tokio::time::advance(LEASE / 4).await;
+        }
+        sessions.step().await;
+        assert!(sessions.may_close_others());
+        // A failover: a write is in doubt, the renewal hangs or fails for as long as everybody else's, the new session does not.
+        sessions.retire(&sessions.current().unwrap());
+        if fault == Fault::NotDone {
+            tokio::time::advance(LEASE * 2).await;
+        }
+        store.plan("renew", fault);
+        sessions.step().await;
+        assert!(sessions.current().is_some());
+        assert!(!sessions.may_close_others(), "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_session_is_never_used_again() {
     let store = store();
     let sessions = sessions(&store).await;

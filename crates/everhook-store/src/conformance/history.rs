@@ -14,7 +14,7 @@ use crate::Store;
 use crate::catalog::{Locator, Order, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application};
 use crate::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, MessageFilter};
-use crate::lease::{Appended, NewMessage, Settled};
+use crate::lease::{Append, Appended, NewMessage, Settled};
 
 fn slice<K>(order: Order) -> Slice<K> {
     Slice { after: None, order, limit: PLENTY }
@@ -290,4 +290,22 @@ pub async fn an_attempt_is_found_in_its_message_and_its_reply_removed<S: Store>(
     }
     assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::new(), ..seen }));
     assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
+}
+
+pub async fn a_message_that_could_not_be_written_claims_no_slot<S: Store>(fx: &Fixture<S>) {
+    let taken = fx.send().await;
+    let claim = |id| {
+        let mut new = fx.message_once("k", None);
+        new.message.id = id;
+        Append { fast: None, messages: vec![new] }
+    };
+    // No two messages have one id; whatever fails while a message is written takes the slot with it.
+    assert!(fx.store.append(claim(taken)).await.is_err());
+    assert_eq!(fx.other.find_once(fx.here, fx.application, &name("k")).await.unwrap(), None);
+    let answers = fx.store.append(claim(MessageId(fx.id()))).await.unwrap();
+    assert!(matches!(answers[..], [Appended::Accepted { .. }]), "{answers:?}");
+    fx.other.reset_once(fx.here, fx.application, &name("k")).await.unwrap();
+    assert!(fx.store.append(claim(taken)).await.is_err());
+    let found = fx.other.find_once(fx.here, fx.application, &name("k")).await.unwrap();
+    assert!(found.is_some_and(|found| found.slot.is_open()), "the phase is still to be had");
 }

@@ -34,6 +34,7 @@ impl Settings {
             store,
             wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
+            database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
             dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
             lease: self.seconds("lease_seconds", 1..=3600)?,

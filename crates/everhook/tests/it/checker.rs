@@ -92,9 +92,8 @@ fn run(application: &Application, shared: &Shared, name: String, random: &mut Ra
     // Not as a serializer would write it: what arrives has to be these bytes.
     let padding = "é".repeat(usize::try_from(random.below(600)).unwrap());
     let payload = format!("{{ \"operation\" : \"{name}\",\n\"padding\":\"{padding}\"}}");
-    let body = format!(r#"{{"eventType":"load.sent","payload":{payload}}}"#);
-    let key = format!("key-{name}");
     let mut operation = Operation { name, payload, ids: BTreeSet::new(), in_doubt: false };
+    let (key, body) = (operation.key(), operation.body());
     let mut repeat = random.below(SELDOM) == 0;
     loop {
         shared.sent.fetch_add(1, SeqCst);
@@ -120,6 +119,26 @@ fn run(application: &Application, shared: &Shared, name: String, random: &mut Ra
             return operation;
         }
         thread::sleep(PAUSE);
+    }
+}
+
+impl Operation {
+    /// Repeats it although it was acknowledged, perhaps at another node: it has to be the same message.
+    #[track_caller]
+    pub(crate) fn repeat(&self, application: &Application) {
+        let Some(id) = self.ids.first() else { return };
+        let (key, body) = (self.key(), self.body());
+        let headers = [("idempotency-key", key.as_str())];
+        let reply = application.client.send("POST", &application.path("/msg"), &headers, body.as_bytes()).unwrap();
+        assert_eq!(&text(&reply.expect(202)["id"]), id, "one key, several messages");
+    }
+
+    fn key(&self) -> String {
+        format!("key-{}", self.name)
+    }
+
+    fn body(&self) -> String {
+        format!(r#"{{"eventType":"load.sent","payload":{}}}"#, self.payload)
     }
 }
 

@@ -120,7 +120,8 @@ fn unknown_settings_in_a_file_are_refused() {
 #[test]
 fn a_database_that_is_not_there_is_refused_in_words() {
     let url = "postgres://nobody:hunter2@127.0.0.1:1/everhook";
-    let output = run(&["serve", "--listen", "127.0.0.1:0", "--database", url], &[]);
+    let impatient = [("EVERHOOK_DATABASE_WAIT_SECONDS", "0")];
+    let output = run(&["serve", "--listen", "127.0.0.1:0", "--database", url], &impatient);
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && !complaint.contains("panicked"), "{complaint}");
     assert!(complaint.contains("everhook: ") && !complaint.contains("hunter2"), "{complaint}");

@@ -1,6 +1,6 @@
 //! What the tests find in their environment. The only file of theirs that reads it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A variable, if it is set.
@@ -14,10 +14,20 @@ pub(crate) fn binary() -> PathBuf {
     variable("EVERHOOK_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_everhook")), PathBuf::from)
 }
 
+/// The binary of an earlier commit, where `cargo xtask test` found the history to build it from.
+pub(crate) fn old_binary() -> Option<PathBuf> {
+    variable("EVERHOOK_TEST_OLD_BINARY").map(PathBuf::from)
+}
+
 /// The binary under test with the settings of nobody's shell.
-#[expect(clippy::disallowed_methods, reason = "settings of the shell must not reach the binary under test")]
 pub(crate) fn everhook() -> Command {
-    let mut command = Command::new(binary());
+    command(&binary())
+}
+
+/// Any binary with the settings of nobody's shell.
+#[expect(clippy::disallowed_methods, reason = "settings of the shell must not reach the binary under test")]
+pub(crate) fn command(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("EVERHOOK_") {
             command.env_remove(name);

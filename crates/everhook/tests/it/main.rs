@@ -1,7 +1,8 @@
 //! Everhook as its users see it: the real binary, on both stores, over HTTP.
 //!
 //! Every test starts servers of its own, with receivers and clients in the test process. Tests that kill servers carry `crash`
-//! in their names, tests with other people's client libraries `contract`. `cargo xtask test` provides what they need.
+//! in their names, tests with other people's client libraries `contract`, tests with an earlier binary `upgrade`. `cargo xtask
+//! test` provides what they need.
 
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -34,4 +35,5 @@ mod retry;
 mod server;
 mod signature;
 mod stop;
+mod upgrade;
 mod wait;

@@ -36,12 +36,18 @@ fn postgres_stalls_under_load_and_nothing_acknowledged_is_lost() {
     check_behind_proxy(Traffic::Stalls);
 }
 
-fn check_behind_proxy(traffic: Traffic) {
+/// A database, a proxy before it, and the URL that leads through.
+fn behind_proxy() -> (Database, Proxy, String) {
     let database = Database::create();
     let server = host_and_port(&database.url);
     let proxy = Proxy::start(server.clone());
     let url = database.url.replacen(&server, &proxy.address(), 1);
     assert_ne!(url, database.url, "EVERHOOK_TEST_DATABASE has to name its port");
+    (database, proxy, url)
+}
+
+fn check_behind_proxy(traffic: Traffic) {
+    let (_database, proxy, url) = behind_proxy();
     check(&url, 2, |outage| match outage {
         Outage::Begins => proxy.set(traffic),
         Outage::Ends => proxy.set(Traffic::Passes),
@@ -89,4 +95,39 @@ fn is_unavailable(client: &Client) -> bool {
         assert!(reply.headers.iter().any(|(name, _)| name == "retry-after"), "{reply:?}");
     }
     reply.status == 503
+}
+
+#[test]
+fn a_server_that_starts_while_postgres_is_away_waits_for_it() {
+    for away in [Traffic::IsCut, Traffic::Stalls] {
+        let (_database, proxy, url) = behind_proxy();
+        proxy.set(away);
+        let mut server = Server::prepare(&Backend::postgres_at(url), &SETTINGS);
+        server.spawn();
+        until_true("it says what it waits for", || server.log().contains("waiting for the database"));
+        proxy.set(Traffic::Passes);
+        server.wait_until_serving();
+        server.client().get("/app").expect(200);
+    }
+}
+
+#[test]
+fn a_server_that_waits_for_postgres_can_be_stopped() {
+    let (_database, proxy, url) = behind_proxy();
+    proxy.set(Traffic::IsCut);
+    let mut server = Server::prepare(&Backend::postgres_at(url), &SETTINGS);
+    server.spawn();
+    until_true("it says what it waits for", || server.log().contains("waiting for the database"));
+    server.terminate();
+    assert!(server.wait().success(), "{}", server.log());
+}
+
+#[test]
+fn a_server_does_not_wait_for_what_only_a_person_can_change() {
+    let database = Database::create();
+    let missing = database.url.replacen("everhook_it_", "everhook_missing_", 1);
+    let mut server = Server::prepare(&Backend::postgres_at(missing), &SETTINGS);
+    server.spawn();
+    assert!(!server.wait().success());
+    assert!(!server.log().contains("waiting for the database"), "{}", server.log());
 }

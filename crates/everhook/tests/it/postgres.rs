@@ -55,7 +55,7 @@ fn with_database(url: &str, name: &str) -> String {
 }
 
 /// Runs one statement.
-fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
+pub(crate) fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
     block_on(async {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         tokio::select! {

@@ -11,7 +11,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::client::{Address, Client};
-use crate::environment::everhook;
+use crate::environment::{self, everhook};
 use crate::postgres::Database;
 use crate::wait::{Deadline, PATIENCE, until};
 
@@ -74,6 +74,7 @@ pub(crate) use on_both_stores;
 
 /// A server that can be killed and started again on the same store. Prints its log when the test fails.
 pub(crate) struct Server {
+    binary: PathBuf,
     backend: Arc<Backend>,
     settings: Vec<(String, String)>,
     /// What is in its settings file, if it has one.
@@ -114,6 +115,7 @@ impl Server {
         let defaults = [("LISTEN", "127.0.0.1:0"), ("EGRESS_ALLOW", "127.0.0.0/8")];
         let settings = defaults.iter().chain(settings);
         Server {
+            binary: environment::binary(),
             backend: Arc::clone(backend),
             settings: settings.map(|(name, value)| (format!("EVERHOOK_{name}"), (*value).to_owned())).collect(),
             file: None,
@@ -127,6 +129,7 @@ impl Server {
     /// Another server on the same store, with the same settings; the first key is the first one's. Not started yet.
     pub(crate) fn another(&self) -> Server {
         Server {
+            binary: self.binary.clone(),
             backend: Arc::clone(&self.backend),
             settings: self.settings.clone(),
             file: self.file.clone(),
@@ -144,6 +147,13 @@ impl Server {
         server
     }
 
+    /// The same with another binary. It must not run yet.
+    pub(crate) fn of(mut self, binary: PathBuf) -> Server {
+        assert!(self.process.is_none(), "it runs already");
+        self.binary = binary;
+        self
+    }
+
     /// Starts a process on the same store with the same settings, and waits until it serves.
     #[track_caller]
     pub(crate) fn start_again(&mut self) {
@@ -156,7 +166,7 @@ impl Server {
         assert!(self.process.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
         let (name, value) = self.backend.setting();
-        let mut command = everhook();
+        let mut command = environment::command(&self.binary);
         if let Some(text) = &self.file {
             let path = self.folder.path().join("everhook.toml");
             fs::write(&path, text).unwrap();

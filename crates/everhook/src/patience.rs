@@ -1,0 +1,61 @@
+//! Waits for a database that is away while the server starts: it may be failing over, or starting at the same moment.
+//!
+//! Only what may pass by itself is waited for. A wrong password, a missing database or a schema from the future is told at
+//! once, for nobody but a person changes it.
+
+use std::time::Duration;
+
+use everhook_postgres::OpenError;
+use everhook_store::error::StoreError;
+use tokio::time::Instant;
+use tracing::warn;
+
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a start may take, over all of its steps.
+pub(crate) struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    /// It begins now.
+    #[expect(clippy::disallowed_methods, reason = "a start has a deadline of its own, before there is any other clock")]
+    pub(crate) fn begin(wait: Duration) -> Patience {
+        Patience { until: Instant::now() + wait }
+    }
+
+    /// Does something until it succeeds, fails for good, or has been tried for too long.
+    pub(crate) async fn insist<T, F>(&self, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
+    where
+        F: Future<Output = anyhow::Result<T>>,
+    {
+        let mut pause = PAUSE_FIRST;
+        loop {
+            let error = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let left = self.left();
+            if left.is_zero() || !may_pass(&error) {
+                return Err(error);
+            }
+            let seconds = left.as_secs();
+            warn!(wait_seconds = seconds, "waiting for the database, for {seconds} s at most: {error:#}");
+            tokio::time::sleep(pause.min(left)).await;
+            pause = PAUSE_MAX.min(pause * 2);
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a start has a deadline of its own, before there is any other clock")]
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
+
+fn may_pass(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let open = cause.downcast_ref::<OpenError>().is_some_and(OpenError::may_pass);
+        open || matches!(cause.downcast_ref(), Some(StoreError::Unavailable { .. } | StoreError::InDoubt { .. }))
+    })
+}
