@@ -15,6 +15,7 @@ mod chaos;
 mod ci;
 mod count;
 mod debian;
+mod node;
 mod openapi;
 mod pgbouncer;
 mod postgres;

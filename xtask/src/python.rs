@@ -10,13 +10,14 @@ use anyhow::{Context, Result, bail};
 use crate::debian::{self, Requirement};
 use crate::workspace::Workspace;
 
-/// Packages as `pip` names them; each is imported under the same name.
-const PACKAGES: [&str; 2] = ["svix", "standardwebhooks"];
+/// Packages as `pip` names them, and the names they are imported under.
+const PACKAGES: [(&str, &str); 3] =
+    [("svix", "svix"), ("standardwebhooks", "standardwebhooks"), ("psycopg[binary]", "psycopg")];
 
 const VENV: Requirement = Requirement {
     what: "Python 3 with its venv module",
     package: "python3-venv",
-    otherwise: "Or set EVERHOOK_TEST_PYTHON to a Python that has the packages svix and standardwebhooks, \
+    otherwise: "Or set EVERHOOK_TEST_PYTHON to a Python that has the packages svix, standardwebhooks and psycopg[binary], \
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
@@ -27,7 +28,8 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     if has_packages(&python) {
         return Ok(python);
     }
-    println!("==> preparing Python with {}", PACKAGES.join(" and "));
+    let packages = PACKAGES.map(|(package, _)| package);
+    println!("==> preparing Python with {}", packages.join(" and "));
     if !make(&venv) {
         debian::install(&VENV)?;
         if !make(&venv) {
@@ -36,18 +38,18 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     }
     let installed = Command::new(&python)
         .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-        .args(PACKAGES)
+        .args(packages)
         .stdin(Stdio::null())
         .status()
         .context("could not run pip")?;
     if !installed.success() || !has_packages(&python) {
-        bail!("could not install {} with pip (see above); the contract tests need them", PACKAGES.join(" and "));
+        bail!("could not install {} with pip (see above); the contract tests need them", packages.join(" and "));
     }
     Ok(python)
 }
 
 fn has_packages(python: &Path) -> bool {
-    succeeds(Command::new(python).args(["-c", &format!("import {}", PACKAGES.join(", "))]))
+    succeeds(Command::new(python).args(["-c", &format!("import {}", PACKAGES.map(|(_, name)| name).join(", "))]))
 }
 
 /// Debian's Python comes without `ensurepip`, and a `venv` without it fails half made: hence `--clear`.

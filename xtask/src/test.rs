@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{pgbouncer, python, tidy, upgrade};
+use crate::{node, pgbouncer, python, tidy, upgrade};
 
 /// Parts of the names of the binary's tests that take long or need more than a database; `--fast` leaves them out.
 /// `cargo test` cannot ask for a crate, so without nextest a few more tests are left out.
@@ -139,6 +139,13 @@ impl SetUp {
         }
         if !arguments.fast && env::var_os("EVERHOOK_TEST_PYTHON").is_none() {
             variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
+        }
+        if !arguments.fast && env::var_os(node::VARIABLE).is_none() {
+            match node::prepare(workspace) {
+                Ok(modules) => variables.push((node::VARIABLE, modules.into())),
+                // Only the test of an example needs it, and it says so.
+                Err(error) => eprintln!("warning: {error:#}"),
+            }
         }
         if env::var_os(pgbouncer::VARIABLE).is_none() {
             match pgbouncer::prepare() {

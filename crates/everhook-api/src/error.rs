@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use everhook_core::draft::BadField;
 use everhook_store::error::StoreError;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
@@ -131,6 +132,13 @@ impl ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         ApiError::Store(error)
+    }
+}
+
+impl From<BadField> for ApiError {
+    fn from(BadField { field, index, rule }: BadField) -> ApiError {
+        let loc = ["body".to_owned(), field.to_owned()].into_iter();
+        ApiError::invalid(loc.chain(index.map(|index| format!("[{index}]"))), rule)
     }
 }
 

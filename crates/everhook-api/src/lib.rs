@@ -22,6 +22,7 @@ mod limits;
 mod message;
 mod node;
 mod once;
+mod outbox;
 mod page;
 mod portal;
 mod query;
@@ -30,9 +31,9 @@ mod routes;
 mod scope;
 mod serve;
 mod state;
-mod uids;
 
 pub use crate::document::openapi;
+pub use crate::outbox::NamedOutbox;
 pub use crate::routes::router;
 pub use crate::serve::serve;
 pub use crate::state::ApiConfig;

@@ -37,6 +37,8 @@ pub(crate) const TOKEN_VALID: Duration = Duration::from_secs(28 * 24 * 3600);
 pub(crate) const REPLACE_TRIES_MAX: usize = 10;
 /// Transactions of one redrive request; what is left is for the next one.
 pub(crate) const REDRIVE_ROUNDS_MAX: usize = 20;
+/// Transactions of one request that retries everything that was set aside; what is left is for the next one.
+pub(crate) const RETRY_ROUNDS_MAX: usize = 20;
 /// Pieces of the event type list that are searched for what an application token may see.
 pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
 
@@ -44,5 +46,3 @@ pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
 pub(crate) const ROTATE_GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 /// The longest a request may ask for.
 pub(crate) const ROTATE_GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Uids of applications that are remembered at most.
-pub(crate) const UIDS_CACHED_MAX: usize = 10_000;

@@ -11,8 +11,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use everhook_core::draft::{self, Draft};
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::{DELIVER_AHEAD_MAX, MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -20,6 +20,7 @@ use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::NewMessage;
+use everhook_store::uids::Found;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,14 +29,13 @@ use utoipa::{IntoParams, ToSchema};
 use crate::accept::Accepted;
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{At, Input};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::{self, Query};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, Slots};
 use crate::state::Api;
-use crate::uids::Found;
 
 /// A message to accept.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -197,7 +197,7 @@ async fn send(
     application::check_uid(wanted.application.as_ref(), locator)?;
     let payload = wanted.payload()?;
     let once = wanted.once.take().map(OnceIn::check).transpose()?;
-    let deliver_at = wanted.deliver_at(api.now())?;
+    let deliver_at = draft::check_deliver_at(wanted.deliver_at, api.now())?;
     let Found { id: application, revision } = found;
     let message = wanted.into_new(api, application, payload.bytes())?;
     let mut keys = Vec::with_capacity(2);
@@ -333,31 +333,19 @@ impl<'a> MessageIn<'a> {
         }
     }
 
-    fn deliver_at(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
-        if self.deliver_at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
-            let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
-            return Err(ApiError::invalid(["body", "deliverAt"], format!("must be at most {days} days ahead")));
-        }
-        Ok(self.deliver_at)
-    }
-
     fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
         if self.payload_retention_period.is_some_and(|days| !(5..=90).contains(&days)) {
             return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
         }
-        let tags = self.tags.unwrap_or_default();
-        if tags.len() > MESSAGE_TAGS_MAX {
-            let rule = format!("must have at most {MESSAGE_TAGS_MAX} entries");
-            return Err(ApiError::invalid(["body", "tags"], rule));
-        }
-        let event_id = self.event_id.map(|text| Name::uid(&text, MessageId::PREFIX)).transpose().at("eventId")?;
+        let (event_type, event_id) = (self.event_type, self.event_id);
+        let checked = Draft { event_type, event_id, channels: self.channels, tags: self.tags }.check()?;
         Ok(Message {
             id: MessageId(api.new_id()),
             application,
-            event_type: Name::try_from(self.event_type).at("eventType")?,
-            event_id,
-            channels: input::some_names("channels", self.channels, MESSAGE_CHANNELS_MAX)?.unwrap_or_default(),
-            tags: input::names("tags", tags)?,
+            event_type: checked.event_type,
+            event_id: checked.event_id,
+            channels: checked.channels,
+            tags: checked.tags,
             payload: Some(payload),
             created_at: api.now(),
         })

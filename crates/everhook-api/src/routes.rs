@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
     application, attempt, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
-    message, node, once, portal, redrive,
+    message, node, once, outbox, portal, redrive,
 };
 
 /// How long a browser may remember what it may send.
@@ -71,6 +71,7 @@ pub(crate) fn all() -> Routes {
         .merge(redrive::routes())
         .merge(portal::routes())
         .merge(node::routes())
+        .merge(outbox::routes())
         .merge(health::routes())
 }
 

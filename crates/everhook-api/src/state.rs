@@ -7,12 +7,13 @@ use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_sender::egress::Egress;
 use everhook_store::Store;
+use everhook_store::uids::Uids;
 
 use crate::accept::Accept;
 use crate::auth::environments::Environments;
 use crate::auth::keys::Keys;
 use crate::auth::token::Tokens;
-use crate::uids::Uids;
+use crate::outbox::NamedOutbox;
 
 /// How the API behaves.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct ApiConfig {
     pub version: &'static str,
     /// What the node does: a worker serves nothing but health.
     pub role: Role,
+    /// The outboxes that the node relays.
+    pub outboxes: Vec<NamedOutbox>,
 }
 
 /// What every handler gets.
@@ -38,6 +41,7 @@ pub(crate) struct Api {
     pub(crate) tokens: Option<Tokens>,
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
+    pub(crate) outboxes: Vec<NamedOutbox>,
 }
 
 impl Api {
@@ -52,6 +56,7 @@ impl Api {
             tokens: config.jwt_secret.map(Tokens::new),
             environments: Environments::default(),
             uids: Uids::default(),
+            outboxes: config.outboxes,
         }
     }
 

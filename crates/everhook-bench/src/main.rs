@@ -9,6 +9,7 @@
 mod http;
 mod load;
 mod metrics;
+mod outbox;
 mod process;
 mod receiver;
 mod report;
@@ -36,7 +37,7 @@ struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Scenarios to run: one, five, latency; all if none is named.
+    /// Scenarios to run: one, five, outbox, latency; all if none is named.
     names: Vec<String>,
 }
 

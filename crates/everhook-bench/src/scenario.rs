@@ -14,10 +14,10 @@ use crate::process::{Server, Store, postgres_cpu_seconds};
 use crate::receiver::{Receiver, payload};
 use crate::report::{Report, Row, median, percentile};
 
-const CLIENTS: usize = 128;
+pub(crate) const CLIENTS: usize = 128;
 const RAW_CLIENTS: usize = 64;
 /// A run that takes longer hangs, and that is a result.
-const RUN_DEADLINE: Duration = Duration::from_secs(300);
+pub(crate) const RUN_DEADLINE: Duration = Duration::from_secs(300);
 
 /// Runs what was asked for, on every store there is.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
@@ -36,6 +36,9 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
         if wanted("five") {
             report.rows.push(bench.throughput("5 endpoints", scale(4_000), 5).await?);
         }
+        if wanted("outbox") && database.is_some() {
+            report.rows.push(bench.outbox(scale(20_000)).await?);
+        }
         if wanted("latency") {
             report.rows.extend(bench.latency(scale(1_000)).await?);
         }
@@ -43,9 +46,9 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-struct Bench<'a> {
-    arguments: &'a Arguments,
-    store: &'static str,
+pub(crate) struct Bench<'a> {
+    pub(crate) arguments: &'a Arguments,
+    pub(crate) store: &'static str,
     database: Option<&'a str>,
 }
 
@@ -137,18 +140,28 @@ impl Bench<'_> {
     }
 
     async fn server(&self) -> anyhow::Result<(Server, Option<tokio_postgres::Client>)> {
-        let Some(url) = self.database else {
+        if self.database.is_none() {
             return Ok((Server::start(&self.arguments.server, &Store::Sqlite).await?, None));
-        };
+        }
+        let (server, admin, _) = self.server_with_client().await?;
+        Ok((server, Some(admin)))
+    }
+
+    /// A server on a new database, with a connection to the server of databases and one to its own.
+    pub(crate) async fn server_with_client(
+        &self,
+    ) -> anyhow::Result<(Server, tokio_postgres::Client, tokio_postgres::Client)> {
+        let url = self.database.context("it needs a PostgreSQL")?;
         let admin = connect(url).await?;
         let name = format!("bench_{}_{}", std::process::id(), unique());
         admin.batch_execute(&format!("create database {name}")).await?;
         let (base, _) = url.rsplit_once('/').context("the database URL names a database")?;
-        let server = Server::start(&self.arguments.server, &Store::Postgres(format!("{base}/{name}"))).await?;
-        Ok((server, Some(admin)))
+        let own = format!("{base}/{name}");
+        let server = Server::start(&self.arguments.server, &Store::Postgres(own.clone())).await?;
+        Ok((server, admin, connect(&own).await?))
     }
 
-    fn database_cpu(&self) -> f64 {
+    pub(crate) fn database_cpu(&self) -> f64 {
         if self.database.is_some() { postgres_cpu_seconds() } else { 0.0 }
     }
 
@@ -195,7 +208,7 @@ async fn raw_rate(requests: usize) -> anyhow::Result<f64> {
     Ok(requests as f64 / load.run().await?)
 }
 
-fn message_load(server: &Server, requests: usize, clients: usize) -> Load {
+pub(crate) fn message_load(server: &Server, requests: usize, clients: usize) -> Load {
     Load {
         address: server.address.clone(),
         head: format!(
@@ -233,7 +246,7 @@ async fn one_by_one(load: &Load, receiver: &Arc<Receiver>) -> anyhow::Result<(Ve
 }
 
 /// Creates the application and its endpoints.
-async fn prepare(server: &Server, receiver: &Receiver, endpoints: usize) -> anyhow::Result<()> {
+pub(crate) async fn prepare(server: &Server, receiver: &Receiver, endpoints: usize) -> anyhow::Result<()> {
     post(server, "/api/v1/app", r#"{"name":"bench","uid":"bench"}"#).await?;
     for endpoint in 0..endpoints {
         let body = format!("{{\"url\":\"http://{}/{endpoint}\"}}", receiver.address);

@@ -137,3 +137,14 @@ pub const SCHEDULE_CATCH_UP_MAX: u32 = 100;
 pub const SCHEDULE_RECHECK: Duration = Duration::from_secs(1);
 /// Future times of a schedule that are shown.
 pub const SCHEDULE_UPCOMING: usize = 5;
+
+/// Rows of an outbox that are relayed together; so many that they fit one append transaction.
+pub const OUTBOX_BATCH_MAX: usize = APPEND_BATCH_MAX;
+/// Payload bytes of an outbox that are relayed together; one row more may begin below it.
+pub const OUTBOX_BATCH_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
+/// Rows of an outbox that are counted; more are told as this many.
+pub const OUTBOX_COUNTED_MAX: usize = 100_000;
+/// Outboxes that one server relays.
+pub const OUTBOXES_MAX: usize = 64;
+/// Applications whose uid is remembered; beyond it the memory begins anew.
+pub const UIDS_CACHED_MAX: usize = 10_000;

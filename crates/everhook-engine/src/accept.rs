@@ -137,6 +137,31 @@ impl Acceptor {
         }
     }
 
+    /// Appends messages that belong together as a group of their own, in order; returns when they are durable. One that the
+    /// store refuses harms only itself, unless it refuses all of them: then that is told for the whole.
+    pub(crate) async fn accept_all(
+        &self,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Accepted, StoreError>>, StoreError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let error = match self.append(messages.clone()).await {
+            Ok(accepted) => return Ok(accepted.into_iter().map(Ok).collect()),
+            Err(error) if messages.len() > 1 && matches!(error, StoreError::Refused { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in messages {
+            match self.append(vec![message]).await {
+                Ok(mut accepted) => answers.extend(accepted.pop().map(Ok)),
+                Err(error @ StoreError::Refused { .. }) => answers.push(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if answers.iter().all(Result::is_err) { Err(error) } else { Ok(answers) }
+    }
+
     /// Writes groups until `stop`, and then what waits already; what it commits is begun before this returns.
     pub(crate) async fn run(&self, stop: &CancellationToken) {
         let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_groups(stop));

@@ -1,7 +1,7 @@
 //! The engine as a whole: started with a store and a sender, stopped by draining.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,10 +10,12 @@ use everhook_core::id::Id;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_store::catalog::Catalog;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
+use everhook_store::uids::Uids;
 use futures_util::FutureExt;
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +28,7 @@ use crate::delivery::Deliverer;
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
 use crate::metrics::Metrics;
+use crate::relay::{Relay, RelaySource};
 use crate::session::{NodeName, Sessions};
 use crate::settle::Settler;
 use crate::sweeper::Sweeper;
@@ -214,6 +217,24 @@ impl Engine {
         self.loops.spawn(vital(async move {
             stop.run_until_cancelled(wakeups.listen()).await;
         }));
+    }
+
+    /// Relays what is in these outboxes, until the engine is drained. A node that does not accept leaves them to the others.
+    pub fn relay(&self, catalog: &Arc<dyn Catalog>, sources: Vec<RelaySource>) {
+        for source in sources.into_iter().filter(|_| self.role.accepts()) {
+            let relay = Relay {
+                source,
+                catalog: Arc::clone(catalog),
+                acceptor: Arc::clone(&self.acceptor),
+                ids: Arc::clone(&self.ids),
+                clock: Arc::clone(&self.clock),
+                metrics: Arc::clone(&self.metrics),
+                uids: Uids::default(),
+                environments: Mutex::default(),
+            };
+            let stop = self.stop.clone();
+            self.intake.spawn(vital(async move { relay.run(stop).await }));
+        }
     }
 
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.

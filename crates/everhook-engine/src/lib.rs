@@ -10,6 +10,7 @@ mod dispatcher;
 pub mod engine;
 pub mod entropy;
 mod metrics;
+pub mod relay;
 pub mod session;
 mod settle;
 mod sweeper;

@@ -4,9 +4,11 @@
 //! application or an endpoint.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use everhook_core::outcome::Class;
+use everhook_store::outbox::OutboxStatus;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,6 +22,12 @@ use crate::clock::Clock;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
     class: String,
+}
+
+/// The labels of outboxes: the names the settings give them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutboxLabels {
+    outbox: String,
 }
 
 /// The node's counters.
@@ -38,6 +46,12 @@ pub(crate) struct Metrics {
     leased: Counter,
     lease_seconds: Histogram,
     running: Gauge,
+    outbox_relayed: Family<OutboxLabels, Counter>,
+    outbox_set_aside: Family<OutboxLabels, Counter>,
+    outbox_lag_seconds: Histogram,
+    outbox_depth: Family<OutboxLabels, Gauge>,
+    outbox_oldest_seconds: Family<OutboxLabels, Gauge<f64, AtomicU64>>,
+    outbox_aside: Family<OutboxLabels, Gauge>,
 }
 
 impl Metrics {
@@ -60,6 +74,12 @@ impl Metrics {
             leased: Counter::default(),
             lease_seconds: seconds(),
             running: Gauge::default(),
+            outbox_relayed: Family::default(),
+            outbox_set_aside: Family::default(),
+            outbox_lag_seconds: seconds(),
+            outbox_depth: Family::default(),
+            outbox_oldest_seconds: Family::default(),
+            outbox_aside: Family::default(),
         };
         metrics.register();
         metrics
@@ -90,6 +110,19 @@ impl Metrics {
         registry.register("tasks_leased", "Tasks that leases brought", self.leased.clone());
         seconds(registry, "lease", "Time of one lease", &self.lease_seconds);
         registry.register("tasks_running", "Tasks under way on this node", self.running.clone());
+        registry.register(
+            "outbox_rows_relayed",
+            "Rows that left an outbox, set aside ones too",
+            self.outbox_relayed.clone(),
+        );
+        registry.register("outbox_rows_set_aside", "Rows that could not be relayed", self.outbox_set_aside.clone());
+        seconds(registry, "outbox_lag", "Time from a row's insertion until it is relayed", &self.outbox_lag_seconds);
+        let depth = "Rows that wait in an outbox, as of the last look";
+        registry.register("outbox_depth", depth, self.outbox_depth.clone());
+        let oldest = "How long the oldest row has waited, as of the last look";
+        registry.register_with_unit("outbox_oldest_age", oldest, Unit::Seconds, self.outbox_oldest_seconds.clone());
+        let aside = "Rows set aside in an outbox that wait for an operator, as of the last look";
+        registry.register("outbox_aside", aside, self.outbox_aside.clone());
     }
 
     /// Everything, as Prometheus reads it.
@@ -110,6 +143,28 @@ impl Metrics {
     pub(crate) fn attempted(&self, class: Class, took: Duration) {
         self.attempts.get_or_create(&AttemptLabels { class: class.to_string() }).inc();
         self.attempt_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Rows that left an outbox, by how long each had waited; some of them were set aside.
+    pub(crate) fn outbox_relayed(&self, name: &str, lags: impl Iterator<Item = Duration>, set_aside: usize) {
+        let mut rows = 0;
+        for lag in lags {
+            self.outbox_lag_seconds.observe(lag.as_secs_f64());
+            rows += 1;
+        }
+        let labels = OutboxLabels { outbox: name.to_owned() };
+        self.outbox_relayed.get_or_create(&labels).inc_by(rows);
+        self.outbox_set_aside.get_or_create(&labels).inc_by(set_aside as u64);
+    }
+
+    /// How much waits in an outbox.
+    pub(crate) fn outbox(&self, name: &str, status: OutboxStatus) {
+        let labels = OutboxLabels { outbox: name.to_owned() };
+        let count = |rows: u64| i64::try_from(rows).unwrap_or(i64::MAX);
+        self.outbox_depth.get_or_create(&labels).set(count(status.depth));
+        self.outbox_aside.get_or_create(&labels).set(count(status.set_aside));
+        let age = status.oldest_age.unwrap_or_default().as_secs_f64();
+        self.outbox_oldest_seconds.get_or_create(&labels).set(age);
     }
 
     pub(crate) fn lost(&self) {

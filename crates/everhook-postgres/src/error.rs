@@ -52,6 +52,12 @@ pub enum OpenError {
         /// Which setting.
         setting: String,
     },
+    /// There is an outbox already: the store's.
+    #[error("the database at {address} is Everhook's own and has an outbox already: call everhook.send in it")]
+    OwnOutbox {
+        /// Host and port.
+        address: String,
+    },
     /// A statement failed.
     #[error("could not {what} at {address}")]
     Statement {
@@ -74,7 +80,8 @@ impl OpenError {
             OpenError::BadUrl(_)
             | OpenError::SchemaTooOld { .. }
             | OpenError::SchemaTooNew { .. }
-            | OpenError::UnsafeSetting { .. } => return false,
+            | OpenError::UnsafeSetting { .. }
+            | OpenError::OwnOutbox { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
         match causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code()) {

@@ -17,6 +17,7 @@ mod keys;
 mod lease;
 mod migrate;
 mod once;
+mod outbox;
 mod partition;
 mod redrive;
 mod renew;
@@ -31,4 +32,5 @@ mod wakeup;
 
 pub use crate::error::OpenError;
 pub use crate::migrate::{MigrationReport, migrate};
+pub use crate::outbox::PostgresOutbox;
 pub use crate::store::{PostgresConfig, PostgresStore};

@@ -18,16 +18,17 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
     Migration { name: "session_role", compatible_from: 3, sql: include_str!("../migrations/0004_session_role.sql") },
     Migration { name: "once", compatible_from: 3, sql: include_str!("../migrations/0005_once.sql") },
+    Migration { name: "outbox", compatible_from: 3, sql: include_str!("../migrations/0006_outbox.sql") },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 5;
+pub(crate) const SCHEMA_VERSION: i32 = 6;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.

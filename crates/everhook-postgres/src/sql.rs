@@ -121,6 +121,12 @@ files! {
     FIND_ATTEMPT = "find_attempt" (INT4, BYTEA, BYTEA);
     EXPUNGE_ATTEMPT = "expunge_attempt" (INT4, BYTEA, BYTEA);
     LIST_DESTINATION = "list_destination" (INT4, BYTEA, BYTEA);
+    LIST_OUTBOX = "list_outbox" (INT8, INT8);
+    SET_ASIDE_OUTBOX = "set_aside_outbox" (INT8_ARRAY, TEXT_ARRAY);
+    FIND_OUTBOX_STATUS = "find_outbox_status" (INT8);
+    LIST_OUTBOX_ASIDE = "list_outbox_aside" (INT8, INT8);
+    REPLACE_OUTBOX_ASIDE = "replace_outbox_aside" (INT8, TEXT, TEXT, TEXT, TEXT, TEXT);
+    RETRY_OUTBOX_ASIDE = "retry_outbox_aside" (INT8_ARRAY);
     REDRIVE_TASK = "redrive_task" (INT4, BYTEA, BYTEA, BYTEA, BYTEA, INT8, INT8);
 
     APPEND_ONCE = "append_once" (INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT8_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8);
@@ -139,6 +145,11 @@ lines! {
         where ready_at < 9223372036854775807 and id <> all ($1) order by ready_at limit 1" (BYTEA_ARRAY);
     ROTATE_LANE = "update everhook.lane set next_due = $3 from unnest($1::int[], $2::bytea[]) as used (environment, id) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    ANY_OUTBOX = "select from everhook.outbox limit 1" ();
+    LOCK_OUTBOX = "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked" ();
+    RAISE_OUTBOX = "update everhook.outbox_relay set floor = greatest(floor, $1)" (BYTEA);
+    DELETE_OUTBOX = "delete from everhook.outbox where id = any ($1)" (INT8_ARRAY);
+    DELETE_OUTBOX_ASIDE = "delete from everhook.outbox_aside where id = any ($1)" (INT8_ARRAY);
     KNOWN_EVENT_TYPE = "select name from everhook.event_type \
         where environment = $1 and name = any ($2) and not archived" (INT4, TEXT_ARRAY);
 }

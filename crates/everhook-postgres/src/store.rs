@@ -24,6 +24,7 @@ use crate::direct::Guesses;
 use crate::error::{Fault, OpenError, Remedy};
 use crate::hosts::connect_wait;
 use crate::migrate;
+use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
 use crate::rows::Reader;
@@ -110,6 +111,11 @@ impl PostgresStore {
         partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told("ensure partitions"))
     }
 
+    /// The outbox in the store's own database.
+    pub fn outbox(&self) -> PostgresOutbox {
+        PostgresOutbox { database: self.database.clone() }
+    }
+
     /// Closes every connection; calls that come later fail.
     pub async fn close(&self) {
         self.database.pool.close();
@@ -161,7 +167,7 @@ impl PostgresStore {
     }
 }
 
-fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, OpenError> {
+pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, OpenError> {
     let (at, wait) = (address(&settings), connect_wait(&settings));
     // The driver of a connection notices when it ends; asking each time would cost a round trip.
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };

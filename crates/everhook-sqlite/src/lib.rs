@@ -31,6 +31,7 @@ mod lease;
 mod migrate;
 mod once;
 mod open;
+mod outbox;
 mod readers;
 mod rows;
 mod session;
@@ -39,6 +40,7 @@ mod writer;
 
 pub use migrate::{MigrationReport, migrate};
 pub use open::{Holder, OpenAs, OpenError};
+pub use outbox::SqliteOutbox;
 
 use crate::checkpoint::Checkpoints;
 use crate::failure::Fault;

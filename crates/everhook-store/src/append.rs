@@ -34,6 +34,10 @@ pub fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Appended> {
         let same = key.body == holder.body;
         return Some(if same { Appended::Repeated(MessageId(holder.object)) } else { Appended::KeyReused });
     }
+    // So does a row that is relayed again.
+    if let Some((_, holder)) = by_scope(DedupScope::Outbox) {
+        return Some(Appended::Repeated(MessageId(holder.object)));
+    }
     by_scope(DedupScope::EventId).map(|_| Appended::EventIdTaken)
 }
 

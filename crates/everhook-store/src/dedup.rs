@@ -1,12 +1,14 @@
-//! Keys under which something is accepted once: idempotency keys and event ids.
+//! Keys under which something is accepted once: idempotency keys, event ids and the rows of an outbox.
 
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, ID_BYTES, Id};
 use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
 use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
 
-use crate::dedup::DedupScope::{EventId, Idempotency};
+use crate::dedup::DedupScope::{EventId, Idempotency, Outbox};
+use crate::outbox::IDENTITY_BYTES;
 
 /// Which rule a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +17,8 @@ pub enum DedupScope {
     Idempotency,
     /// The user's own id of a message, accepted once per application.
     EventId,
+    /// The row of an outbox, which is relayed again where it is not known whether it was.
+    Outbox,
 }
 
 impl DedupScope {
@@ -23,6 +27,7 @@ impl DedupScope {
         match self {
             Idempotency => 0,
             EventId => 1,
+            Outbox => 2,
         }
     }
 }
@@ -54,11 +59,17 @@ impl DedupKey {
         DedupKey { scope: EventId, hash, body: [0; HASH_BYTES] }
     }
 
+    /// The key of an outbox's row. The time is in it because numbers may begin anew where an outbox is restored from a backup.
+    pub fn outbox(identity: &[u8; IDENTITY_BYTES], row: i64, created_at: Timestamp) -> DedupKey {
+        let hash = hash(&[identity, &row.to_be_bytes(), &created_at.as_micros().to_be_bytes()]);
+        DedupKey { scope: Outbox, hash, body: [0; HASH_BYTES] }
+    }
+
     /// How long it is remembered.
     pub const fn kept(&self) -> Duration {
         match self.scope {
             Idempotency => IDEMPOTENCY_KEPT,
-            EventId => MESSAGES_KEPT,
+            EventId | Outbox => MESSAGES_KEPT,
         }
     }
 }

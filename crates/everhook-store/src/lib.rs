@@ -18,7 +18,9 @@ pub mod lease;
 pub mod mem;
 pub mod mutant;
 pub mod once;
+pub mod outbox;
 pub mod slots;
+pub mod uids;
 
 /// Everything a node needs of a store.
 pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots {}

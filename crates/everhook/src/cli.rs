@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Flags, Settings};
+use crate::config::{Config, Flags, Settings, StoreConfig};
+use crate::outbox::OutboxCommand;
 use crate::remote::Remote;
 use crate::{keys, logging, nodes, once, serve, store};
 
@@ -62,6 +63,9 @@ enum Command {
     /// slot is reset.
     #[command(subcommand)]
     Once(OnceCommand),
+    /// Show and repair what waits in the outboxes of a running server (EVERHOOK_URL, EVERHOOK_KEY), and make new ones.
+    #[command(subcommand)]
+    Outbox(OutboxCommand),
     /// Print a settings template, or check and show the settings in force.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -153,12 +157,20 @@ impl Cli {
             return print(Settings::TEMPLATE);
         }
         // What a running server is asked needs no settings of one.
-        match self.command {
+        let command = match self.command {
             Command::Node(command) => return print(&runtime()?.block_on(run_node(command))?),
             Command::Once(command) => return print(&runtime()?.block_on(run_once(command))?),
-            _ => {}
-        }
-        let (listen, role) = match &self.command {
+            Command::Outbox(command) if !command.is_local() => {
+                let remote = Remote::from_environment()?;
+                return print(&runtime()?.block_on(command.ask(&remote))?);
+            }
+            // Somebody else's database, or a file: nothing of the settings is for it.
+            Command::Outbox(command @ OutboxCommand::Install { .. }) => {
+                return print(&runtime()?.block_on(command.run(self.settings.database))?);
+            }
+            command => command,
+        };
+        let (listen, role) = match &command {
             Command::Serve { listen, role } => (listen.clone(), role.clone()),
             _ => (None, None),
         };
@@ -167,12 +179,18 @@ impl Cli {
         let config = settings.check()?;
         let _logs = logging::init(&config)?;
         let runtime = runtime()?;
-        match self.command {
+        match command {
             Command::Serve { .. } => runtime.block_on(serve::serve(config)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("the settings can be used\n"),
+            Command::Outbox(command) => {
+                let StoreConfig::Postgres { url, direct_url, .. } = config.store else {
+                    anyhow::bail!("an embedded database has no outbox: say which PostgreSQL with --database");
+                };
+                print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url))))?)
+            }
             Command::Openapi | Command::Node(_) | Command::Once(_) => Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 //! the key, where it came from and the remedy. Nothing is guessed.
 
 mod check;
+mod outboxes;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -40,6 +41,7 @@ pub(crate) struct Config {
     pub(crate) jwt_secret: Option<String>,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+    pub(crate) outboxes: Vec<OutboxConfig>,
 }
 
 /// Where everything is kept.
@@ -47,6 +49,22 @@ pub(crate) struct Config {
 pub(crate) enum StoreConfig {
     Sqlite { folder: PathBuf },
     Postgres { url: String, direct_url: Option<String>, pool_size: usize, pooler: bool },
+}
+
+/// An outbox that is not in the store's own database.
+#[derive(Clone, Debug)]
+pub(crate) struct OutboxConfig {
+    pub(crate) name: String,
+    pub(crate) place: OutboxPlace,
+    pub(crate) environment: Option<String>,
+    pub(crate) poll_interval: Duration,
+}
+
+/// Where an outbox is.
+#[derive(Clone, Debug)]
+pub(crate) enum OutboxPlace {
+    Postgres { url: String, pooler: bool },
+    Sqlite { file: PathBuf },
 }
 
 /// How logs are written.
@@ -75,10 +93,12 @@ enum Kind {
     Switch,
     Texts,
     Numbers,
+    /// Only in the file: `[[key]]`, any number of times.
+    Tables,
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 23] = [
+const KEYS: [(&str, Kind); 24] = [
     ("listen", Kind::Text),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -102,6 +122,7 @@ const KEYS: [(&str, Kind); 23] = [
     ("jwt_secret", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),
+    ("outbox", Kind::Tables),
 ];
 
 /// Where a value came from, for people.
@@ -196,6 +217,7 @@ impl Settings {
             let shown = match (kind, value) {
                 (Kind::Secret, Value::String(secret)) if !secret.is_empty() => Value::from("(redacted)"),
                 (Kind::Url, Value::String(url)) => Value::from(redact_url(url)),
+                (Kind::Tables, tables) => redact_tables(tables),
                 _ => value.clone(),
             };
             text += &format!("{key} = {shown} # {}\n", describe(source));
@@ -229,6 +251,7 @@ fn wanted(kind: Kind) -> &'static str {
         Kind::Switch => "true or false",
         Kind::Texts => "a list of texts",
         Kind::Numbers => "a list of numbers",
+        Kind::Tables => "[[…]] in the settings file",
     }
 }
 
@@ -240,6 +263,7 @@ fn fits(kind: Kind, value: &Value) -> bool {
         Kind::Switch => value.is_bool(),
         Kind::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_str)),
         Kind::Numbers => value.as_array().is_some_and(|list| list.iter().all(is_number)),
+        Kind::Tables => value.as_array().is_some_and(|list| list.iter().all(Value::is_table)),
     }
 }
 
@@ -256,7 +280,19 @@ fn parse(kind: Kind, text: &str) -> anyhow::Result<Value> {
             let numbers = items().map(|item| item.parse::<f64>().map(Value::from).map_err(|_| bad()));
             Ok(Value::from(numbers.collect::<anyhow::Result<Vec<_>>>()?))
         }
+        Kind::Tables => Err(bad()),
     }
+}
+
+/// Tables whose URLs have no passwords.
+fn redact_tables(tables: &Value) -> Value {
+    let mut tables = tables.clone();
+    for table in tables.as_array_mut().into_iter().flatten().filter_map(Value::as_table_mut) {
+        if let Some(Value::String(url)) = table.get_mut("database") {
+            *url = redact_url(url);
+        }
+    }
+    tables
 }
 
 /// A database URL without its password.

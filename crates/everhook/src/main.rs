@@ -9,6 +9,8 @@ mod keys;
 mod logging;
 mod nodes;
 mod once;
+mod outbox;
+mod outboxes;
 mod patience;
 mod remote;
 mod serve;

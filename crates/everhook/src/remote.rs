@@ -54,7 +54,7 @@ impl Remote {
 
     /// Reads what is at a path of the API.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        let body = self.call(Method::GET, path).await?;
+        let body = self.call(Method::GET, path, None).await?;
         serde_json::from_slice(&body).with_context(|| {
             format!("{} did not answer with JSON: set EVERHOOK_URL to the address of an Everhook server", self.url)
         })
@@ -77,11 +77,22 @@ impl Remote {
 
     /// Deletes what is at a path of the API.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        self.call(Method::DELETE, path).await.map(drop)
+        self.call(Method::DELETE, path, None).await.map(drop)
     }
 
-    async fn call(&self, method: Method, path: &str) -> anyhow::Result<Bytes> {
-        let called = tokio::time::timeout(DEADLINE, self.answer(method, path)).await;
+    /// Changes what is at a path of the API.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<()> {
+        self.call(Method::PATCH, path, Some(body)).await.map(drop)
+    }
+
+    /// Has something done at a path of the API.
+    pub(crate) async fn post(&self, path: &str) -> anyhow::Result<Value> {
+        let body = self.call(Method::POST, path, None).await?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Bytes> {
+        let called = tokio::time::timeout(DEADLINE, self.answer(method, path, body)).await;
         let (status, body) = called.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.url))??;
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
     }
@@ -98,20 +109,23 @@ impl Remote {
             (StatusCode::UNAUTHORIZED, Some(_)) => {
                 anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to one that works (`everhook key list`)")
             }
+            (StatusCode::NOT_FOUND, _) => {
+                anyhow!("{url} answered that there is no such thing: check what was named. {detail}")
+            }
             (StatusCode::FORBIDDEN, _) => anyhow!("the key in EVERHOOK_KEY may not do this at {url}. {detail}"),
             _ => anyhow!("{url} answered {status}: {detail}"),
         }
     }
 
-    async fn answer(&self, method: Method, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
-        let response = self.send(self.request(method, path)?).await?;
+    async fn answer(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<(StatusCode, Bytes)> {
+        let response = self.send(self.request(method, path, body)?).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| anyhow!("the answer of {} was cut short: {error}", self.url))?;
         Ok((status, body.to_bytes()))
     }
 
-    fn request(&self, method: Method, path: &str) -> anyhow::Result<Request<Full<Bytes>>> {
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Request<Full<Bytes>>> {
         let authority = self.url.authority().map_or("", |authority| authority.as_str());
         let base = self.url.path().trim_end_matches('/');
         let request = Request::builder()
@@ -123,7 +137,8 @@ impl Remote {
             Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
             None => request,
         };
-        request.body(Full::default()).context("EVERHOOK_KEY has characters that no key has: copy the key again")
+        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+        request.body(Full::new(body)).context("EVERHOOK_KEY has characters that no key has: copy the key again")
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
@@ -188,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_path_before_the_api_is_kept() {
-        let path = |url| Remote::new(url, None).unwrap().request(Method::GET, "/node").unwrap().uri().to_string();
+        let path = |url| Remote::new(url, None).unwrap().request(Method::GET, "/node", None).unwrap().uri().to_string();
         assert_eq!(path("http://a"), "/api/v1/node");
         assert_eq!(path("http://a/hooks/"), "/hooks/api/v1/node");
     }

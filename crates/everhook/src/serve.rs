@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everhook_api::accept::Accept;
-use everhook_api::{ApiConfig, router};
+use everhook_api::{ApiConfig, NamedOutbox, router};
 use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
+use everhook_store::catalog::Catalog;
 use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +25,7 @@ use crate::cli::print;
 use crate::config::{Config, StoreConfig};
 use crate::environment;
 use crate::keys::{self, Wanted};
+use crate::outboxes;
 use crate::patience::Patience;
 use crate::store::{self, Opened};
 
@@ -46,14 +48,23 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
         info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to have them");
     }
+    let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before anything is delivered: a port in use is found out at once.
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
     let address = listener.local_addr().context("could not tell the address listened on")?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let engine = patience.insist(|| start_engine(&config, &opened, egress.clone())).await?;
-    let api = ApiConfig { jwt_secret: config.jwt_secret.clone(), egress, version: VERSION, role: config.role };
+    let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
+    let api = ApiConfig {
+        jwt_secret: config.jwt_secret.clone(),
+        egress,
+        version: VERSION,
+        role: config.role,
+        outboxes: named.collect(),
+    };
     let router = router(Arc::clone(&opened.store), Arc::clone(&engine) as Arc<dyn Accept>, api);
+    engine.relay(&(Arc::clone(&opened.store) as Arc<dyn Catalog>), outboxes);
     let stop = CancellationToken::new();
     let mut server = JoinSet::new();
     server.spawn(everhook_api::serve(listener, router, stop.clone()));

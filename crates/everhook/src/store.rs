@@ -6,6 +6,7 @@ use everhook_postgres::{PostgresConfig, PostgresStore};
 use everhook_sqlite::{OpenAs, SqliteStore};
 use everhook_store::Store;
 use everhook_store::ids::Ids;
+use everhook_store::outbox::Outbox;
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
@@ -28,6 +29,16 @@ impl Opened {
         match &self.backend {
             Backend::Sqlite(store) => store.close(),
             Backend::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+impl Opened {
+    /// The outbox in the store's own database, where it has one.
+    pub(crate) fn outbox(&self) -> Option<Arc<dyn Outbox>> {
+        match &self.backend {
+            Backend::Sqlite(_) => None,
+            Backend::Postgres(store) => Some(Arc::new(store.outbox())),
         }
     }
 }

@@ -45,6 +45,11 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/health/ping get
     /api/v1/health/ready get
     /api/v1/node get
+    /api/v1/outbox get
+    /api/v1/outbox/{outbox}/aside get
+    /api/v1/outbox/{outbox}/aside/retry post
+    /api/v1/outbox/{outbox}/aside/{row_id} delete patch
+    /api/v1/outbox/{outbox}/aside/{row_id}/retry post
     ");
     assert_eq!(everhook_api::openapi(), everhook_api::openapi(), "the same every time");
     let world = World::new().await;

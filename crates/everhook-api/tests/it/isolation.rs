@@ -133,10 +133,16 @@ async fn every_route_works_on_what_is_the_callers() {
         if path.ends_with("/resend") || path == "/event-type" && method == Method::POST {
             continue;
         }
+        // An outbox may hold rows of any environment: an admin's, and here there is none.
+        if path.starts_with("/outbox/") {
+            let answer = world.call(Call::new(method.clone(), &path).bearer(&world.key).body(BODY)).await;
+            assert_eq!(answer.code(), (403, "insufficient access".to_owned()), "{method} {path}");
+            continue;
+        }
         for slash in ["", "/"] {
             let is_second_delete = method == Method::DELETE && !slash.is_empty();
             // What spans environments is for admin keys.
-            let key = if path == "/node" { &world.admin_key } else { &world.key };
+            let key = if path == "/node" || path == "/outbox" { &world.admin_key } else { &world.key };
             let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).bearer(key).body(BODY);
             let answer = world.call(call).await;
             let deleted_before = is_second_delete && answer.status == 404;

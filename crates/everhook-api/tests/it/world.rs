@@ -139,7 +139,8 @@ impl World {
         });
         // Documentation addresses are refused by default; tests need some address that is not.
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
-        let config = ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3", role };
+        let config =
+            ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3", role, outboxes: Vec::new() };
         let router = everhook_api::router(Arc::clone(&store) as _, Arc::clone(&node) as _, config);
         let mut world = World {
             store,

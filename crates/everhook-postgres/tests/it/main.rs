@@ -9,6 +9,7 @@ mod hosts;
 mod migrations;
 mod mutants;
 mod outage;
+mod outbox;
 mod partitions;
 mod pgbouncer;
 mod plans;

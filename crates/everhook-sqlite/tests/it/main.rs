@@ -7,5 +7,6 @@ mod engine;
 mod files;
 mod group;
 mod mutants;
+mod outbox;
 mod plans;
 mod stage;

@@ -233,7 +233,8 @@ mod tests {
         let list = include_str!("list.rs");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
         let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        for path in paths.filter(|path| path.is_file()) {
+        // Outboxes are no stores; their suite is one call.
+        for path in paths.filter(|path| path.is_file() && !path.ends_with("outbox.rs")) {
             let text = std::fs::read_to_string(path).unwrap();
             let cases = text.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('<').next());
             for case in cases {

@@ -44,6 +44,7 @@ pub mod lease;
 mod list;
 pub mod model;
 pub mod once;
+pub mod outbox;
 pub mod race;
 pub mod sessions;
 pub mod settle;

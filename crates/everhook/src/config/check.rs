@@ -9,7 +9,7 @@ use everhook_core::role::Role;
 use ipnet::IpNet;
 use toml::Value;
 
-use crate::config::{Config, LogFormat, Settings, StoreConfig, describe};
+use crate::config::{Config, LogFormat, Settings, StoreConfig, describe, outboxes};
 
 /// Shorter secrets can be guessed.
 const JWT_SECRET_CHARS_MIN: usize = 16;
@@ -45,6 +45,7 @@ impl Settings {
             egress_allow: self.networks()?,
             https_only: self.switch("https_only"),
             jwt_secret: self.jwt_secret()?,
+            outboxes: outboxes::check(self.list("outbox"))?,
             log_level: self.text("log_level").unwrap_or("info").to_owned(),
             log_format: match self.text("log_format") {
                 Some("json") => LogFormat::Json,

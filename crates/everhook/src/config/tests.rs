@@ -18,7 +18,7 @@ fn check(file: &str, variables: &[(&str, &str)], flags: Flags) -> Result<Config,
 fn the_template_has_every_key_and_its_defaults_can_be_used() {
     for (key, _) in KEYS {
         assert!(
-            Settings::TEMPLATE.contains(&format!("\n{key} = ")) || Settings::TEMPLATE.contains(&format!("# {key} = "))
+            ["\n{} = ", "# {} = ", "# [[{}]]"].iter().any(|form| Settings::TEMPLATE.contains(&form.replace("{}", key)))
         );
     }
     let config = check("", &[], Flags::default()).unwrap();
@@ -102,4 +102,28 @@ fn secrets_are_redacted_where_settings_are_shown() {
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains("database = \"postgres://me:***@db:5432/x\" # everhook.toml"), "{shown}");
     assert!(shown.contains("slots = 1000 # default"), "{shown}");
+}
+
+#[test]
+fn outboxes_have_names_and_places() {
+    let shop = "[[outbox]]\nname = 'shop'\ndatabase = 'postgres://me:hunter2@db/shop'\nenvironment = 'default'\n";
+    let till = "[[outbox]]\nname = 'till'\nsqlite = 'till.db'\npoll_interval_ms = 100\n";
+    let config = check(&format!("{shop}{till}"), &[], Flags::default()).unwrap();
+    assert_eq!(config.outboxes.iter().map(|outbox| outbox.name.as_str()).collect::<Vec<_>>(), ["shop", "till"]);
+    assert_eq!(config.outboxes[1].poll_interval, Duration::from_millis(100));
+    let mut settings = Settings::defaults();
+    settings.add_file(Path::new("everhook.toml"), shop).unwrap();
+    assert!(!settings.show().contains("hunter2") && settings.show().contains("postgres://me:***@db/shop"));
+
+    let fail = |file: &str| check(file, &[], Flags::default()).map(drop).unwrap_err();
+    assert!(fail(&shop.repeat(2)).contains("give each its own"));
+    assert!(fail("[[outbox]]\nname = 'main'\nsqlite = 'x'").contains("give each its own"));
+    assert!(fail("[[outbox]]\nsqlite = 'x'").contains("has no `name`"));
+    assert!(fail("[[outbox]]\nname = 'a b'\nsqlite = 'x'").contains("bad `name`"));
+    assert!(fail("[[outbox]]\nname = 'a'").contains("set either `database` or `sqlite`"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npoll_interval_ms = 1").contains("from 5 to 3600000"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqllite = 'x'").contains("unknown setting `sqllite`"));
+    assert!(fail("outbox = 3").contains("[[…]] in the settings file"));
+    let variable = check("", &[("outbox", "x")], Flags::default()).map(drop).unwrap_err();
+    assert!(variable.contains("[[…]] in the settings file"), "{variable}");
 }

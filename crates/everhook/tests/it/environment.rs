@@ -40,8 +40,17 @@ pub(crate) fn command(binary: &Path) -> Command {
 pub(crate) fn python() -> String {
     variable("EVERHOOK_TEST_PYTHON").expect(
         "EVERHOOK_TEST_PYTHON is not set: run the tests with `cargo xtask test`, \
-         or set it to a Python that has the packages svix and standardwebhooks",
+         or set it to a Python that has the packages svix, standardwebhooks and psycopg[binary]",
     )
+}
+
+/// The packages of the examples for Node.
+pub(crate) fn node_modules() -> PathBuf {
+    let folder = variable("EVERHOOK_TEST_NODE_MODULES").expect(
+        "EVERHOOK_TEST_NODE_MODULES is not set: run the tests with `cargo xtask test`, \
+         or set it to a node_modules that has the package pg",
+    );
+    PathBuf::from(folder)
 }
 
 /// A file of the repository.

@@ -193,3 +193,45 @@ fn find_programs() -> Option<PathBuf> {
         .chain(installed)
         .find(|bin| bin.join("initdb").is_file() && bin.join("pg_ctl").is_file())
 }
+
+/// A connection of the test's own, as a customer's program has one.
+pub(crate) struct Session {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Session {
+    #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "it ends with its client")]
+    pub(crate) fn connect(url: &str) -> Session {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client
+        });
+        Session { runtime, client }
+    }
+
+    /// Runs statements; the error is what the server said.
+    pub(crate) fn try_run(&self, statements: &str) -> Result<(), String> {
+        let done = self.runtime.block_on(self.client.batch_execute(statements));
+        done.map_err(|error| error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned()))
+    }
+
+    #[track_caller]
+    pub(crate) fn run(&self, statements: &str) {
+        self.try_run(statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
+    }
+
+    /// The first column of a statement's rows, as text.
+    #[track_caller]
+    pub(crate) fn column(&self, statement: &str) -> Vec<String> {
+        let answers = self.runtime.block_on(self.client.simple_query(statement)).unwrap();
+        let row = |answer: &tokio_postgres::SimpleQueryMessage| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+            _ => None,
+        };
+        answers.iter().filter_map(row).collect()
+    }
+}

@@ -77,6 +77,8 @@ pub(crate) struct Server {
     binary: PathBuf,
     backend: Arc<Backend>,
     settings: Vec<(String, String)>,
+    /// What is in its settings file, if it has one.
+    file: Option<String>,
     folder: TempDir,
     address: Address,
     key: String,
@@ -99,6 +101,15 @@ impl Server {
         server
     }
 
+    /// The same with a settings file.
+    #[track_caller]
+    pub(crate) fn start_with_file(backend: &Arc<Backend>, settings: &[(&str, &str)], file: String) -> Server {
+        let mut server = Server::prepare(backend, settings);
+        server.file = Some(file);
+        server.start_again();
+        server
+    }
+
     /// Everything but the process.
     pub(crate) fn prepare(backend: &Arc<Backend>, settings: &[(&str, &str)]) -> Server {
         let defaults = [("LISTEN", "127.0.0.1:0"), ("EGRESS_ALLOW", "127.0.0.0/8")];
@@ -107,6 +118,7 @@ impl Server {
             binary: environment::binary(),
             backend: Arc::clone(backend),
             settings: settings.map(|(name, value)| (format!("EVERHOOK_{name}"), (*value).to_owned())).collect(),
+            file: None,
             folder: tempfile::tempdir().unwrap(),
             address: Address::default(),
             key: String::new(),
@@ -120,6 +132,7 @@ impl Server {
             binary: self.binary.clone(),
             backend: Arc::clone(&self.backend),
             settings: self.settings.clone(),
+            file: self.file.clone(),
             folder: tempfile::tempdir().unwrap(),
             address: Address::default(),
             key: self.key.clone(),
@@ -153,7 +166,13 @@ impl Server {
         assert!(self.process.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
         let (name, value) = self.backend.setting();
-        let mut child = environment::command(&self.binary)
+        let mut command = environment::command(&self.binary);
+        if let Some(text) = &self.file {
+            let path = self.folder.path().join("everhook.toml");
+            fs::write(&path, text).unwrap();
+            command.arg("--config").arg(path);
+        }
+        let mut child = command
             .arg("serve")
             .env(name, value)
             .envs(self.settings.iter().map(|(name, value)| (name, value)))

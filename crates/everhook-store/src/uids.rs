@@ -8,30 +8,31 @@ use std::sync::Mutex;
 
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::limits::UIDS_CACHED_MAX;
 use everhook_core::name::Name;
-
-use crate::limits::UIDS_CACHED_MAX;
 
 /// An application, and the revision at which it had the uid; none where it was named by its id.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    pub(crate) id: ApplicationId,
-    pub(crate) revision: Option<i64>,
+pub struct Found {
+    /// The application.
+    pub id: ApplicationId,
+    /// At which revision.
+    pub revision: Option<i64>,
 }
 
 /// Uids seen lately.
-#[derive(Default)]
-pub(crate) struct Uids(Mutex<HashMap<(EnvironmentId, Name), Found>>);
+#[derive(Debug, Default)]
+pub struct Uids(Mutex<HashMap<(EnvironmentId, Name), Found>>);
 
 impl Uids {
     /// The application that had this uid when it was last looked up.
-    pub(crate) fn guess(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
+    pub fn guess(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
         // The key is a pair of owned values; a look-up by borrowed ones would need a map of maps.
         self.lock().get(&(environment, uid.clone())).copied()
     }
 
     /// Remembers what was looked up.
-    pub(crate) fn remember(&self, environment: EnvironmentId, application: &Application) -> Found {
+    pub fn remember(&self, environment: EnvironmentId, application: &Application) -> Found {
         let found = Found { id: application.id, revision: Some(application.revision) };
         if let Some(uid) = &application.uid {
             let mut known = self.lock();

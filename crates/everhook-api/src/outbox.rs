@@ -1,0 +1,313 @@
+//! The outboxes that this server relays: how much waits, and the rows that were set aside. For operators: an admin key only,
+//! because an outbox may hold rows for any environment.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX};
+use everhook_core::time::Timestamp;
+use everhook_store::outbox::{AsideChange, AsideRow, Outbox, OutboxStatus};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::limits::RETRY_ROUNDS_MAX;
+use crate::page::Page;
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{AsAdmin, Slots};
+use crate::state::Api;
+
+/// An outbox by the name that the settings give it.
+#[derive(Clone)]
+pub struct NamedOutbox {
+    /// Its name.
+    pub name: String,
+    /// Where the rows are.
+    pub outbox: Arc<dyn Outbox>,
+}
+
+/// How an outbox stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OutboxOut {
+    /// As the settings name it; `main` is the one in the store's own database.
+    name: String,
+    /// Whether its database answers. If not, the numbers are absent.
+    reachable: bool,
+    /// Rows that wait to be relayed, counted up to 100000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u64>,
+    /// Whether there are more than were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth_is_capped: Option<bool>,
+    /// How long the oldest of them has waited; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_age_seconds: Option<f64>,
+    /// Rows that were set aside and wait for an operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<u64>,
+}
+
+/// Every outbox.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OutboxListOut {
+    data: Vec<OutboxOut>,
+}
+
+/// A row that could not be relayed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AsideRowOut {
+    /// Its number in the outbox.
+    id: i64,
+    /// Why it could not be relayed.
+    error: String,
+    environment: Option<String>,
+    application: String,
+    event_type: String,
+    /// As it was written, be it JSON or not.
+    payload: String,
+    event_id: Option<String>,
+    channels: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
+    once_key: Option<String>,
+    once_phase: Option<i64>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    set_aside_at: Timestamp,
+}
+
+/// What to change in a row that was set aside; what is left out stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AsideRowPatch {
+    environment: Option<String>,
+    application: Option<String>,
+    event_type: Option<String>,
+    /// The whole payload, as a text.
+    payload: Option<String>,
+    event_id: Option<String>,
+}
+
+/// How many rows were put back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetriedOut {
+    retried: u64,
+    /// Whether that was all; if not, ask again.
+    done: bool,
+}
+
+/// The slot of an outbox.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OutboxPath {
+    /// The outbox's name.
+    outbox: String,
+}
+
+/// The slot of a row.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct RowPath {
+    /// The row's number.
+    #[param(value_type = i64)]
+    row_id: String,
+}
+
+/// Which rows.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AsideParams {
+    /// Rows at most.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 250)]
+    limit: Option<usize>,
+    /// The `iterator` of the page before.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    iterator: Option<i64>,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(list_aside, __path_list_aside)
+        .add(patch_aside, __path_patch_aside)
+        .add(retry_aside, __path_retry_aside)
+        .add(retry_all, __path_retry_all)
+        .add(discard_aside, __path_discard_aside)
+}
+
+/// List the outboxes that this server relays, with what waits in them; with an admin key.
+#[utoipa::path(
+    get, path = "/api/v1/outbox", operation_id = "v1.outbox.list", tag = "Outbox",
+    responses((status = 200, body = OutboxListOut))
+)]
+async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Json<OutboxListOut> {
+    let mut data = Vec::with_capacity(api.outboxes.len());
+    for NamedOutbox { name, outbox } in &api.outboxes {
+        let status = outbox.status().await.inspect_err(|error| {
+            warn!(error = error as &dyn std::error::Error, outbox = name, "could not look into the outbox {name}");
+        });
+        data.push(OutboxOut::new(name.clone(), status.ok()));
+    }
+    Json(OutboxListOut { data })
+}
+
+/// List the rows of an outbox that were set aside, oldest first; with an admin key.
+#[utoipa::path(
+    get, path = "/api/v1/outbox/{outbox}/aside", operation_id = "v1.outbox.aside.list", tag = "Outbox",
+    params(OutboxPath, AsideParams), responses((status = 200, body = Page<AsideRowOut>))
+)]
+async fn list_aside(
+    State(api): State<Arc<Api>>,
+    _: AsAdmin,
+    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    Query(params): Query<AsideParams>,
+) -> Result<Json<Page<AsideRowOut>>, ApiError> {
+    let limit = params.limit.unwrap_or(PAGE_DEFAULT);
+    if limit == 0 || limit > PAGE_MAX {
+        return Err(ApiError::invalid(["query", "limit"], format!("must be from 1 to {PAGE_MAX}")));
+    }
+    let after = params.iterator.unwrap_or(i64::MIN);
+    let mut rows = find(&api, &outbox)?.list_aside(after, limit + 1).await?;
+    let done = rows.len() <= limit;
+    rows.truncate(limit);
+    let iterator = rows.last().map(|row| row.row.id.to_string());
+    Ok(Json(Page { data: rows.into_iter().map(AsideRowOut::from).collect(), iterator, prev_iterator: None, done }))
+}
+
+/// Change a row that was set aside, so that it can be retried; with an admin key.
+#[utoipa::path(
+    patch, path = "/api/v1/outbox/{outbox}/aside/{row_id}", operation_id = "v1.outbox.aside.patch", tag = "Outbox",
+    params(OutboxPath, RowPath), request_body = AsideRowPatch, responses((status = 204))
+)]
+async fn patch_aside(
+    State(api): State<Arc<Api>>,
+    _: AsAdmin,
+    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    Slots(row): Slots<RowPath>,
+    input: Input,
+) -> Result<StatusCode, ApiError> {
+    let AsideRowPatch { environment, application, event_type, payload, event_id } = input.json()?;
+    let change = AsideChange { environment, application, event_type, payload, event_id };
+    let changed = find(&api, &outbox)?.replace_aside(row.id()?, &change).await?;
+    if changed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// Put a row that was set aside back, to be relayed at once; with an admin key.
+#[utoipa::path(
+    post, path = "/api/v1/outbox/{outbox}/aside/{row_id}/retry", operation_id = "v1.outbox.aside.retry", tag = "Outbox",
+    params(OutboxPath, RowPath), responses((status = 202, body = RetriedOut))
+)]
+async fn retry_aside(
+    State(api): State<Arc<Api>>,
+    _: AsAdmin,
+    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    Slots(row): Slots<RowPath>,
+) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
+    match find(&api, &outbox)?.retry_aside(&[row.id()?]).await? {
+        0 => Err(ApiError::not_found()),
+        retried => Ok((StatusCode::ACCEPTED, Json(RetriedOut { retried, done: true }))),
+    }
+}
+
+/// Put every row that was set aside back, to be relayed at once; with an admin key.
+#[utoipa::path(
+    post, path = "/api/v1/outbox/{outbox}/aside/retry", operation_id = "v1.outbox.aside.retry-all", tag = "Outbox",
+    params(OutboxPath), responses((status = 202, body = RetriedOut))
+)]
+async fn retry_all(
+    State(api): State<Arc<Api>>,
+    _: AsAdmin,
+    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
+    let outbox = find(&api, &outbox)?;
+    let mut out = RetriedOut { retried: 0, done: false };
+    // Forward only: one that is bad still is set aside again under the number it has.
+    let mut after = i64::MIN;
+    for _ in 0..RETRY_ROUNDS_MAX {
+        let ids: Vec<i64> = outbox.list_aside(after, PAGE_MAX).await?.iter().map(|row| row.row.id).collect();
+        out.retried += outbox.retry_aside(&ids).await?;
+        match ids.last() {
+            Some(last) if ids.len() == PAGE_MAX => after = *last,
+            _ => {
+                out.done = true;
+                break;
+            }
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(out)))
+}
+
+/// Throw a row away that was set aside: it never becomes a message. With an admin key.
+#[utoipa::path(
+    delete, path = "/api/v1/outbox/{outbox}/aside/{row_id}", operation_id = "v1.outbox.aside.discard", tag = "Outbox",
+    params(OutboxPath, RowPath), responses((status = 204))
+)]
+async fn discard_aside(
+    State(api): State<Arc<Api>>,
+    _: AsAdmin,
+    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    Slots(row): Slots<RowPath>,
+) -> Result<StatusCode, ApiError> {
+    match find(&api, &outbox)?.discard_aside(&[row.id()?]).await? {
+        0 => Err(ApiError::not_found()),
+        _ => Ok(StatusCode::NO_CONTENT),
+    }
+}
+
+fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
+    let found = api.outboxes.iter().find(|outbox| outbox.name == name);
+    found.map(|found| &*found.outbox).ok_or_else(ApiError::not_found)
+}
+
+impl RowPath {
+    /// What is no number names nothing.
+    fn id(&self) -> Result<i64, ApiError> {
+        self.row_id.parse().map_err(|_| ApiError::not_found())
+    }
+}
+
+impl OutboxOut {
+    fn new(name: String, status: Option<OutboxStatus>) -> OutboxOut {
+        OutboxOut {
+            name,
+            reachable: status.is_some(),
+            depth: status.map(|status| status.depth),
+            depth_is_capped: status.map(|status| status.depth >= OUTBOX_COUNTED_MAX as u64),
+            oldest_age_seconds: status.and_then(|status| status.oldest_age).map(|age| age.as_secs_f64()),
+            set_aside: status.map(|status| status.set_aside),
+        }
+    }
+}
+
+impl From<AsideRow> for AsideRowOut {
+    fn from(AsideRow { row, set_aside_at, error }: AsideRow) -> AsideRowOut {
+        AsideRowOut {
+            id: row.id,
+            error,
+            environment: row.environment,
+            application: row.application,
+            event_type: row.event_type,
+            payload: row.payload,
+            event_id: row.event_id,
+            channels: row.channels,
+            tags: row.tags,
+            deliver_at: row.deliver_at,
+            once_key: row.once_key,
+            once_phase: row.once_phase,
+            created_at: row.created_at,
+            set_aside_at,
+        }
+    }
+}

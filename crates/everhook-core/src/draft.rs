@@ -1,0 +1,156 @@
+//! A message as its producer wrote it, and the rules it has to keep: the same for a request and for a row of an outbox.
+//!
+//! Pure. Called by the API and by the relay; each tells its own producer which field broke which rule.
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+
+use crate::id::MessageId;
+use crate::limits::{DELIVER_AHEAD_MAX, MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
+use crate::message::{BadPayload, check_payload};
+use crate::name::Name;
+use crate::time::Timestamp;
+
+/// What a producer wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// What kind of thing happened.
+    pub event_type: String,
+    /// The producer's own id for it.
+    pub event_id: Option<String>,
+    /// Only endpoints that listen to one of these, or to all, get it.
+    pub channels: Option<Vec<String>>,
+    /// For finding it again.
+    pub tags: Option<Vec<String>>,
+}
+
+/// What a producer wrote, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// What kind of thing happened.
+    pub event_type: Name,
+    /// The producer's own id for it.
+    pub event_id: Option<Name>,
+    /// Only endpoints that listen to one of these, or to all, get it.
+    pub channels: Vec<Name>,
+    /// For finding it again.
+    pub tags: Vec<Name>,
+}
+
+/// A field that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadField {
+    /// Its name in the API.
+    pub field: &'static str,
+    /// Which entry, in a list.
+    pub index: Option<usize>,
+    /// What is wrong with it.
+    pub rule: String,
+}
+
+impl fmt::Display for BadField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(index) => write!(f, "{}[{index}] {}", self.field, self.rule),
+            None => write!(f, "{} {}", self.field, self.rule),
+        }
+    }
+}
+
+impl Draft {
+    /// Checks every field.
+    pub fn check(self) -> Result<Checked, BadField> {
+        let tags = self.tags.unwrap_or_default();
+        if tags.len() > MESSAGE_TAGS_MAX {
+            return Err(bad("tags", format!("must have at most {MESSAGE_TAGS_MAX} entries")));
+        }
+        if self.channels.as_ref().is_some_and(|list| list.is_empty() || list.len() > MESSAGE_CHANNELS_MAX) {
+            return Err(bad("channels", format!("must have 1 to {MESSAGE_CHANNELS_MAX} entries, or be null")));
+        }
+        let event_id = self.event_id.map(|text| Name::uid(&text, MessageId::PREFIX)).transpose();
+        Ok(Checked {
+            event_id: event_id.map_err(|error| bad("eventId", error))?,
+            event_type: Name::try_from(self.event_type).map_err(|error| bad("eventType", error))?,
+            channels: names("channels", self.channels.unwrap_or_default())?,
+            tags: names("tags", tags)?,
+        })
+    }
+}
+
+/// Accepts a payload that came as text: a JSON object, with white space around it or without.
+pub fn check_payload_text(text: &str) -> Result<(), BadField> {
+    if serde_json::from_str::<IgnoredAny>(text).is_err() {
+        return Err(bad("payload", BadPayload::NotAnObject));
+    }
+    check_payload(text.trim_start()).map_err(|error| bad("payload", error))
+}
+
+/// Accepts a time of delivery that is not too far ahead; one in the past means now.
+pub fn check_deliver_at(at: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, BadField> {
+    if at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
+        let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
+        return Err(bad("deliverAt", format!("must be at most {days} days ahead")));
+    }
+    Ok(at)
+}
+
+fn names(field: &'static str, list: Vec<String>) -> Result<Vec<Name>, BadField> {
+    let named = |(index, text)| {
+        let bad = |error: crate::name::BadName| BadField { field, index: Some(index), rule: error.to_string() };
+        Name::try_from(text).map_err(bad)
+    };
+    list.into_iter().enumerate().map(named).collect()
+}
+
+fn bad(field: &'static str, rule: impl fmt::Display) -> BadField {
+    BadField { field, index: None, rule: rule.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Draft), want: &str) {
+        let mut draft = Draft { event_type: "user.created".to_owned(), ..Draft::default() };
+        change(&mut draft);
+        assert_eq!(draft.check().map_or_else(|bad| bad.to_string(), |_| "fine".to_owned()), want);
+    }
+
+    #[test]
+    fn a_draft_keeps_the_rules_of_every_field() {
+        let list = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
+        check(|_| {}, "fine");
+        check(|draft| draft.event_type.clear(), "eventType must not be empty");
+        check(
+            |draft| draft.event_id = Some("msg_1".to_owned()),
+            "eventId must not begin with \"msg_\", which is reserved for ids",
+        );
+        check(|draft| draft.tags = list(&["a", "b c"]), "tags[1] may only contain letters, digits, '-', '_' and '.'");
+        check(|draft| draft.tags = list(&["a"; 9]), "tags must have at most 8 entries");
+        check(|draft| draft.tags = list(&[]), "fine");
+        check(|draft| draft.channels = list(&[]), "channels must have 1 to 10 entries, or be null");
+        check(|draft| draft.channels = list(&["a"; 11]), "channels must have 1 to 10 entries, or be null");
+    }
+
+    #[test]
+    fn a_delivery_may_wait_for_thirty_days_but_not_longer() {
+        let (now, day) = (Timestamp::from_millis(1_750_000_000_000), std::time::Duration::from_secs(24 * 3600));
+        for at in [now.plus(30 * day), now, now.minus(100 * day)] {
+            assert_eq!(check_deliver_at(Some(at), now), Ok(Some(at)));
+        }
+        let bad = check_deliver_at(Some(now.plus(31 * day)), now).unwrap_err();
+        assert_eq!(bad.to_string(), "deliverAt must be at most 30 days ahead");
+    }
+
+    #[test]
+    fn a_payload_as_text_is_a_json_object() {
+        for fine in ["{}", " {\"a\": [1, 2]}\n"] {
+            assert_eq!(check_payload_text(fine), Ok(()), "{fine}");
+        }
+        for bad in ["", "{", "[]", "1", "{} {}", "{\"a\":}"] {
+            assert_eq!(check_payload_text(bad).unwrap_err().to_string(), "payload must be a JSON object", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+-- Move rows that cannot be relayed out of the way, each with its error. Index: the primary key.
+-- Differs: many rows at once, moved by one statement.
+with bad as (
+    delete from everhook.outbox
+    using unnest($1::bigint[], $2::text[]) as judged (id, error)
+    where outbox.id = any (array[judged.id])
+    returning outbox.*, judged.error
+)
+insert into everhook.outbox_aside
+    (id, created_at, deliver_at, once_phase, environment, application, event_type, payload, event_id, channels, tags, once_key, error)
+select id, created_at, deliver_at, once_phase, environment, application, event_type, payload, event_id, channels, tags, once_key, error
+from bad
+on conflict (id) do update
+set error = excluded.error,
+    set_aside_at = excluded.set_aside_at;

@@ -1,0 +1,238 @@
+//! The outbox in a SQLite file of a customer's own, which `everhook-outbox` writes to.
+//!
+//! A guest in somebody else's file: it looks without locking anything, and writes only to remove what it relayed, in one short
+//! transaction. The file is neither created nor migrated here.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::id::Id;
+use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX};
+use everhook_core::time::Timestamp;
+use everhook_outbox::schema;
+use everhook_store::error::StoreError;
+use everhook_store::outbox::{AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use crate::failure::{Fault, Refusal};
+
+const LIST_OUTBOX: &str = include_str!("../queries/list_outbox.sql");
+const SET_ASIDE_OUTBOX: &str = include_str!("../queries/set_aside_outbox.sql");
+const LIST_OUTBOX_ASIDE: &str = include_str!("../queries/list_outbox_aside.sql");
+const RETRY_OUTBOX_ASIDE: &str = include_str!("../queries/retry_outbox_aside.sql");
+const REPLACE_OUTBOX_ASIDE: &str = include_str!("../queries/replace_outbox_aside.sql");
+const FIND_OUTBOX_STATUS: &str = include_str!("../queries/find_outbox_status.sql");
+const ANY_OUTBOX: &str = "select 1 from everhook_outbox limit 1";
+const FIND_OUTBOX_RELAY: &str = "select identity, floor from everhook_outbox_relay";
+const RAISE_OUTBOX: &str = "update everhook_outbox_relay set floor = max(coalesce(floor, ?1), ?1)";
+const DELETE_OUTBOX: &str = "delete from everhook_outbox where id = ?1";
+const DELETE_OUTBOX_ASIDE: &str = "delete from everhook_outbox_aside where id = ?1";
+
+/// How long to wait for the customer's own transactions.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Rows of a customer's transactions.
+#[derive(Clone)]
+pub struct SqliteOutbox {
+    file: PathBuf,
+    /// Opened when it is needed, and again when it failed.
+    connection: Arc<Mutex<Option<Connection>>>,
+}
+
+impl SqliteOutbox {
+    /// The outbox in a file that need not be there yet: it is opened when it is looked into.
+    pub fn in_file(file: &Path) -> SqliteOutbox {
+        SqliteOutbox { file: file.to_owned(), connection: Arc::default() }
+    }
+
+    /// Makes an outbox in a file. Doing it again is harmless.
+    pub fn install(file: &Path) -> Result<(), rusqlite::Error> {
+        let connection = Connection::open(file)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.execute_batch(schema::SQLITE)
+    }
+
+    /// Runs `work` on the connection, on a thread that may wait.
+    async fn with<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let this = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut slot = this.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut connection = match slot.take() {
+                Some(connection) => connection,
+                None => connect(&this.file)?,
+            };
+            let done = work(&mut connection);
+            // One that failed may be broken; the next look opens another.
+            *slot = done.is_ok().then_some(connection);
+            done
+        });
+        match done.await {
+            Ok(done) => done.map_err(|fault: Fault| fault.during(op)),
+            Err(_) => Err(Refusal::Panicked.during(op)),
+        }
+    }
+}
+
+fn connect(file: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// Floor and rows of one moment, so that whoever else relays the file has raised the one if it deleted the others.
+fn read_batch(connection: &mut Connection) -> Result<Option<Batch>, Fault> {
+    if connection.prepare_cached(ANY_OUTBOX)?.query_row([], |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    let snapshot = connection.transaction()?;
+    let (identity, floor) = snapshot
+        .query_row(FIND_OUTBOX_RELAY, [], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
+    let floor = floor.and_then(|floor| Id::from_slice(&floor));
+    let mut statement = snapshot.prepare_cached(LIST_OUTBOX)?;
+    let rows = statement.query_map(params![OUTBOX_BATCH_MAX as i64, OUTBOX_BATCH_BYTES_MAX as i64], read_row)?;
+    let rows: Vec<OutboxRow> = rows.collect::<Result<_, _>>()?;
+    Ok((!rows.is_empty()).then_some(Batch { identity, floor, rows }))
+}
+
+/// Removes what was relayed, and moves the rest aside.
+fn finish(connection: &mut Connection, done: &Done) -> Result<(), Fault> {
+    write(connection, |transaction| {
+        for (id, error) in &done.set_aside {
+            transaction.prepare_cached(SET_ASIDE_OUTBOX)?.execute(params![id, error])?;
+        }
+        let gone = done.relayed.iter().chain(done.set_aside.iter().map(|(id, _)| id));
+        for id in gone {
+            transaction.prepare_cached(DELETE_OUTBOX)?.execute(params![id])?;
+        }
+        if let Some(floor) = done.floor {
+            transaction.prepare_cached(RAISE_OUTBOX)?.execute(params![floor.as_bytes()])?;
+        }
+        Ok(())
+    })
+}
+
+fn write<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
+) -> Result<T, Fault> {
+    // Taken at once: a lock that is raised later can be refused without any wait.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+fn read_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
+    Ok(OutboxRow {
+        id: row.get(0)?,
+        created_at: Timestamp::from_micros(row.get(1)?),
+        age: span(row.get(2)?),
+        environment: row.get(3)?,
+        application: row.get(4)?,
+        event_type: row.get(5)?,
+        payload: row.get(6)?,
+        event_id: row.get(7)?,
+        channels: row.get::<_, Option<String>>(8)?.map(list),
+        tags: row.get::<_, Option<String>>(9)?.map(list),
+        deliver_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros),
+        once_key: row.get(11)?,
+        once_phase: row.get(12)?,
+    })
+}
+
+/// A list as it was written. What is no list is one entry, which is no name either: the row is set aside for it.
+fn list(text: String) -> Vec<String> {
+    serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
+}
+
+/// The clock may have been set back.
+fn span(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+}
+
+#[async_trait]
+impl Outbox for SqliteOutbox {
+    async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
+        let Some(batch) = self.with("look into an outbox", read_batch).await? else { return Ok(Relayed::Nothing) };
+        let done = match relayer.relay(&batch).await {
+            Ok(done) => done,
+            Err(error) => return Ok(Relayed::Failed(error)),
+        };
+        self.with("remove what was relayed", move |connection| finish(connection, &done)).await?;
+        Ok(Relayed::Rows(batch.rows.len()))
+    }
+
+    async fn status(&self) -> Result<OutboxStatus, StoreError> {
+        self.with("look into an outbox", |connection| {
+            let mut statement = connection.prepare_cached(FIND_OUTBOX_STATUS)?;
+            let status = statement.query_row(params![OUTBOX_COUNTED_MAX as i64], |row| {
+                let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
+                let oldest: Option<i64> = row.get(1)?;
+                Ok(OutboxStatus {
+                    depth: count(row.get(0)?),
+                    oldest_age: oldest.map(span),
+                    set_aside: count(row.get(2)?),
+                })
+            })?;
+            Ok(status)
+        })
+        .await
+    }
+
+    async fn list_aside(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, StoreError> {
+        self.with("list what was set aside", move |connection| {
+            let mut statement = connection.prepare_cached(LIST_OUTBOX_ASIDE)?;
+            let rows = statement.query_map(params![after, limit as i64], |row| {
+                let set_aside_at = Timestamp::from_micros(row.get(13)?);
+                Ok(AsideRow { row: read_row(row)?, set_aside_at, error: row.get(14)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError> {
+        let AsideChange { environment, application, event_type, payload, event_id } = change.clone();
+        self.with("change a row that was set aside", move |connection| {
+            let params = params![id, environment, application, event_type, payload, event_id];
+            Ok(connection.prepare_cached(REPLACE_OUTBOX_ASIDE)?.execute(params)? > 0)
+        })
+        .await
+    }
+
+    async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
+        let ids = ids.to_vec();
+        self.with("retry rows that were set aside", move |connection| {
+            write(connection, |transaction| {
+                let mut retried = 0;
+                for id in ids {
+                    transaction.prepare_cached(RETRY_OUTBOX_ASIDE)?.execute(params![id])?;
+                    retried += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                }
+                Ok(retried)
+            })
+        })
+        .await
+    }
+
+    async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
+        let ids = ids.to_vec();
+        self.with("discard rows that were set aside", move |connection| {
+            write(connection, |transaction| {
+                let mut discarded = 0;
+                for id in ids {
+                    discarded += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                }
+                Ok(discarded)
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,149 @@
+//! The outbox: rows that a customer's own transaction wrote, on their way to become messages.
+//!
+//! A source of rows, not a part of the store: it may be a table in the store's own database, in another one, or in a file. Taking
+//! rows, relaying them and deleting them is one transaction of the source, during which nobody else relays; what is relayed is
+//! accepted once by the key of its row ([`crate::dedup::DedupKey::outbox`]), so that a transaction that was relayed and not
+//! committed is harmless. A row that cannot be relayed is set aside with its error, and holds up nobody.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::id::Id;
+use everhook_core::time::Timestamp;
+
+use crate::error::StoreError;
+
+/// Bytes that tell one outbox from every other.
+pub const IDENTITY_BYTES: usize = 16;
+
+/// What a row says, checked by nobody yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutboxRow {
+    /// Its number; rows of one transaction have rising ones.
+    pub id: i64,
+    /// When it was written, by the clock of the source.
+    pub created_at: Timestamp,
+    /// How long ago that is, by the same clock.
+    pub age: Duration,
+    /// The environment's name; none means the one the outbox is for.
+    pub environment: Option<String>,
+    /// The application's id or uid.
+    pub application: String,
+    /// What kind of thing happened.
+    pub event_type: String,
+    /// What is sent, byte for byte.
+    pub payload: String,
+    /// The user's own id for it.
+    pub event_id: Option<String>,
+    /// Only endpoints that listen to one of these, or to all, get it.
+    pub channels: Option<Vec<String>>,
+    /// For finding it again.
+    pub tags: Option<Vec<String>>,
+    /// When it is to be delivered, if not at once.
+    pub deliver_at: Option<Timestamp>,
+    /// The once-slot it claims.
+    pub once_key: Option<String>,
+    /// In which phase.
+    pub once_phase: Option<i64>,
+}
+
+/// Rows that are relayed together, in the order of their ids.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Which outbox.
+    pub identity: [u8; IDENTITY_BYTES],
+    /// The largest id of a message made from a row so far.
+    pub floor: Option<Id>,
+    /// The rows.
+    pub rows: Vec<OutboxRow>,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows that are messages now, or were already: to be deleted.
+    pub relayed: Vec<i64>,
+    /// Rows that cannot be relayed, each with the reason.
+    pub set_aside: Vec<(i64, String)>,
+    /// The largest id of a message made from these rows.
+    pub floor: Option<Id>,
+}
+
+/// Makes rows into messages.
+#[async_trait]
+pub trait Relayer: Send + Sync {
+    /// Appends a batch in order. `Err` means that rows of it may be appended and others not: it is to be repeated as it is.
+    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError>;
+}
+
+/// What one look at an outbox brought.
+#[derive(Debug)]
+pub enum Relayed {
+    /// There was nothing.
+    Nothing,
+    /// Someone else is just relaying.
+    Busy,
+    /// Rows were relayed or set aside, and are gone.
+    Rows(usize),
+    /// The rows were not appended, or perhaps not; they are still there.
+    Failed(StoreError),
+}
+
+/// How much waits in an outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxStatus {
+    /// Rows that wait, counted up to `OUTBOX_COUNTED_MAX`.
+    pub depth: u64,
+    /// How long the oldest of them has waited.
+    pub oldest_age: Option<Duration>,
+    /// Rows that were set aside, counted up to the same number.
+    pub set_aside: u64,
+}
+
+/// A row that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsideRow {
+    /// What it says.
+    pub row: OutboxRow,
+    /// When it was set aside.
+    pub set_aside_at: Timestamp,
+    /// Why.
+    pub error: String,
+}
+
+/// What to change in a row that was set aside; none leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AsideChange {
+    /// Another environment.
+    pub environment: Option<String>,
+    /// Another application.
+    pub application: Option<String>,
+    /// Another event type.
+    pub event_type: Option<String>,
+    /// Another payload.
+    pub payload: Option<String>,
+    /// Another event id.
+    pub event_id: Option<String>,
+}
+
+/// Where rows wait.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Takes the next rows, has them relayed and removes them, unless someone else is just doing that.
+    async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError>;
+
+    /// How much waits.
+    async fn status(&self) -> Result<OutboxStatus, StoreError>;
+
+    /// Rows that were set aside, by id, beyond `after`.
+    async fn list_aside(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, StoreError>;
+
+    /// Changes a row that was set aside, so that it can be tried again. False if there is none.
+    async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError>;
+
+    /// Puts rows that were set aside back; answers how many there were.
+    async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError>;
+
+    /// Throws rows away that were set aside; answers how many there were.
+    async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,76 @@
+//! `[[outbox]]`: outboxes outside of the store's own database, each with its name and its place.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use everhook_core::limits::OUTBOXES_MAX;
+use everhook_core::name::Name;
+use toml::{Table, Value};
+
+use crate::config::{OutboxConfig, OutboxPlace};
+use crate::outboxes::{OWN, POLL_INTERVAL};
+
+/// Every key of an outbox.
+const KEYS: [&str; 6] = ["name", "database", "pooler", "sqlite", "environment", "poll_interval_ms"];
+
+/// Every outbox, if each of them can be used.
+pub(crate) fn check(tables: &[Value]) -> anyhow::Result<Vec<OutboxConfig>> {
+    if tables.len() > OUTBOXES_MAX {
+        bail!("there are {} of `[[outbox]]`: use at most {OUTBOXES_MAX}", tables.len());
+    }
+    let mut names = BTreeSet::from([OWN.to_owned()]);
+    let mut outboxes = Vec::with_capacity(tables.len());
+    for table in tables.iter().filter_map(Value::as_table) {
+        let outbox = one(table)?;
+        if !names.insert(outbox.name.clone()) {
+            bail!(
+                "two of `[[outbox]]` have the name {:?} (or it is {OWN:?}, the store's own): give each its own",
+                outbox.name
+            );
+        }
+        outboxes.push(outbox);
+    }
+    Ok(outboxes)
+}
+
+fn one(table: &Table) -> anyhow::Result<OutboxConfig> {
+    if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        bail!("unknown setting `{unknown}` in `[[outbox]]`: correct or remove it; there are {}", KEYS.join(", "));
+    }
+    let name = text(table, "name")?.context("an `[[outbox]]` has no `name`: give it one")?;
+    name.parse::<Name>().with_context(|| format!("bad `name` {name:?} in `[[outbox]]`"))?;
+    let about = |error: anyhow::Error| error.context(format!("bad `[[outbox]]` {name:?}"));
+    let pooler = match table.get("pooler") {
+        None => false,
+        Some(value) => value.as_bool().context("`pooler` is true or false").map_err(about)?,
+    };
+    let place = match (text(table, "database")?, text(table, "sqlite")?) {
+        (Some(url), None) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            OutboxPlace::Postgres { url: url.to_owned(), pooler }
+        }
+        (Some(_), None) => {
+            bail!("bad `database` of `[[outbox]]` {name:?}: a URL that begins with postgres:// is expected")
+        }
+        (None, Some(file)) => OutboxPlace::Sqlite { file: file.into() },
+        _ => bail!("bad `[[outbox]]` {name:?}: set either `database` or `sqlite`"),
+    };
+    let poll_interval = match table.get("poll_interval_ms") {
+        None => POLL_INTERVAL,
+        Some(value) => {
+            let millis = value.as_integer().and_then(|millis| u64::try_from(millis).ok());
+            let millis = millis.filter(|millis| (5..=3_600_000).contains(millis));
+            Duration::from_millis(millis.context("`poll_interval_ms` is a number from 5 to 3600000").map_err(about)?)
+        }
+    };
+    let environment = text(table, "environment")?.map(str::to_owned);
+    Ok(OutboxConfig { name: name.to_owned(), place, environment, poll_interval })
+}
+
+fn text<'a>(table: &'a Table, key: &str) -> anyhow::Result<Option<&'a str>> {
+    match table.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
+        Some(_) => bail!("bad `{key}` in `[[outbox]]`: a text is expected"),
+    }
+}
