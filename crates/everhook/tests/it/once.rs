@@ -249,7 +249,7 @@ fn slots_are_listed_shown_and_reset_by_commands(backend: Arc<Backend>) {
     assert_eq!((&slot["phase"], &slot["open"], &slot["winner"]), (&json!(1), &json!(true), &json!(winner)));
     assert_eq!(claim(&application, "run-1").0, 202);
     for (arguments, complaint) in
-        [(["reset", &application.id, "run-3"], "404"), (["show", &application.id, "a b"], "bad key")]
+        [(["reset", &application.id, "run-3"], "no such thing"), (["show", &application.id, "a b"], "bad key")]
     {
         let refused = once(&arguments);
         let text = String::from_utf8_lossy(&refused.stderr);
