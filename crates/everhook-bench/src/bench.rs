@@ -14,6 +14,8 @@ use crate::report::percentile;
 /// Connections of the closed loop.
 pub(crate) const CLIENTS: usize = 128;
 const RAW_CLIENTS: usize = 64;
+/// A shorter run at a constant rate is none.
+const SECONDS_MIN: f64 = 0.3;
 /// A run that takes longer hangs, and that is a result.
 const RUN_DEADLINE: Duration = Duration::from_secs(300);
 
@@ -52,7 +54,7 @@ impl Bench<'_> {
 
     /// A span of time, scaled down but not up.
     pub(crate) fn seconds(&self, seconds: f64) -> f64 {
-        (seconds * self.arguments.scale.min(1.0)).max(1.0)
+        (seconds * self.arguments.scale.min(1.0)).max(SECONDS_MIN)
     }
 
     /// The numbers of the runs; says which one begins.

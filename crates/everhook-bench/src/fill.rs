@@ -36,6 +36,8 @@ pub(crate) struct Backlog<'a> {
 pub(crate) enum Due {
     /// Since an hour ago.
     Now,
+    /// Since an hour ago, but the lanes are held for this long, so that a server can be started meanwhile.
+    Held(Duration),
     /// Tomorrow.
     Tomorrow,
 }
@@ -88,12 +90,13 @@ impl Backlog<'_> {
             client.execute(&message, &[&due_at, &environment, &application, &ids, &payloads]).await?;
             client.execute(&task, &[&due_at, &environment, &PRIORITY, &count, &ids, &numbers, &lanes, &copies]).await?;
         }
-        let lane = "update everhook.lane set next_due = $1 where environment = $2 and application = $3";
-        client.execute(lane, &[&due_at, &environment, &application]).await?;
         // As after a while of running; each by itself, because none of them may be part of a transaction.
         for statement in ["vacuum analyze everhook.task", "vacuum analyze everhook.lane", "checkpoint"] {
             client.batch_execute(statement).await?;
         }
+        let lane =
+            "update everhook.lane set next_due = $1, hold_until = $4 where environment = $2 and application = $3";
+        client.execute(lane, &[&due_at, &environment, &application, &self.hold_until()?]).await?;
         Ok(())
     }
 
@@ -131,18 +134,25 @@ impl Backlog<'_> {
                 }
             }
         }
-        let lane = "update lane set next_due = ?1 where environment = ?2 and application = ?3";
-        transaction.execute(lane, params![due_at, environment, application])?;
+        let lane = "update lane set next_due = ?1, hold_until = ?4 where environment = ?2 and application = ?3";
+        transaction.execute(lane, params![due_at, environment, application, self.hold_until()?])?;
         transaction.commit()?;
         connection.execute_batch("pragma wal_checkpoint(truncate)")?;
         Ok(())
+    }
+
+    /// Until when the lanes are held, in microseconds.
+    fn hold_until(&self) -> anyhow::Result<i64> {
+        let Due::Held(span) = self.due else { return Ok(0) };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        Ok(i64::try_from((now + span).as_micros())?)
     }
 
     /// The seconds of ids, and when the first row is due in microseconds.
     fn times(&self) -> anyhow::Result<(u32, i64)> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let due = match self.due {
-            Due::Now => now - Duration::from_secs(3600),
+            Due::Now | Due::Held(_) => now - Duration::from_secs(3600),
             Due::Tomorrow => now + Duration::from_secs(86_400),
         };
         Ok((u32::try_from(now.as_secs() - ID_EPOCH_SECS)?, i64::try_from(due.as_micros())?))

@@ -29,6 +29,9 @@ struct Arguments {
     /// A PostgreSQL to create databases in; without it only the embedded store is measured.
     #[arg(long)]
     database: Option<String>,
+    /// Measure only this store: sqlite or postgres.
+    #[arg(long)]
+    store: Option<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]
     runs: usize,

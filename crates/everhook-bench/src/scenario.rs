@@ -4,6 +4,7 @@ mod drain;
 mod flat;
 mod isolation;
 mod latency;
+mod outbox;
 mod pinned;
 mod rate;
 mod replicas;
@@ -18,7 +19,7 @@ use crate::bench::Bench;
 use crate::report::{Report, Row};
 
 /// Every scenario by its name.
-pub(crate) const NAMES: [&str; 11] =
+pub(crate) const NAMES: [&str; 12] =
     ["one", "five", "latency", "rate", "flat", "drain", "isolation", "pinned", "scrape", "replicas", "start"];
 
 /// Runs what was asked for, on every store there is.
@@ -30,6 +31,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
     if let Some(url) = &arguments.database {
         stores.push(("postgres", Some(url.as_str())));
     }
+    stores.retain(|(store, _)| arguments.store.as_ref().is_none_or(|wanted| wanted == store));
     let mut report = Report::default();
     for name in NAMES {
         if arguments.names.is_empty() || arguments.names.iter().any(|wanted| wanted == name) {

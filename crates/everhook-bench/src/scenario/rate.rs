@@ -30,7 +30,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         let maximum = bench.closed_loop(&[&server], "maximum", &receiver).await?.rate;
         for ((share, _), [accepted, received]) in SHARES.iter().zip(&mut rows) {
             let rate = maximum * share;
-            let receiver = Receiver::start(Plan::of((rate * bench.seconds(10.0)) as usize, 1)).await?;
+            let receiver = Receiver::start(Plan::of((rate * bench.seconds(10.0)).max(10.0) as usize, 1)).await?;
             let application = format!("share{}", (share * 100.0) as u32);
             prepare(&server, &application, &receiver).await?;
             let load = Load::messages(&server, &application, receiver.plan().messages, CLIENTS);
