@@ -14,7 +14,8 @@ use crate::workspace::Workspace;
 /// check at the end found.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start. All if none is named.
+    /// Scenarios: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start. All if
+    /// none is named.
     names: Vec<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]

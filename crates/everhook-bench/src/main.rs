@@ -44,7 +44,8 @@ struct Arguments {
     /// Seconds that the snapshot of `pinned` is open.
     #[arg(long, default_value_t = 60.0)]
     pinned_seconds: f64,
-    /// Scenarios to run: one, five, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start; all if none is named.
+    /// Scenarios to run: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start;
+    /// all if none is named.
     names: Vec<String>,
 }
 

@@ -1,12 +1,13 @@
 //! The receiver: answers 200 and counts what came, by endpoint and message number. It can fail the first attempt of some
 //! messages, and hang.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 use crate::http::read_frame;
@@ -14,6 +15,8 @@ use crate::load::nanos;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
+/// A node opens a connection for each of its slots at once. Those that find no place in the queue try again after a whole second.
+const LISTEN_BACKLOG: u32 = 4096;
 /// In a message's count: its first attempt was made to fail.
 const FAILED_ONCE: u8 = 128;
 
@@ -67,7 +70,9 @@ impl Plan {
 impl Receiver {
     /// Listens.
     pub(crate) async fn start(plan: Plan) -> anyhow::Result<Arc<Receiver>> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let listener = socket.listen(LISTEN_BACKLOG)?;
         let places = plan.messages * plan.endpoints;
         let receiver = Arc::new(Receiver {
             address: listener.local_addr()?.to_string(),

@@ -20,7 +20,7 @@ use crate::report::{Report, Row};
 
 /// Every scenario by its name.
 pub(crate) const NAMES: [&str; 12] =
-    ["one", "five", "latency", "rate", "flat", "drain", "isolation", "pinned", "scrape", "replicas", "start"];
+    ["one", "five", "outbox", "latency", "rate", "flat", "drain", "isolation", "pinned", "scrape", "replicas", "start"];
 
 /// Runs what was asked for, on every store there is.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
@@ -48,6 +48,7 @@ async fn run_one(name: &str, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     match name {
         "one" => throughput::one(bench).await,
         "five" => throughput::five(bench).await,
+        "outbox" => outbox::run(bench).await,
         "latency" => latency::run(bench).await,
         "rate" => rate::run(bench).await,
         "flat" => flat::run(bench).await,

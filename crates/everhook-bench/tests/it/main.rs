@@ -29,7 +29,7 @@ const ROWS: [&str; 20] = [
     "binary",
 ];
 /// Rows that only PostgreSQL has.
-const SHARED_ROWS: [&str; 3] = ["pinned snapshot", "2 nodes", "2 workers"];
+const SHARED_ROWS: [&str; 4] = ["outbox, of API accepts", "pinned snapshot", "2 nodes", "2 workers"];
 
 #[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
 fn variable(name: &str) -> String {
