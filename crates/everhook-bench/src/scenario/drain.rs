@@ -11,8 +11,8 @@ const LARGE: usize = 10_000_000;
 const SMALL: usize = 10_000;
 /// Endpoints over which the backlog is scattered.
 const LANES: usize = 200;
-/// How long the lanes are held after filling: enough to start the server, so that starting is not counted.
-const HELD: Duration = Duration::from_secs(3);
+/// How many seconds the lanes are held after filling: enough to start the server, so that starting is not counted.
+const HELD_SECONDS: f64 = 3.0;
 /// Deliveries after which a drain is stopped: a measure of the cost needs no more, and ten million would take an hour.
 const MEASURED_MAX: usize = 100_000;
 
@@ -42,7 +42,8 @@ async fn drain(bench: &Bench<'_>, rows: usize, runs: &mut Runs) -> anyhow::Resul
     let server = place.start().await?;
     prepare(&server, "backlog", &receiver).await?;
     server.stop().await?;
-    Backlog { application: "backlog", messages: plan.messages, copies: 1, due: Due::Held(HELD) }.write(&place).await?;
+    let held = Duration::from_secs_f64(bench.seconds(HELD_SECONDS));
+    Backlog { application: "backlog", messages: plan.messages, copies: 1, due: Due::Held(held) }.write(&place).await?;
     let server = place.start().await?;
     let before = bench.cost(&[&server]).await?;
     let started = within(&receiver, async {
