@@ -7,21 +7,28 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
 
-/// Measure throughput and latency on both stores.
+/// Measure throughput, latency, flatness and isolation on both stores.
 ///
 /// Builds the release binary, starts a throwaway PostgreSQL, a load generator and a receiver, and prints a table: medians over
 /// the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU and WAL per message, and what the
 /// check at the end found.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, latency. All if none is named.
+    /// Scenarios: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start. All if
+    /// none is named.
     names: Vec<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Scales the number of messages; 0.01 is a smoke run.
+    /// Scales the number of messages and rows, and shortens spans of time; 0.01 is a smoke run.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
+    /// Measure only this store: sqlite or postgres.
+    #[arg(long)]
+    store: Option<String>,
+    /// Seconds that the old snapshot of `pinned` is open.
+    #[arg(long, default_value_t = 60.0)]
+    pinned_seconds: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -41,6 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = Command::new(release.join("everhook-bench"));
     command.arg("--server").arg(release.join("everhook")).args(["--database", cluster.url()]);
     command.args(["--runs", &arguments.runs.to_string(), "--scale", &arguments.scale.to_string()]);
+    command.args(["--pinned-seconds", &arguments.pinned_seconds.to_string()]);
+    command.args(arguments.store.iter().flat_map(|store| ["--store", store]));
     if arguments.json {
         command.arg("--json");
     }

@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod callgrind;
 mod chaos;
 mod ci;
 mod count;
@@ -37,6 +38,7 @@ struct Arguments {
 enum Task {
     Test(test::Arguments),
     Bench(bench::Arguments),
+    Callgrind(callgrind::Arguments),
     Chaos(chaos::Arguments),
     /// Check what the compiler cannot: who may use what, SQL files, links, words.
     Tidy,
@@ -60,6 +62,7 @@ fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Test(arguments) => test::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::Callgrind(arguments) => callgrind::run(&arguments),
         Task::Chaos(arguments) => chaos::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),

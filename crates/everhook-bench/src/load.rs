@@ -1,16 +1,21 @@
-//! The load generator: closed-loop clients on keep-alive connections.
+//! The load generator, on keep-alive connections: closed-loop clients that send as fast as they are answered, or an open loop
+//! that sends when it was meant to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::http::{read_frame, status};
+use crate::process::Server;
+use crate::receiver::payload;
 
 /// What is sent: one request for each number.
+#[derive(Clone)]
 pub(crate) struct Load {
     /// Where to.
     pub(crate) address: String,
@@ -20,21 +25,56 @@ pub(crate) struct Load {
     pub(crate) keys: bool,
     /// The body for a number.
     pub(crate) body: fn(usize) -> String,
+    /// The first number.
+    pub(crate) first: usize,
     /// How many requests.
     pub(crate) requests: usize,
     /// How many connections.
     pub(crate) clients: usize,
 }
 
+/// A connection with what was read from it.
+pub(crate) struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
 impl Load {
-    /// Sends everything and says how many seconds it took; fails if anything is answered with other than 2xx.
+    /// Messages to an application.
+    pub(crate) fn messages(server: &Server, application: &str, requests: usize, clients: usize) -> Load {
+        Load {
+            address: server.address.clone(),
+            head: format!(
+                "POST /api/v1/app/{application}/msg HTTP/1.1\r\nhost: server\r\ncontent-type: application/json\r\n\
+                 authorization: Bearer {}",
+                server.key
+            ),
+            keys: true,
+            body: |number| format!("{{\"eventType\":\"bench.event\",\"payload\":{}}}", payload(number)),
+            first: 0,
+            requests,
+            clients,
+        }
+    }
+
+    /// Sends everything as fast as it is answered, and says how many seconds it took; fails if anything is answered with
+    /// other than 2xx.
     pub(crate) async fn run(self) -> anyhow::Result<f64> {
         let (load, next) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
         let started = Instant::now();
         let mut clients = tokio::task::JoinSet::new();
         for _ in 0..load.clients {
             let (load, next) = (Arc::clone(&load), Arc::clone(&next));
-            clients.spawn(async move { load.client(&next).await });
+            clients.spawn(async move {
+                let mut client = Client::connect(&load.address).await?;
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= load.requests {
+                        return anyhow::Ok(());
+                    }
+                    client.send(&load, load.first + number).await?;
+                }
+            });
         }
         while let Some(client) = clients.join_next().await {
             client.context("a client panicked")??;
@@ -42,28 +82,72 @@ impl Load {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    async fn client(&self, next: &AtomicUsize) -> anyhow::Result<()> {
-        let mut stream = TcpStream::connect(&self.address).await.context("could not connect")?;
-        stream.set_nodelay(true)?;
-        let mut buffer = Vec::with_capacity(8192);
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.requests {
-                return Ok(());
-            }
-            let request = self.request(number);
-            stream.write_all(request.as_bytes()).await?;
-            let frame = read_frame(&mut stream, &mut buffer).await?.context("the server closed the connection")?;
-            if !(200..300).contains(&status(&buffer)) {
-                bail!("request {number} was answered with {}", String::from_utf8_lossy(&buffer[..frame.end]));
-            }
-            buffer.drain(..frame.end);
+    /// Sends at this rate, whatever the answers do. Tells for each number, in nanoseconds since `zero`, when it was meant to
+    /// be sent and when it was answered: a request that had to wait for a free connection has waited.
+    pub(crate) async fn run_at(self, rate: f64, zero: Instant) -> anyhow::Result<Vec<(u64, u64)>> {
+        let (sender, due) = mpsc::unbounded_channel();
+        let (load, due) = (Arc::new(self), Arc::new(Mutex::new(due)));
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..load.clients {
+            let (load, due) = (Arc::clone(&load), Arc::clone(&due));
+            clients.spawn(async move {
+                let (mut client, mut times) = (Client::connect(&load.address).await?, Vec::new());
+                loop {
+                    let Some((number, meant)) = due.lock().await.recv().await else { return anyhow::Ok(times) };
+                    client.send(&load, load.first + number).await?;
+                    times.push((number, nanos(meant, zero), nanos(Instant::now(), zero)));
+                }
+            });
         }
+        let (requests, started) = (load.requests, Instant::now());
+        // A thread of its own: it sleeps more exactly than the runtime's timers.
+        let pace = std::thread::spawn(move || {
+            for number in 0..requests {
+                let meant = started + Duration::from_secs_f64(number as f64 / rate);
+                std::thread::sleep(meant.saturating_duration_since(Instant::now()));
+                if sender.send((number, meant)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut sent = vec![(0, 0); requests];
+        while let Some(times) = clients.join_next().await {
+            for (number, meant, answered) in times.context("a client panicked")?? {
+                sent[number] = (meant, answered);
+            }
+        }
+        pace.join().map_err(|_| anyhow::anyhow!("the pace panicked"))?;
+        Ok(sent)
     }
 
-    pub(crate) fn request(&self, number: usize) -> String {
+    fn request(&self, number: usize) -> String {
         let body = (self.body)(number);
         let key = if self.keys { format!("idempotency-key: auto_{number:032x}\r\n") } else { String::new() };
         format!("{}\r\n{key}content-length: {}\r\n\r\n{body}", self.head, body.len())
     }
+}
+
+impl Client {
+    pub(crate) async fn connect(address: &str) -> anyhow::Result<Client> {
+        let stream = TcpStream::connect(address).await.context("could not connect")?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, buffer: Vec::with_capacity(8192) })
+    }
+
+    /// Sends one request and waits for its answer.
+    pub(crate) async fn send(&mut self, load: &Load, number: usize) -> anyhow::Result<()> {
+        self.stream.write_all(load.request(number).as_bytes()).await?;
+        let frame =
+            read_frame(&mut self.stream, &mut self.buffer).await?.context("the server closed the connection")?;
+        if !(200..300).contains(&status(&self.buffer)) {
+            bail!("request {number} was answered with {}", String::from_utf8_lossy(&self.buffer[..frame.end]));
+        }
+        self.buffer.drain(..frame.end);
+        Ok(())
+    }
+}
+
+/// Nanoseconds between two moments.
+pub(crate) fn nanos(at: Instant, zero: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,10 +6,11 @@
 #![expect(clippy::print_stdout, reason = "prints its report")]
 #![expect(clippy::disallowed_methods, reason = "measures time and owns its connections' tasks")]
 
+mod bench;
+mod fill;
 mod http;
 mod load;
 mod metrics;
-mod outbox;
 mod process;
 mod receiver;
 mod report;
@@ -28,16 +29,23 @@ struct Arguments {
     /// A PostgreSQL to create databases in; without it only the embedded store is measured.
     #[arg(long)]
     database: Option<String>,
+    /// Measure only this store: sqlite or postgres.
+    #[arg(long)]
+    store: Option<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Scales the number of messages; 0.01 is a smoke run.
+    /// Scales the number of messages and rows, and shortens spans of time; 0.01 is a smoke run.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Scenarios to run: one, five, outbox, latency; all if none is named.
+    /// Seconds that the snapshot of `pinned` is open.
+    #[arg(long, default_value_t = 60.0)]
+    pinned_seconds: f64,
+    /// Scenarios to run: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start;
+    /// all if none is named.
     names: Vec<String>,
 }
 

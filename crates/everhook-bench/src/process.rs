@@ -1,6 +1,6 @@
-//! The server under test, and what it costs.
+//! The server under test: where its data is, how it is started and stopped, and what it costs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
@@ -11,75 +11,160 @@ use tokio::process::{Child, Command};
 use crate::http::{read_frame, status};
 use crate::metrics::Page;
 
-/// A running server on an empty store.
+/// A store with its schema and keys, and no server yet.
+pub(crate) struct Place {
+    binary: PathBuf,
+    folder: tempfile::TempDir,
+    store: Store,
+    key: String,
+    admin_key: String,
+}
+
+/// Where data is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Store {
+    Sqlite,
+    Postgres { url: String, name: String, admin_url: String },
+}
+
+/// A running server.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
     pub(crate) key: String,
+    pub(crate) accepts: bool,
     admin_key: String,
-    _data: tempfile::TempDir,
+    log: PathBuf,
 }
 
-/// Where it keeps its data.
-#[derive(Clone, Debug)]
-pub(crate) enum Store {
-    Sqlite,
-    Postgres(String),
-}
-
-impl Store {
-    /// Tells a command of the binary where the data is.
-    fn tell(&self, command: &mut Command, folder: &Path) {
-        match self {
-            Store::Sqlite => command.env("EVERHOOK_DATA", folder.join("data")),
-            Store::Postgres(url) => command.env("EVERHOOK_DATABASE", url),
+impl Place {
+    /// Makes an empty store: a folder, or a database in the PostgreSQL at this URL.
+    pub(crate) async fn new(binary: &Path, database: Option<&str>) -> anyhow::Result<Place> {
+        let folder = tempfile::tempdir()?;
+        let store = match database {
+            None => Store::Sqlite,
+            Some(admin_url) => {
+                let name = format!("bench_{}_{}", std::process::id(), unique());
+                connect(admin_url).await?.batch_execute(&format!("create database {name}")).await?;
+                let (base, _) = admin_url.rsplit_once('/').context("the database URL names a database")?;
+                Store::Postgres { url: format!("{base}/{name}"), name, admin_url: admin_url.to_owned() }
+            }
         };
+        let (key, admin_key) = (String::new(), String::new());
+        let mut place = Place { binary: binary.to_owned(), folder, store, key, admin_key };
+        place.ask(&["migrate"]).await?;
+        place.key = place.create_key(&[]).await?;
+        place.admin_key = place.create_key(&["--admin"]).await?;
+        Ok(place)
+    }
+
+    async fn create_key(&self, flags: &[&str]) -> anyhow::Result<String> {
+        let text = self.ask(&[&["key", "create"], flags].concat()).await?;
+        let key = text.split_whitespace().find(|word| word.starts_with("ehk_"));
+        key.map(str::to_owned).context("no key was printed")
+    }
+
+    /// Runs a command of the binary to its end.
+    async fn ask(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let output = self.command().args(arguments).output().await.context("could not run the binary")?;
+        if !output.status.success() {
+            bail!("{arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        match &self.store {
+            Store::Sqlite => command.env("EVERHOOK_DATA", self.folder.path().join("data")),
+            Store::Postgres { url, .. } => command.env("EVERHOOK_DATABASE", url),
+        };
+        command
+    }
+
+    /// The file of the embedded store.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.path().join("data").join("everhook.db")
+    }
+
+    /// A connection to the database, where there is one.
+    pub(crate) async fn client(&self) -> anyhow::Result<Option<tokio_postgres::Client>> {
+        match &self.store {
+            Store::Sqlite => Ok(None),
+            Store::Postgres { url, .. } => connect(url).await.map(Some),
+        }
+    }
+
+    /// Starts a server that does everything.
+    pub(crate) async fn start(&self) -> anyhow::Result<Server> {
+        self.start_as("all").await
+    }
+
+    /// Starts a server with a role and waits for its greeting.
+    pub(crate) async fn start_as(&self, role: &str) -> anyhow::Result<Server> {
+        let log = self.folder.path().join(format!("log{}", unique()));
+        let mut command = self.command();
+        command
+            .args(["serve", "--role", role])
+            .env("EVERHOOK_LISTEN", "127.0.0.1:0")
+            .env("EVERHOOK_EGRESS_ALLOW", "127.0.0.0/8")
+            .env("EVERHOOK_GRACE_SECONDS", "1")
+            // Deliveries that failed once come back within a run, and those that keep failing within the next.
+            .env("EVERHOOK_RETRY_SCHEDULE", "1,60,3600")
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log)?)
+            .kill_on_drop(true);
+        let mut child = command.spawn().with_context(|| format!("could not start {}", self.binary.display()))?;
+        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
+        while let Some(line) = lines.next_line().await? {
+            if let Some(address) = line.split("http://").nth(1) {
+                let (key, admin_key) = (self.key.clone(), self.admin_key.clone());
+                let (address, accepts) = (address.to_owned(), role != "worker");
+                return Ok(Server { child, address, key, accepts, admin_key, log });
+            }
+        }
+        bail!("the server did not greet: {}", std::fs::read_to_string(log).unwrap_or_default())
+    }
+
+    /// Removes the store: several of ten million rows would fill the disk.
+    pub(crate) async fn remove(self) -> anyhow::Result<()> {
+        if let Store::Postgres { name, admin_url, .. } = &self.store {
+            connect(admin_url).await?.batch_execute(&format!("drop database {name} with (force)")).await?;
+        }
+        Ok(())
     }
 }
 
 impl Server {
-    /// Starts it and waits for its greeting.
-    pub(crate) async fn start(binary: &Path, store: &Store) -> anyhow::Result<Server> {
-        let data = tempfile::tempdir()?;
-        let log = std::fs::File::create(data.path().join("log"))?;
-        let mut command = Command::new(binary);
-        command
-            .arg("serve")
-            .env("EVERHOOK_LISTEN", "127.0.0.1:0")
-            .env("EVERHOOK_EGRESS_ALLOW", "127.0.0.0/8")
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .kill_on_drop(true);
-        store.tell(&mut command, data.path());
-        let mut child = command.spawn().with_context(|| format!("could not start {}", binary.display()))?;
-        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
-        let (mut address, mut key) = (None, None);
-        while let Some(line) = lines.next_line().await? {
-            address = address.or_else(|| line.split("http://").nth(1).map(str::to_owned));
-            key = key.or_else(|| line.trim().starts_with("ehk_").then(|| line.trim().to_owned()));
-            if let (Some(address), Some(key)) = (&address, &key) {
-                let (address, key) = (address.clone(), key.clone());
-                let admin_key = create_admin_key(binary, store, data.path()).await?;
-                return Ok(Server { child, address, key, admin_key, _data: data });
-            }
-        }
-        let log = std::fs::read_to_string(data.path().join("log")).unwrap_or_default();
-        bail!("the server did not greet: {log}")
-    }
-
     /// What the server counted so far.
     pub(crate) async fn metrics(&self) -> anyhow::Result<Page> {
+        Ok(Page::parse(&self.call("GET", "/metrics", &self.admin_key, "").await?))
+    }
+
+    /// Creates something.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> anyhow::Result<()> {
+        self.call("POST", path, &self.key, body).await.map(drop)
+    }
+
+    /// Reads something.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
+        self.call("GET", path, &self.key, "").await
+    }
+
+    async fn call(&self, method: &str, path: &str, key: &str, body: &str) -> anyhow::Result<String> {
         let mut stream = TcpStream::connect(&self.address).await?;
-        let request =
-            format!("GET /metrics HTTP/1.1\r\nhost: server\r\nauthorization: Bearer {}\r\n\r\n", self.admin_key);
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: server\r\nauthorization: Bearer {key}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
         stream.write_all(request.as_bytes()).await?;
         let mut buffer = Vec::new();
         let frame = read_frame(&mut stream, &mut buffer).await?.context("the server closed the connection")?;
-        let text = String::from_utf8_lossy(&buffer[frame.head..frame.end]);
-        if status(&buffer) != 200 {
-            bail!("/metrics was answered with {text}");
+        let text = String::from_utf8_lossy(&buffer[frame.head..frame.end]).into_owned();
+        if !(200..300).contains(&status(&buffer)) {
+            bail!("{path} was answered with {} {text}", status(&buffer));
         }
-        Ok(Page::parse(&text))
+        Ok(text)
     }
 
     /// CPU seconds the server has used so far.
@@ -87,11 +172,26 @@ impl Server {
         self.child.id().map_or(0.0, cpu_of)
     }
 
-    /// Resident memory in MiB.
+    /// The most memory it had resident so far, in MiB.
+    pub(crate) fn peak_mib(&self) -> f64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    /// The memory it has resident now, in MiB.
     pub(crate) fn resident_mib(&self) -> f64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    fn memory_mib(&self, name: &str) -> f64 {
         let status = self.child.id().and_then(|id| std::fs::read_to_string(format!("/proc/{id}/status")).ok());
-        let line = status.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("VmRSS:")));
+        let line = status.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix(name)));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    }
+
+    /// How many lines of its log say that something went wrong.
+    pub(crate) fn complaints(&self) -> usize {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().filter(|line| line.contains(" WARN ") || line.contains("ERROR ")).count()
     }
 
     /// Stops it in good order; an exit other than 0 is an error.
@@ -104,15 +204,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-async fn create_admin_key(binary: &Path, store: &Store, folder: &Path) -> anyhow::Result<String> {
-    let mut command = Command::new(binary);
-    store.tell(command.args(["key", "create", "--admin"]), folder);
-    let output = command.output().await.context("could not create an admin key")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let key = text.split_whitespace().find(|word| word.starts_with("ehk_"));
-    key.map(str::to_owned).with_context(|| format!("no admin key: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// CPU seconds of every PostgreSQL process on the machine.
@@ -128,6 +219,19 @@ fn cpu_of(id: u32) -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+    // Its own time, and that of children it has waited for: backends of PostgreSQL that have ended count for the postmaster.
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+    (ticks(11) + ticks(12) + ticks(13) + ticks(14)) / TICKS_PER_SECOND
+}
+
+/// Opens a connection to PostgreSQL.
+pub(crate) async fn connect(url: &str) -> anyhow::Result<tokio_postgres::Client> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+fn unique() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }

@@ -1,27 +1,47 @@
-//! The receiver: answers 200 to everything and counts what came, by endpoint and message number.
+//! The receiver: answers 200 and counts what came, by endpoint and message number. It can fail the first attempt of some
+//! messages, and hang.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 use crate::http::read_frame;
+use crate::load::nanos;
 
-const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
+/// A node opens a connection for each of its slots at once. Those that find no place in the queue try again after a whole second.
+const LISTEN_BACKLOG: u32 = 4096;
+/// In a message's count: its first attempt was made to fail.
+const FAILED_ONCE: u8 = 128;
 
 /// What came: one counter for each endpoint and message.
 pub(crate) struct Receiver {
     pub(crate) address: String,
+    pub(crate) zero: Instant,
+    plan: Plan,
     counts: Vec<AtomicU8>,
     at_ns: Vec<AtomicU64>,
-    messages: usize,
     received: AtomicUsize,
     invented: AtomicUsize,
-    started: Instant,
+    wanted: AtomicUsize,
     progress: Notify,
+}
+
+/// What is to come, and how it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) messages: usize,
+    pub(crate) endpoints: usize,
+    /// The first attempt of every message whose number this divides fails.
+    pub(crate) fail_every: Option<usize>,
+    /// Nothing is ever answered.
+    pub(crate) hangs: bool,
 }
 
 /// What the check at the end found.
@@ -32,19 +52,37 @@ pub(crate) struct Checked {
     pub(crate) duplicated: usize,
 }
 
+impl Checked {
+    pub(crate) fn add(&mut self, other: Checked) {
+        self.lost += other.lost;
+        self.invented += other.invented;
+        self.duplicated += other.duplicated;
+    }
+}
+
+impl Plan {
+    /// So many messages to each of so many endpoints that answer at once.
+    pub(crate) fn of(messages: usize, endpoints: usize) -> Plan {
+        Plan { messages, endpoints, fail_every: None, hangs: false }
+    }
+}
+
 impl Receiver {
-    /// Listens for so many messages to each of so many endpoints.
-    pub(crate) async fn start(messages: usize, endpoints: usize) -> anyhow::Result<Arc<Receiver>> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let zeroes = || std::iter::repeat_with(|| 0).take(messages * endpoints);
+    /// Listens.
+    pub(crate) async fn start(plan: Plan) -> anyhow::Result<Arc<Receiver>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let listener = socket.listen(LISTEN_BACKLOG)?;
+        let places = plan.messages * plan.endpoints;
         let receiver = Arc::new(Receiver {
             address: listener.local_addr()?.to_string(),
-            counts: zeroes().map(AtomicU8::new).collect(),
-            at_ns: zeroes().map(|zero| AtomicU64::new(u64::from(zero))).collect(),
-            messages,
+            zero: Instant::now(),
+            plan,
+            counts: (0..places).map(|_| AtomicU8::new(0)).collect(),
+            at_ns: (0..places).map(|_| AtomicU64::new(0)).collect(),
             received: AtomicUsize::new(0),
             invented: AtomicUsize::new(0),
-            started: Instant::now(),
+            wanted: AtomicUsize::new(usize::MAX),
             progress: Notify::new(),
         });
         let shared = Arc::clone(&receiver);
@@ -64,34 +102,40 @@ impl Receiver {
         stream.set_nodelay(true)?;
         let mut buffer = Vec::with_capacity(8192);
         while let Some(frame) = read_frame(&mut stream, &mut buffer).await? {
-            self.count(&buffer[..frame.head], &buffer[frame.head..frame.end]);
-            stream.write_all(REPLY).await?;
+            if !self.plan.hangs {
+                stream.write_all(self.count(&buffer[..frame.head], &buffer[frame.head..frame.end])).await?;
+            }
             buffer.drain(..frame.end);
         }
         Ok(())
     }
 
     /// The path ends in the endpoint's number; the body begins with the message's.
-    fn count(&self, head: &[u8], body: &[u8]) {
+    fn count(&self, head: &[u8], body: &[u8]) -> &'static [u8] {
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<usize>().ok();
         let path = head.split(|byte| *byte == b' ').nth(1).and_then(|path| path.strip_prefix(b"/"));
         let place = path.and_then(number).zip(body.get(6..15).and_then(number));
         match place {
-            Some((endpoint, message)) if message < self.messages => {
-                let at = endpoint * self.messages + message;
+            Some((endpoint, message)) if message < self.plan.messages && endpoint < self.plan.endpoints => {
+                let at = endpoint * self.plan.messages + message;
+                let fails = self.plan.fail_every.is_some_and(|every| message.is_multiple_of(every));
+                if fails && self.counts[at].fetch_or(FAILED_ONCE, Ordering::Relaxed) & FAILED_ONCE == 0 {
+                    return FAILED;
+                }
                 self.counts[at].fetch_add(1, Ordering::Relaxed);
-                self.at_ns[at].store(self.elapsed_ns(), Ordering::Relaxed);
+                self.at_ns[at].store(nanos(Instant::now(), self.zero), Ordering::Relaxed);
             }
             _ => drop(self.invented.fetch_add(1, Ordering::Relaxed)),
         }
         let received = self.received.fetch_add(1, Ordering::AcqRel) + 1;
-        if received >= self.counts.len() || self.messages == 1 {
+        if received >= self.wanted.load(Ordering::Acquire) {
             self.progress.notify_waiters();
         }
+        OK
     }
 
-    pub(crate) fn elapsed_ns(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan
     }
 
     /// When a message came to the first endpoint.
@@ -105,9 +149,15 @@ impl Receiver {
 
     /// Waits until everything has come.
     pub(crate) async fn all(&self) {
+        self.wait_for(self.counts.len()).await;
+    }
+
+    /// Waits until so much has come.
+    pub(crate) async fn wait_for(&self, deliveries: usize) {
+        self.wanted.store(deliveries, Ordering::Release);
         loop {
             let progress = self.progress.notified();
-            if self.received() >= self.counts.len() {
+            if self.received() >= deliveries {
                 return;
             }
             progress.await;
@@ -116,7 +166,7 @@ impl Receiver {
 
     /// Counts what is missing, what nobody sent, and what came more than once.
     pub(crate) fn check(&self) -> Checked {
-        let counts = || self.counts.iter().map(|count| usize::from(count.load(Ordering::Relaxed)));
+        let counts = || self.counts.iter().map(|count| usize::from(count.load(Ordering::Relaxed) & !FAILED_ONCE));
         Checked {
             lost: counts().filter(|count| *count == 0).count(),
             invented: self.invented.load(Ordering::Relaxed),
@@ -127,8 +177,10 @@ impl Receiver {
 
 /// A payload of 512 bytes that begins with the message's number, where `count` reads it.
 pub(crate) fn payload(message: usize) -> String {
-    const BYTES: usize = 512;
     let head = format!("{{\"n\":\"{message:09}\",\"pad\":\"");
-    let pad = BYTES - head.len() - 2;
+    let pad = PAYLOAD_BYTES - head.len() - 2;
     format!("{head}{}\"}}", "x".repeat(pad))
 }
+
+/// The size of every payload.
+pub(crate) const PAYLOAD_BYTES: usize = 512;

@@ -69,6 +69,8 @@ pub const LEASE_TASKS_MAX: usize = 500;
 pub const RECLAIM_BATCH_MAX: usize = 500;
 /// Sessions in one list of nodes.
 pub const SESSIONS_LISTED_MAX: usize = 1000;
+/// Waiting tasks counted for metrics; where there are more, this is what is told.
+pub const BACKLOG_COUNTED_MAX: usize = 100_000;
 /// Dead tasks put back in one transaction.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::delivery::Deliverer;
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Now};
 use crate::relay::{Relay, RelaySource};
 use crate::session::{NodeName, Sessions};
 use crate::settle::Settler;
@@ -185,6 +185,10 @@ impl Engine {
         self.loops.spawn(vital(async move {
             stop.run_until_cancelled(maintain(store)).await;
         }));
+        let (metrics, store, stop) = (Arc::clone(&self.metrics), Arc::clone(&self.store), self.stop.clone());
+        self.loops.spawn(async move {
+            stop.run_until_cancelled(metrics.watch(&*store)).await;
+        });
         let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
         self.loops.spawn(vital(async move {
             stop.run_until_cancelled(wakeups.speak()).await;
@@ -294,7 +298,11 @@ impl Accept for Engine {
     }
 
     fn metrics(&self) -> String {
-        self.metrics.render(self.room.running())
+        self.metrics.render(Now {
+            running: self.room.running(),
+            unsettled: self.dispatcher.deliverer.settler.unsettled(),
+            pool: self.store.pool_use(),
+        })
     }
 
     fn ready(&self) -> Result<(), String> {

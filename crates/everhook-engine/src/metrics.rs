@@ -1,13 +1,16 @@
 //! What the node does, in numbers, for Prometheus.
 //!
-//! Counted where it happens, never by a query: a scrape costs the store nothing. Labels are bounded: none names a tenant, an
-//! application or an endpoint.
+//! Counted where it happens, or by a look at the store every `BACKLOG_INTERVAL`: a scrape costs the store nothing. Labels are
+//! bounded: none names a tenant, an application or an endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
+use everhook_store::backlog::{Backlog, PoolUse};
+use everhook_store::lease::LeaseStore;
 use everhook_store::outbox::OutboxStatus;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -15,8 +18,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use tracing::debug;
 
 use crate::clock::Clock;
+
+/// How often to look what waits in the store.
+const BACKLOG_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The labels of attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,6 +35,16 @@ struct AttemptLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutboxLabels {
     outbox: String,
+}
+
+/// What a node knows of itself when it is asked.
+pub(crate) struct Now {
+    /// Tasks under way.
+    pub(crate) running: usize,
+    /// Tasks that ended and are not written yet.
+    pub(crate) unsettled: usize,
+    /// The store's connections.
+    pub(crate) pool: Option<PoolUse>,
 }
 
 /// The node's counters.
@@ -52,6 +69,13 @@ pub(crate) struct Metrics {
     outbox_depth: Family<OutboxLabels, Gauge>,
     outbox_oldest_seconds: Family<OutboxLabels, Gauge<f64, AtomicU64>>,
     outbox_aside: Family<OutboxLabels, Gauge>,
+    held: Gauge,
+    pending: Gauge,
+    dead: Gauge,
+    ready_seconds: Gauge<f64, AtomicU64>,
+    pool_max: Gauge,
+    pool_busy: Gauge,
+    pool_waiting: Gauge,
 }
 
 impl Metrics {
@@ -80,6 +104,13 @@ impl Metrics {
             outbox_depth: Family::default(),
             outbox_oldest_seconds: Family::default(),
             outbox_aside: Family::default(),
+            held: Gauge::default(),
+            pending: Gauge::default(),
+            dead: Gauge::default(),
+            ready_seconds: Gauge::default(),
+            pool_max: Gauge::default(),
+            pool_busy: Gauge::default(),
+            pool_waiting: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -123,15 +154,48 @@ impl Metrics {
         registry.register_with_unit("outbox_oldest_age", oldest, Unit::Seconds, self.outbox_oldest_seconds.clone());
         let aside = "Rows set aside in an outbox that wait for an operator, as of the last look";
         registry.register("outbox_aside", aside, self.outbox_aside.clone());
+        let held = "Leases this node holds: tasks under way, and those that ended and are not written yet";
+        registry.register("leases_held", held, self.held.clone());
+        let capped = |what: &str| format!("{what} in the store, counted every 15 s up to {BACKLOG_COUNTED_MAX}");
+        registry.register("tasks_pending", capped("Tasks that wait, due or not,"), self.pending.clone());
+        registry.register("tasks_dead", capped("Tasks that wait for an operator"), self.dead.clone());
+        let oldest = "How long the lane that waits longest for its turn has had something due, looked at every 15 s";
+        registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.ready_seconds.clone());
+        registry.register("pool_connections_max", "Store connections there may be", self.pool_max.clone());
+        registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
+        registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
     }
 
     /// Everything, as Prometheus reads it.
-    pub(crate) fn render(&self, running: usize) -> String {
-        self.running.set(i64::try_from(running).unwrap_or(i64::MAX));
+    pub(crate) fn render(&self, now: Now) -> String {
+        let pool = now.pool.unwrap_or_default();
+        self.running.set(gauge(now.running as u64));
+        self.held.set(gauge((now.running + now.unsettled) as u64));
+        self.pool_max.set(gauge(pool.max as u64));
+        self.pool_busy.set(gauge(pool.busy as u64));
+        self.pool_waiting.set(gauge(pool.waiting as u64));
         let mut page = String::new();
         // Writing to a string does not fail; half a page would tell.
         let _ = text::encode(&mut page, &self.registry);
         page
+    }
+
+    /// Looks what waits in the store, again and again.
+    pub(crate) async fn watch(&self, store: &dyn LeaseStore) {
+        loop {
+            match store.backlog().await {
+                Ok(backlog) => self.waits(backlog),
+                // Whoever needs the store says louder that it is gone.
+                Err(error) => debug!(error = &error as &dyn std::error::Error, "could not count the backlog"),
+            }
+            tokio::time::sleep(BACKLOG_INTERVAL).await;
+        }
+    }
+
+    fn waits(&self, backlog: Backlog) {
+        self.pending.set(gauge(backlog.pending));
+        self.dead.set(gauge(backlog.dead));
+        self.ready_seconds.set(backlog.ready_for.as_secs_f64());
     }
 
     pub(crate) fn appended(&self, accepted: usize, messages: usize, begun: Duration) {
@@ -182,6 +246,10 @@ impl Metrics {
     }
 }
 
+fn gauge(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +261,9 @@ mod tests {
         metrics.attempted(Class::Timeout, Duration::from_secs(15));
         metrics.leased(7, Duration::ZERO);
         metrics.lost();
-        let page = metrics.render(5);
+        metrics.waits(Backlog { pending: 9, dead: 2, ready_for: Duration::from_millis(1500) });
+        let page =
+            metrics.render(Now { running: 5, unsettled: 1, pool: Some(PoolUse { max: 8, busy: 3, waiting: 4 }) });
         for line in [
             "everhook_messages_accepted_total 3",
             "everhook_append_size_count 1",
@@ -202,6 +272,13 @@ mod tests {
             "everhook_tasks_leased_total 7",
             "everhook_settlements_lost_total 1",
             "everhook_tasks_running 5",
+            "everhook_leases_held 6",
+            "everhook_tasks_pending 9",
+            "everhook_tasks_dead 2",
+            "everhook_oldest_due_seconds 1.5",
+            "everhook_pool_connections_max 8",
+            "everhook_pool_connections_busy 3",
+            "everhook_pool_waiting 4",
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
         }

@@ -121,6 +121,11 @@ impl Settler {
         self.unsettled.wait().await;
     }
 
+    /// How many gave their slot back and are not written.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.unsettled.len()
+    }
+
     /// Hands over what ended, as soon as there is a place for it.
     pub(crate) async fn settle(&self, mut ended: Ended) {
         // The receiver lives as long as the settler itself.

@@ -5,6 +5,7 @@
 //! would lose what it confirmed. Decides nothing: decisions are in the core, statements in `queries/`.
 
 mod append;
+mod backlog;
 mod catalog;
 mod columns;
 mod connection;

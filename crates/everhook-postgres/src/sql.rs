@@ -70,6 +70,8 @@ files! {
     DISABLE_ENDPOINT = "disable_endpoint" (INT4_ARRAY, BYTEA_ARRAY);
     RECLAIM_TASK = "reclaim_task" (BYTEA, INT8);
 
+    COUNT_BACKLOG = "count_backlog" (INT8);
+
     OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
     LIST_SESSION = "list_session" (INT8, INT8);
     RENEW_SESSION = "renew_session" (BYTEA);

@@ -9,6 +9,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
@@ -213,6 +214,14 @@ impl LeaseStore for PostgresStore {
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
         self.run_plain("list sessions", || self.list_sessions_once(closed_within)).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.run_plain("count the backlog", || self.backlog_once()).await
+    }
+
+    fn pool_use(&self) -> Option<PoolUse> {
+        Some(self.connections())
     }
 
     async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {

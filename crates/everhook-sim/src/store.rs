@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
@@ -87,6 +88,11 @@ impl LeaseStore for NodeStore {
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
         self.call("list sessions", self.shared.store.list_sessions(closed_within)).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        // Nothing is decided by it, so that no fault in it can matter.
+        self.shared.store.backlog().await
     }
 
     async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{
@@ -21,6 +22,7 @@ use everhook_store::lease::{
 use rusqlite::Connection;
 
 mod append;
+mod backlog;
 mod catalog;
 mod checkpoint;
 mod clock;
@@ -169,6 +171,15 @@ impl LeaseStore for SqliteStore {
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
         let closed_after = clock::now().minus(closed_within);
         self.read("list_sessions", move |conn| session::list(conn, closed_after)).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        let now = clock::now();
+        self.read("count_backlog", move |conn| backlog::count(conn, now)).await
+    }
+
+    fn pool_use(&self) -> Option<PoolUse> {
+        self.readers.pool_use()
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

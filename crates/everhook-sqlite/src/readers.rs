@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use everhook_store::backlog::PoolUse;
 use everhook_store::error::StoreError;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
@@ -56,6 +57,13 @@ impl Readers {
             pool.with(work).map_err(|fault| fault.during(op))
         });
         read.await.unwrap_or_else(|_| Err(Refusal::Panicked.during(op)))
+    }
+
+    /// How many reads are under way. Who waits for one is not counted.
+    pub(crate) fn pool_use(&self) -> Option<PoolUse> {
+        let Readers::Pool(pool) = self else { return None };
+        let busy = READERS_MAX.saturating_sub(pool.room.available_permits());
+        Some(PoolUse { max: READERS_MAX, busy, waiting: 0 })
     }
 
     /// Closes the connections that are not in use, and refuses further reads.

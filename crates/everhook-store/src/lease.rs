@@ -18,6 +18,7 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 
+use crate::backlog::{Backlog, PoolUse};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::hints::Hints;
@@ -259,6 +260,14 @@ pub trait LeaseStore: Send + Sync {
 
     /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError>;
+
+    /// How much waits. Costs the same however much there is; still nothing to ask more often than every few seconds.
+    async fn backlog(&self) -> Result<Backlog, StoreError>;
+
+    /// How busy the store's connections are; none where it has no pool of them.
+    fn pool_use(&self) -> Option<PoolUse> {
+        None
+    }
 
     /// Wake-ups between the nodes of this store; none where there is one node, or no line between them.
     fn hints(&self) -> Option<Arc<dyn Hints>> {

@@ -5,6 +5,7 @@
 //! specification; [`conformance`] holds all of them to the same behaviour. Decides nothing: decisions are in the core.
 
 pub mod append;
+pub mod backlog;
 pub mod cache;
 pub mod catalog;
 #[cfg(feature = "conformance")]

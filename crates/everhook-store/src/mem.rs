@@ -6,6 +6,7 @@
 //! knows of the catalogue and of history only what the lease engine needs.
 
 mod append;
+mod backlog;
 mod catalog;
 mod history;
 mod lease;
@@ -23,6 +24,7 @@ use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
+use crate::backlog::Backlog;
 use crate::error::StoreError;
 use crate::ids::Ids;
 use crate::lease::{
@@ -99,6 +101,11 @@ impl LeaseStore for MemStore {
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
         let (tables, now) = self.lock();
         Ok(sessions::list(&tables, now, closed_within))
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        let (tables, now) = self.lock();
+        Ok(backlog::count(&tables, now))
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::lease::{
@@ -132,6 +133,10 @@ impl LeaseStore for Faulty {
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
         self.inner.list_sessions(closed_within).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.inner.backlog().await
     }
 
     fn hints(&self) -> Option<Arc<dyn Hints>> {

@@ -10,6 +10,7 @@ use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::Trigger;
 
+use crate::backlog::Backlog;
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY};
 use crate::conformance::stage::Stage;
 use crate::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
@@ -58,6 +59,32 @@ pub async fn what_is_not_due_stays_and_its_time_is_told<S: Stage>(fx: &Fixture<S
     assert_eq!(grant.tasks.len(), 0);
     let next = grant.next_ready.expect("something is due in an hour");
     assert!(HOUR / 2 < next && next <= HOUR, "{next:?}");
+}
+
+pub async fn what_waits_is_counted<S: Stage>(fx: &Fixture<S>) {
+    let count = async || {
+        let Backlog { pending, dead, ready_for } = fx.other.backlog().await.unwrap();
+        assert!(ready_for < HOUR, "{ready_for:?}");
+        (pending, dead, ready_for)
+    };
+    assert_eq!(count().await, (0, 0, Duration::ZERO));
+    fx.endpoint().await;
+    let began = fx.store.now().await.unwrap();
+    for _ in 0..3 {
+        fx.send().await;
+    }
+    let later = fx.store.now().await.unwrap();
+    let (pending, dead, ready_for) = count().await;
+    assert_eq!((pending, dead), (3, 0));
+    // The clock of a store in memory may stand still.
+    assert!(ready_for > Duration::ZERO || later == began, "it is due since it was sent");
+    let session = fx.session().await;
+    let tasks = fx.lease(session).await;
+    assert_eq!(count().await, (0, 0, Duration::ZERO), "what is leased does not wait");
+    fx.end(&tasks[0].task, session, NextRow::Dead).await;
+    fx.end(&tasks[1].task, session, NextRow::Pending { due_in: HOUR }).await;
+    fx.end(&tasks[2].task, session, NextRow::Gone).await;
+    assert_eq!(count().await, (1, 1, Duration::ZERO), "what is not due waits, but nobody is late");
 }
 
 pub async fn what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes<S: Stage>(fx: &Fixture<S>) {

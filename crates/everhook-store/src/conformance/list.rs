@@ -54,6 +54,7 @@ macro_rules! conformance_lease {
             a_pending_delivery_is_leased_once_with_all_its_holder_needs
             nothing_to_do_is_no_error
             what_is_not_due_stays_and_its_time_is_told
+            what_waits_is_counted
             what_is_due_later_is_remembered_when_the_rest_of_its_lane_goes
             what_was_due_first_goes_first
             a_lane_gives_no_more_than_it_has_room_for
