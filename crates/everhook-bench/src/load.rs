@@ -61,12 +61,12 @@ impl Load {
     /// other than 2xx.
     pub(crate) async fn run(self) -> anyhow::Result<f64> {
         let (load, next) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
+        let connected = load.connect().await?;
         let started = Instant::now();
         let mut clients = tokio::task::JoinSet::new();
-        for _ in 0..load.clients {
+        for mut client in connected {
             let (load, next) = (Arc::clone(&load), Arc::clone(&next));
             clients.spawn(async move {
-                let mut client = Client::connect(&load.address).await?;
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= load.requests {
@@ -88,10 +88,10 @@ impl Load {
         let (sender, due) = mpsc::unbounded_channel();
         let (load, due) = (Arc::new(self), Arc::new(Mutex::new(due)));
         let mut clients = tokio::task::JoinSet::new();
-        for _ in 0..load.clients {
+        for mut client in load.connect().await? {
             let (load, due) = (Arc::clone(&load), Arc::clone(&due));
             clients.spawn(async move {
-                let (mut client, mut times) = (Client::connect(&load.address).await?, Vec::new());
+                let mut times = Vec::new();
                 loop {
                     let Some((number, meant)) = due.lock().await.recv().await else { return anyhow::Ok(times) };
                     client.send(&load, load.first + number).await?;
@@ -118,6 +118,15 @@ impl Load {
         }
         pace.join().map_err(|_| anyhow::anyhow!("the pace panicked"))?;
         Ok(sent)
+    }
+
+    /// Opens every connection, one after the other: a burst of them could overflow the server's queue, and wait a second.
+    async fn connect(&self) -> anyhow::Result<Vec<Client>> {
+        let mut clients = Vec::with_capacity(self.clients);
+        for _ in 0..self.clients {
+            clients.push(Client::connect(&self.address).await?);
+        }
+        Ok(clients)
     }
 
     fn request(&self, number: usize) -> String {

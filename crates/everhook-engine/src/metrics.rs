@@ -22,6 +22,9 @@ use tracing::debug;
 
 use crate::clock::Clock;
 
+/// The bounds of times: from a tenth of a millisecond to half a minute, with those that targets are about.
+const SECONDS: [f64; 17] =
+    [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 /// How often to look what waits in the store.
 const BACKLOG_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -82,8 +85,7 @@ impl Metrics {
     /// Everything at zero.
     pub(crate) fn new(clock: Arc<Clock>) -> Metrics {
         let sizes = || Histogram::new(exponential_buckets(1.0, 2.0, 10));
-        // From a tenth of a millisecond to half a minute.
-        let seconds = || Histogram::new(exponential_buckets(0.0001, 3.0, 12));
+        let seconds = || Histogram::new(SECONDS);
         let mut metrics = Metrics {
             clock,
             registry: Registry::with_prefix("everhook"),
