@@ -108,7 +108,7 @@ pub(crate) struct Acceptor {
     pub(crate) role: Role,
     pub(crate) deliveries: TaskTracker,
     pub(crate) queue: Queue,
-    /// How many tasks the last group became: the best guess for the next one.
+    /// How many tasks the last group of requests became: the best guess for the next one.
     pub(crate) last_tasks: AtomicUsize,
 }
 
@@ -147,14 +147,14 @@ impl Acceptor {
             return Ok(Vec::new());
         }
         let error = match self.append(messages.clone()).await {
-            Ok(accepted) => return Ok(accepted.into_iter().map(Ok).collect()),
+            Ok((accepted, _)) => return Ok(accepted.into_iter().map(Ok).collect()),
             Err(error) if messages.len() > 1 && matches!(error, StoreError::Refused { .. }) => error,
             Err(error) => return Err(error),
         };
         let mut answers = Vec::with_capacity(messages.len());
         for message in messages {
             match self.append(vec![message]).await {
-                Ok(mut accepted) => answers.extend(accepted.pop().map(Ok)),
+                Ok((mut accepted, _)) => answers.extend(accepted.pop().map(Ok)),
                 Err(error @ StoreError::Refused { .. }) => answers.push(Err(error)),
                 Err(error) => return Err(error),
             }
@@ -210,7 +210,8 @@ impl Acceptor {
             if mutant::is(Mutant::AcknowledgeBeforeCommit) { answer_early(&messages, answers) } else { answers };
         let again = (messages.len() > 1).then(|| messages.clone());
         match (self.append(messages).await, again) {
-            (Ok(appended), _) => {
+            (Ok((appended, tasks)), _) => {
+                self.last_tasks.store(tasks, Ordering::Relaxed);
                 for (appended, answer) in appended.into_iter().zip(answers) {
                     // Nobody waiting is no reason to stop: the message is committed.
                     let _ = answer.send(Ok(appended));
@@ -220,7 +221,7 @@ impl Acceptor {
                 warn!(error = &error as &dyn std::error::Error, "store refused a group of messages: appending singly");
                 for (message, answer) in messages.into_iter().zip(answers) {
                     let one = self.append(vec![message]).await.map_err(AcceptError::Store);
-                    let one = one.map(|mut appended| appended.pop().expect("one answer for each message"));
+                    let one = one.map(|(mut appended, _)| appended.pop().expect("one answer for each message"));
                     let _ = answer.send(one);
                 }
             }
@@ -232,7 +233,8 @@ impl Acceptor {
         }
     }
 
-    async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+    /// Answers what became of each, and how many tasks they became.
+    async fn append(&self, messages: Vec<NewMessage>) -> Result<(Vec<Accepted>, usize), StoreError> {
         // A node that does not deliver leaves everything to the others.
         let tenure = self.sessions.current().filter(|_| self.role.delivers());
         let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
@@ -241,8 +243,9 @@ impl Acceptor {
             Ok(appended) => {
                 let accepted = appended.iter().filter(|appended| matches!(appended, Appended::Accepted { .. })).count();
                 self.metrics.appended(accepted, size, begun);
-                self.last_tasks.store(appended.iter().map(tasks).sum(), Ordering::Relaxed);
-                Ok(appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect())
+                let tasks = appended.iter().map(tasks).sum();
+                let accepted = appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect();
+                Ok((accepted, tasks))
             }
             Err(error) => {
                 if let (true, Some(tenure)) = (error.is_in_doubt(), &tenure) {

@@ -209,9 +209,9 @@ impl Engine {
         self.loops.spawn(vital(async move {
             halt.run_until_cancelled(settler.run()).await;
         }));
-        let (dispatcher, stop) = (Arc::clone(&self.dispatcher), self.stop.clone());
+        let (dispatcher, stop, halt) = (Arc::clone(&self.dispatcher), self.stop.clone(), self.halt.clone());
         self.intake.spawn(vital(async move {
-            dispatcher.run(stop).await;
+            halt.run_until_cancelled(dispatcher.run(stop)).await;
         }));
         let stop = self.stop.clone();
         self.loops.spawn(vital(async move {
@@ -236,8 +236,10 @@ impl Engine {
                 uids: Uids::default(),
                 environments: Mutex::default(),
             };
-            let stop = self.stop.clone();
-            self.intake.spawn(vital(async move { relay.run(stop).await }));
+            let (stop, halt) = (self.stop.clone(), self.halt.clone());
+            self.intake.spawn(vital(async move {
+                halt.run_until_cancelled(relay.run(stop)).await;
+            }));
         }
     }
 
@@ -260,6 +262,7 @@ impl Engine {
         if tokio::time::timeout(FLUSH_DEADLINE, self.settled()).await.is_err() {
             warn!(running = self.room.running(), "could not settle everything: the rest is reclaimed later");
         }
+        // What a store that hangs still has of ours is found by others, because the session is closed.
         self.halt.cancel();
         self.loops.close();
         self.loops.wait().await;

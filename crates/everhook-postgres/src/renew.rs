@@ -3,6 +3,7 @@
 use everhook_core::id::SessionId;
 use everhook_store::lease::Renewed;
 use everhook_store::mutant;
+use futures_util::future::join;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_postgres::types::Type;
@@ -26,8 +27,26 @@ pub(crate) struct Renewals {
 #[derive(Default)]
 struct Line {
     open: Option<Open>,
-    /// Which history of the database the last renewal was written to.
-    timeline: Option<String>,
+    timeline: Timeline,
+}
+
+/// Which history of the database was last written to: another one after a standby took over.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Timeline {
+    #[default]
+    NotAsked,
+    Known(String),
+    /// Some services do not tell: there a takeover is not noticed.
+    NotTold,
+}
+
+impl Timeline {
+    /// Takes in an answer; says whether it is another one than before.
+    fn moves_to(&mut self, answer: Option<String>) -> bool {
+        let now = answer.map_or(Timeline::NotTold, Timeline::Known);
+        let before = std::mem::replace(self, now);
+        matches!((&before, &*self), (Timeline::Known(before), Timeline::Known(now)) if before != now)
+    }
 }
 
 struct Open {
@@ -51,16 +70,33 @@ impl Renewals {
             None => self.connect().await?,
         };
         let session: &[u8] = session.as_bytes();
-        let rows = match &open.statement {
-            Some(statement) => within(open.client.query(statement, &[&session])).await?,
-            None => within(open.client.query_typed(sql::RENEW_SESSION.text, &[(&session, Type::BYTEA)])).await?,
+        let renewal = async {
+            match &open.statement {
+                Some(statement) => open.client.query(statement, &[&session]).await,
+                None => open.client.query_typed(sql::RENEW_SESSION.text, &[(&session, Type::BYTEA)]).await,
+            }
         };
+        // None where nothing new is known.
+        let timeline = async {
+            if line.timeline == Timeline::NotTold {
+                return None;
+            }
+            match open.client.query_typed(sql::TIMELINE.text, &[]).await {
+                Ok(rows) => Some(rows.first()?.try_get::<_, String>(0).ok()),
+                Err(error) => error.as_db_error().map(|_| None),
+            }
+        };
+        // In one round trip; only the first of them has to succeed.
+        let (rows, timeline) = within(async {
+            let (rows, timeline) = join(renewal, timeline).await;
+            Ok((rows?, timeline))
+        })
+        .await?;
+        let moved = timeline.is_some_and(|timeline| line.timeline.moves_to(timeline));
         // Kept only if it worked: whatever went wrong, the next renewal begins with a new connection.
         line.open = Some(open);
         let Some(row) = rows.first() else { return Ok(Renewed::Closed) };
-        let mut row = Reader::new(row, "session");
-        let (at, timeline) = (row.time("lease_until")?, row.get("timeline")?);
-        let moved = line.timeline.replace(timeline).is_some_and(|before| Some(before) != line.timeline);
+        let at = Reader::new(row, "session").time("lease_until")?;
         Ok(if moved { Renewed::Moved(at) } else { Renewed::Open(at) })
     }
 
@@ -79,5 +115,22 @@ impl Renewals {
             ),
         };
         Ok(Open { client, statement })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_known_timeline_is_a_move() {
+        let mut timeline = Timeline::default();
+        let known = |name: &str| Some(name.to_owned());
+        assert!(!timeline.moves_to(known("00000001")), "the first one");
+        assert!(!timeline.moves_to(known("00000001")));
+        assert!(timeline.moves_to(known("00000002")));
+        assert!(!timeline.moves_to(known("00000002")), "told once");
+        assert!(!timeline.moves_to(None), "not told");
+        assert_eq!(timeline, Timeline::NotTold);
     }
 }

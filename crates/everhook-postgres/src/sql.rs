@@ -143,6 +143,7 @@ files! {
 
 lines! {
     NOW = "select everhook.now_us()" ();
+    TIMELINE = "select substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)" ();
     NEXT_READY = "select ready_at - everhook.now_us() from everhook.lane \
         where ready_at < 9223372036854775807 and id <> all ($1) order by ready_at limit 1" (BYTEA_ARRAY);
     ROTATE_LANE = "update everhook.lane set next_due = $3 from unnest($1::int[], $2::bytea[]) as used (environment, id) \
