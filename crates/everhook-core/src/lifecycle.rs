@@ -178,7 +178,10 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Succeed => f.write_str("succeed"),
-            Verdict::RetryIn(delay) => write!(f, "retry in {delay:?}"),
+            // To the millisecond: jitter makes it odd.
+            Verdict::RetryIn(delay) => {
+                write!(f, "retry in {:?}", *delay - Duration::from_nanos(u64::from(delay.subsec_nanos() % 1_000_000)))
+            }
             Verdict::Die(cause) => write!(f, "die: {cause}"),
             Verdict::Cancel => f.write_str("cancel"),
         }
