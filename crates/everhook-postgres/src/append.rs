@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{Holder, PlannedTask, accepted, judge, plan};
+use everhook_store::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
+use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
@@ -143,10 +144,11 @@ impl Planner<'_> {
         let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
             return Member::Told(Appended::NoApplication);
         };
-        if let Some(answer) = slots.take(new) {
-            return Member::Told(answer);
+        if let Some(winner) = slots.take(new) {
+            owners.claim(new, kept_by_suppressed(&new.keys), winner);
+            return Member::Told(Appended::Suppressed(winner));
         }
-        owners.claim(new);
+        owners.claim(new, new.keys.iter(), new.message.id);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
         let (fast, free) = (self.fast, &mut self.free);
@@ -170,7 +172,7 @@ struct Owners<'m> {
     foreign: HashMap<RowKey, Holder>,
     /// Had, as it was written: for the first member that has it.
     written: HashMap<RowKey, Holder>,
-    /// Which accepted member has it.
+    /// Which member has it, and for which message.
     claimed: HashMap<RowKey, (&'m NewMessage, Holder)>,
 }
 
@@ -189,9 +191,10 @@ impl<'m> Owners<'m> {
         judge(&taken)
     }
 
-    fn claim(&mut self, new: &'m NewMessage) {
-        for key in &new.keys {
-            let holder = Holder { object: new.message.id.0, body: key.body };
+    /// Has a member keep keys, for itself or for the message that it was suppressed by.
+    fn claim(&mut self, new: &'m NewMessage, keys: impl Iterator<Item = &'m DedupKey>, object: MessageId) {
+        for key in keys {
+            let holder = Holder { object: object.0, body: key.body };
             self.claimed.insert(row_key(new.environment, key), (new, holder));
         }
     }

@@ -13,7 +13,7 @@ use everhook_core::once::{self, Claimed, OnceSlot, Phase};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::error::StoreError;
-use everhook_store::lease::{Appended, NewMessage};
+use everhook_store::lease::NewMessage;
 use everhook_store::once::{OnceRecord, OnceSlots, Suppression, Suppressions};
 use futures_util::future::try_join;
 use tokio_postgres::Row;
@@ -86,8 +86,8 @@ impl Claims {
         Ok(Claims { held, suppressed: Suppressions::default() })
     }
 
-    /// Gives a message that is accepted otherwise its slot; if it is another's, answers what it is told.
-    pub(crate) fn take(&mut self, new: &NewMessage) -> Option<Appended> {
+    /// Gives a message that is accepted otherwise its slot; if it is another's, answers whose.
+    pub(crate) fn take(&mut self, new: &NewMessage) -> Option<MessageId> {
         let claim = new.once.as_ref()?;
         let (environment, application, key) = (new.environment, new.message.application, claim.key.clone());
         let held = self.held.get_mut(&(environment, application, key.clone()))?;
@@ -98,7 +98,7 @@ impl Claims {
             }
             Claimed::Suppressed(winner) => {
                 self.suppressed.add(Suppression { environment, application, key, winner });
-                Some(Appended::Suppressed(winner))
+                Some(winner)
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskState};
-use everhook_store::append::{PlannedTask, accepted, judge, plan};
+use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
@@ -120,6 +120,11 @@ impl Batch<'_> {
         // What was not accepted must not keep the keys that it could have.
         for key in new.keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
             dedup::release(tx, new.environment, key, new.message.id.0)?;
+        }
+        if let Appended::Suppressed(winner) = &refused {
+            for key in kept_by_suppressed(&new.keys) {
+                dedup::claim(tx, new.environment, key, winner.0)?;
+            }
         }
         Ok(refused)
     }

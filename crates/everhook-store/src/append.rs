@@ -41,6 +41,12 @@ pub fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Appended> {
     by_scope(DedupScope::EventId).map(|_| Appended::EventIdTaken)
 }
 
+/// The keys that a suppressed message keeps, for the one it was suppressed by: relayed again, an outbox's row must neither be counted
+/// again nor win a phase that was opened since. A caller, in contrast, may try again.
+pub fn kept_by_suppressed(keys: &[DedupKey]) -> impl Iterator<Item = &DedupKey> {
+    keys.iter().filter(|key| key.scope == DedupScope::Outbox)
+}
+
 /// A delivery to write.
 #[derive(Debug)]
 pub struct PlannedTask {

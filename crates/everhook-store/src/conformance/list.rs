@@ -30,6 +30,7 @@ macro_rules! conformance_lease {
             a_reset_opens_the_next_phase_and_keeps_the_slot
             a_repeated_reset_opens_one_phase
             a_suppressed_message_leaves_no_key_behind
+            a_suppressed_row_of_an_outbox_wins_no_later_phase
             the_winners_own_request_again_is_answered_like_the_first
             a_message_that_is_refused_claims_no_slot
             the_first_accepted_message_of_a_batch_wins

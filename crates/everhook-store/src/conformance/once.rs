@@ -6,10 +6,12 @@ use everhook_core::delivery::DeliveryState;
 use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::once::{OnceClaim, Phase};
+use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
 use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, new_application, request_key};
 use crate::conformance::stage::Stage;
+use crate::dedup::DedupKey;
 use crate::lease::{Append, Appended, NewMessage};
 use crate::once::OnceRecord;
 
@@ -103,6 +105,27 @@ pub async fn a_suppressed_message_leaves_no_key_behind<S: Stage>(fx: &Fixture<S>
     is_suppressed(&fx.append_one(None, late).await, winner);
     is_accepted(&fx.append_one(None, fx.message_with_event_id("e")).await);
     is_accepted(&fx.append_one(None, fx.message_with_key("r", "other body")).await);
+}
+
+pub async fn a_suppressed_row_of_an_outbox_wins_no_later_phase<S: Stage>(fx: &Fixture<S>) {
+    let row = |number| {
+        let keys = vec![DedupKey::outbox(&[7; 16], number, Timestamp::from_millis(5))];
+        NewMessage { keys, ..fx.message_once("k", None) }
+    };
+    let winner = win(fx, "k", None).await;
+    // Alone, and in a batch with others and with itself.
+    is_suppressed(&fx.append_one(None, row(1)).await, winner);
+    let answers = fx.append(None, vec![row(2), fx.message(), row(2)]).await;
+    is_suppressed(&answers[0], winner);
+    is_accepted(&answers[1]);
+    assert!(matches!(answers[2], Appended::Repeated(id) if id == winner), "{:?}", answers[2]);
+    fx.reset_once("k").await;
+    for number in [1, 2] {
+        let again = fx.append_one(None, row(number)).await;
+        assert!(matches!(again, Appended::Repeated(id) if id == winner), "{again:?}");
+    }
+    assert_eq!(slot(fx, "k").await, Some((1, winner, 0, 2)), "counted once each, and still open");
+    is_accepted(&fx.append_one(None, row(3)).await);
 }
 
 pub async fn the_winners_own_request_again_is_answered_like_the_first<S: Stage>(fx: &Fixture<S>) {

@@ -7,7 +7,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 
-use crate::append::{Holder, PlannedTask, accepted, judge, plan};
+use crate::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use crate::cache::EndpointSet;
 use crate::dedup::DedupKey;
 use crate::ids::Ids;
@@ -33,6 +33,9 @@ fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&Fast
         return Appended::NoApplication;
     }
     if let Some(winner) = once.and_then(|claim| once::take(tables, environment, &message, claim, now)) {
+        for key in kept_by_suppressed(&keys) {
+            keep_key(tables, environment, key, winner.0, now);
+        }
         return Appended::Suppressed(winner);
     }
     for key in &keys {
