@@ -1,9 +1,10 @@
 -- The outbox in a customer's own file. Running it again changes nothing. Times are microseconds since the Unix epoch, lists are JSON.
+-- The clock is read in a way that SQLite 3.37 knows, which strict tables need anyway: newer ways are null there.
 
 -- Numbers are never used again: a row is relayed once by its number.
 create table if not exists everhook_outbox (
     id integer primary key autoincrement,
-    created_at integer not null default (cast(unixepoch('subsec') * 1000000 as integer)),
+    created_at integer not null default (cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
     environment text,
     application text not null,
     event_type text not null,
@@ -20,7 +21,7 @@ create table if not exists everhook_outbox (
 create table if not exists everhook_outbox_aside (
     id integer primary key,
     created_at integer not null,
-    set_aside_at integer not null default (cast(unixepoch('subsec') * 1000000 as integer)),
+    set_aside_at integer not null default (cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
     environment text,
     application text not null,
     event_type text not null,
