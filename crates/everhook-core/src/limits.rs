@@ -142,8 +142,10 @@ pub const SCHEDULE_UPCOMING: usize = 5;
 
 /// Rows of an outbox that are relayed together; so many that they fit one append transaction.
 pub const OUTBOX_BATCH_MAX: usize = APPEND_BATCH_MAX;
-/// Payload bytes of an outbox that are relayed together; one row more may begin below it.
+/// Bytes of an outbox's rows that are relayed together; one row more may begin below it.
 pub const OUTBOX_BATCH_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
+/// Largest row of an outbox that is read: a payload as large as the API takes, and every name as long as it may be.
+pub const OUTBOX_ROW_BYTES_MAX: usize = BODY_BYTES_MAX + 64 * 1024;
 /// Rows of an outbox that are counted; more are told as this many.
 pub const OUTBOX_COUNTED_MAX: usize = 100_000;
 /// Outboxes that one server relays.

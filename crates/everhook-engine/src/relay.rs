@@ -233,7 +233,7 @@ impl Relay {
 #[async_trait]
 impl Relayer for Relay {
     async fn relay(&self, batch: &Batch) -> Result<Done, StoreError> {
-        let mut done = Done { floor: batch.floor, ..Done::default() };
+        let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
         let at = id_time(self.clock.now(), batch.floor);
         let mut members = Vec::with_capacity(batch.rows.len());
         for row in &batch.rows {

@@ -104,6 +104,27 @@ begin
         raise exception 'everhook.send: bad event type "%": use 1 to 256 letters, digits, "-", "_" and "."', left(event_type, 300)
             using errcode = 'invalid_parameter_value';
     end if;
+    if length(application) > 256 or length(environment) > 256 or length(event_id) > 256 or length(once_key) > 256 then
+        raise exception 'everhook.send: application, environment, event_id and once_key have at most 256 characters each'
+            using errcode = 'program_limit_exceeded';
+    end if;
+    if cardinality(channels) > 10 or cardinality(tags) > 8 then
+        raise exception 'everhook.send: at most 10 channels and 8 tags are accepted'
+            using errcode = 'program_limit_exceeded';
+    end if;
+    if array_ndims(channels) > 1 or array_ndims(tags) > 1 then
+        raise exception 'everhook.send: channels and tags must be plain lists'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if exists (select from unnest(channels || tags) as entry where entry is null or length(entry) > 256) then
+        raise exception 'everhook.send: a channel or tag must have 1 to 256 characters, and not be null'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    -- The relay could not even read what is endless.
+    if deliver_at not between timestamptz '1970-01-01 00:00Z' and timestamptz '9999-01-01 00:00Z' then
+        raise exception 'everhook.send: deliver_at must be from 1970 to 9998'
+            using errcode = 'invalid_parameter_value';
+    end if;
     -- Two statements, each with its index: the primary key, application_uid.
     if left(application, 4) = 'app_' then
         application_id := everhook.id_bytes(substr(application, 5));

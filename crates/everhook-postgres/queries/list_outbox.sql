@@ -1,21 +1,42 @@
--- The next rows of an outbox, oldest first, up to a number of rows and of bytes. Rows that someone else has locked are left for later.
--- Index: the primary key.
--- Differs: the rows are locked, though whoever relays is alone: an operator at work on a row holds up nobody.
+-- The next rows of an outbox, oldest first, up to a number of rows and of bytes, each with its flaw if it has one that nobody could
+-- read it with; a row with a flaw is not read. Rows that someone else has locked are left for later. Index: the primary key.
+-- Differs: the rows are locked, though whoever relays is alone: an operator at work on a row holds up nobody. Lists may be nested,
+-- hold nulls, and be far longer than they are stored, and times may be endless: what is too large is told before it is unpacked.
 with next as materialized (
-    select id, octet_length(payload) as bytes
+    select id, created_at, deliver_at,
+        case when is_small then channels end as channels,
+        case when is_small then tags end as tags,
+        octet_length(payload)::bigint + octet_length(application) + octet_length(event_type)
+            + coalesce(octet_length(environment), 0) + coalesce(octet_length(event_id), 0) + coalesce(octet_length(once_key), 0)
+            + case
+                when is_small then coalesce(octet_length(array_send(channels)), 0) + coalesce(octet_length(array_send(tags)), 0)
+                else $3 + coalesce(pg_column_size(channels), 0) + coalesce(pg_column_size(tags), 0)
+            end as bytes
     from everhook.outbox
+        cross join lateral (
+            select coalesce(pg_column_size(channels), 0) + coalesce(pg_column_size(tags), 0) <= 65536
+        ) as lists (is_small)
     order by id
     limit $1
-    for update skip locked
+    for update of outbox skip locked
 ), sized as (
-    select id, sum(bytes) over (order by id) - bytes as bytes_before
+    select id, sum(bytes) over (order by id) - bytes as bytes_before,
+        case
+            when bytes > $3 then format('the row is larger than the %s bytes that are relayed', $3)
+            when created_at not between '1970-01-01Z' and '9999-01-01Z' then 'created_at must be from 1970 to 9998'
+            when deliver_at not between '1970-01-01Z' and '9999-01-01Z' then 'deliverAt must be from 1970 to 9998'
+            when array_ndims(channels) > 1 then 'channels must be a plain list'
+            when array_ndims(tags) > 1 then 'tags must be a plain list'
+            when array_position(channels, null) is not null then 'channels must not hold nulls'
+            when array_position(tags, null) is not null then 'tags must not hold nulls'
+        end as flaw
     from next
 )
-select outbox.id, (extract(epoch from outbox.created_at) * 1000000)::bigint,
+select sized.id, sized.flaw, (extract(epoch from outbox.created_at) * 1000000)::bigint,
     (extract(epoch from clock_timestamp() - outbox.created_at) * 1000000)::bigint,
     outbox.environment, outbox.application, outbox.event_type, outbox.payload, outbox.event_id, outbox.channels, outbox.tags,
     (extract(epoch from outbox.deliver_at) * 1000000)::bigint, outbox.once_key, outbox.once_phase
 from sized
-    join everhook.outbox on outbox.id = any (array[sized.id])
+    left join everhook.outbox on outbox.id = any (array[sized.id]) and sized.flaw is null
 where sized.bytes_before < $2
-order by outbox.id;
+order by sized.id;

@@ -1,10 +1,20 @@
 -- Rows that were set aside, by id. Index: the primary key.
-select id, (extract(epoch from created_at) * 1000000)::bigint,
-    (extract(epoch from clock_timestamp() - created_at) * 1000000)::bigint,
-    environment, application, event_type, payload, event_id, channels, tags,
-    (extract(epoch from deliver_at) * 1000000)::bigint, once_key, once_phase,
+-- Differs: what made a row unreadable is shown as far as it can be: long texts and lists cut off, lists made plain, times brought
+-- into the years that can be told.
+select id, (extract(epoch from made_at) * 1000000)::bigint,
+    (extract(epoch from clock_timestamp() - made_at) * 1000000)::bigint,
+    left(environment, 300), left(application, 300), left(event_type, 300), left(payload, 1048576), left(event_id, 300),
+    case
+        when pg_column_size(channels) <= 65536
+            then array(select coalesce(left(entry, 300), '') from unnest(channels) as entry limit 20)
+    end,
+    case
+        when pg_column_size(tags) <= 65536 then array(select coalesce(left(entry, 300), '') from unnest(tags) as entry limit 20)
+    end,
+    (extract(epoch from least(greatest(deliver_at, '1970-01-01Z'), '9999-01-01Z')) * 1000000)::bigint, left(once_key, 300), once_phase,
     (extract(epoch from set_aside_at) * 1000000)::bigint, error
 from everhook.outbox_aside
+    cross join lateral (select least(greatest(created_at, '1970-01-01Z'), '9999-01-01Z')) as made (made_at)
 where id > $1
 order by id
 limit $2;

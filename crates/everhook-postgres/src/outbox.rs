@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
-use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX};
+use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX};
 use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
@@ -85,15 +85,16 @@ impl PostgresOutbox {
             transaction.roll_back().await?;
             return Ok(Relayed::Busy);
         };
-        let limits = (OUTBOX_BATCH_MAX as i64, OUTBOX_BATCH_BYTES_MAX as i64);
-        let rows = transaction.rows(&sql::LIST_OUTBOX, &[&limits.0, &limits.1]).await?;
+        let [rows, bytes, row_bytes] =
+            [OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX, OUTBOX_ROW_BYTES_MAX].map(|limit| limit as i64);
+        let rows = transaction.rows(&sql::LIST_OUTBOX, &[&rows, &bytes, &row_bytes]).await?;
         let batch = read_batch(control, &rows)?;
-        if batch.rows.is_empty() {
+        if batch.is_empty() {
             transaction.roll_back().await?;
             return Ok(Relayed::Nothing);
         }
         match relayer.relay(&batch).await {
-            Ok(done) => finish(&transaction, &done).await.map(|()| Relayed::Rows(batch.rows.len())),
+            Ok(done) => finish(&transaction, &done).await.map(|()| Relayed::Rows(batch.len())),
             Err(error) => {
                 transaction.roll_back().await?;
                 Ok(Relayed::Failed(error))
@@ -116,7 +117,8 @@ impl PostgresOutbox {
         let rows = self.database.read(&sql::LIST_OUTBOX_ASIDE, &[&after, &limit]).await?;
         let read = |row: &Row| {
             let mut row = Reader::new(row, "outbox_aside");
-            let said = read_row(&mut row)?;
+            let id = row.get("id")?;
+            let said = read_row(id, &mut row)?;
             Ok(AsideRow { row: said, set_aside_at: row.time("set_aside_at")?, error: row.get("error")? })
         };
         rows.iter().map(read).collect()
@@ -162,13 +164,22 @@ fn read_batch(control: &Row, rows: &[Row]) -> Result<Batch, Fault> {
         identity.try_into().map_err(|_| Fault::Corrupt { table: "outbox_relay", column: "identity" })?;
     let floor: Option<&[u8]> = control.get("floor")?;
     let floor = floor.and_then(Id::from_slice);
-    let rows = rows.iter().map(|row| read_row(&mut Reader::new(row, "outbox")));
-    Ok(Batch { identity, floor, rows: rows.collect::<Result<_, _>>()? })
+    let mut batch = Batch { identity, floor, ..Batch::default() };
+    for row in rows {
+        let mut row = Reader::new(row, "outbox");
+        let (id, flaw): (i64, Option<String>) = (row.get("id")?, row.get("flaw")?);
+        match flaw.map_or_else(|| read_row(id, &mut row).map_err(|fault| format!("it cannot be read: {fault}")), Err) {
+            Ok(row) => batch.rows.push(row),
+            Err(reason) => batch.unreadable.push((id, reason)),
+        }
+    }
+    Ok(batch)
 }
 
-fn read_row(row: &mut Reader<'_>) -> Result<OutboxRow, Fault> {
+/// What a row says after its number.
+fn read_row(id: i64, row: &mut Reader<'_>) -> Result<OutboxRow, Fault> {
     Ok(OutboxRow {
-        id: row.get("id")?,
+        id,
         created_at: row.time("created_at")?,
         age: span(row.get("age")?),
         environment: row.get("environment")?,

@@ -123,7 +123,7 @@ files! {
     FIND_ATTEMPT = "find_attempt" (INT4, BYTEA, BYTEA);
     EXPUNGE_ATTEMPT = "expunge_attempt" (INT4, BYTEA, BYTEA);
     LIST_DESTINATION = "list_destination" (INT4, BYTEA, BYTEA);
-    LIST_OUTBOX = "list_outbox" (INT8, INT8);
+    LIST_OUTBOX = "list_outbox" (INT8, INT8, INT8);
     SET_ASIDE_OUTBOX = "set_aside_outbox" (INT8_ARRAY, TEXT_ARRAY);
     FIND_OUTBOX_STATUS = "find_outbox_status" (INT8);
     LIST_OUTBOX_ASIDE = "list_outbox_aside" (INT8, INT8);

@@ -1,4 +1,9 @@
 -- How much waits in an outbox, how long the oldest row has, and how much was set aside; counted up to a number. Index: the primary keys.
 select (select count(*) from (select 1 from everhook_outbox order by id limit ?1)),
-    (select cast(unixepoch('subsec') * 1000000 as integer) - created_at from everhook_outbox order by id limit 1),
+    (
+        select cast(unixepoch('subsec') * 1000000 as integer) - min(max(created_at, 0), 253370764800000000)
+        from everhook_outbox
+        order by id
+        limit 1
+    ),
     (select count(*) from (select 1 from everhook_outbox_aside order by id limit ?1));

@@ -1,15 +1,26 @@
--- The next rows of an outbox in a customer's file, oldest first, up to a number of rows and of bytes. Index: the primary key.
+-- The next rows of an outbox in a customer's file, oldest first, up to a number of rows and of bytes, each with its flaw if it has one
+-- that nobody could read it with; a row with a flaw is not read. Index: the primary key.
 -- Differs: nothing is locked, so that the customer's own writes do not wait.
-select id, created_at, cast(unixepoch('subsec') * 1000000 as integer) - created_at, environment, application, event_type, payload,
-    event_id, channels, tags, deliver_at, once_key, once_phase
-from (
-    select *, sum(octet_length(payload)) over (order by id) - octet_length(payload) as bytes_before
-    from (
-        select *
-        from everhook_outbox
-        order by id
-        limit ?1
-    )
+with next as materialized (
+    select id, created_at, deliver_at,
+        octet_length(payload) + octet_length(application) + octet_length(event_type) + coalesce(octet_length(environment), 0)
+            + coalesce(octet_length(event_id), 0) + coalesce(octet_length(once_key), 0) + coalesce(octet_length(channels), 0)
+            + coalesce(octet_length(tags), 0) as bytes
+    from everhook_outbox
+    order by id
+    limit ?1
+), sized as (
+    select id, sum(bytes) over (order by id) - bytes as bytes_before,
+        case
+            when bytes > ?3 then format('the row is larger than the %d bytes that are relayed', ?3)
+            when created_at not between 0 and 253370764800000000 then 'created_at must be from 1970 to 9998'
+            when deliver_at not between 0 and 253370764800000000 then 'deliverAt must be from 1970 to 9998'
+        end as flaw
+    from next
 )
+select sized.id, whole.created_at, cast(unixepoch('subsec') * 1000000 as integer) - whole.created_at, environment, application,
+    event_type, payload, event_id, channels, tags, whole.deliver_at, once_key, once_phase, flaw
+from sized
+    left join everhook_outbox as whole on whole.id = sized.id and flaw is null
 where bytes_before < ?2
-order by id;
+order by sized.id;

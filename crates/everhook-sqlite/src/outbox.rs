@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
-use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX};
+use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX};
 use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::failure::{Fault, Refusal};
@@ -96,9 +97,29 @@ fn read_batch(connection: &mut Connection) -> Result<Option<Batch>, Fault> {
         .query_row(FIND_OUTBOX_RELAY, [], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
     let floor = floor.and_then(|floor| Id::from_slice(&floor));
     let mut statement = snapshot.prepare_cached(LIST_OUTBOX)?;
-    let rows = statement.query_map(params![OUTBOX_BATCH_MAX as i64, OUTBOX_BATCH_BYTES_MAX as i64], read_row)?;
-    let rows: Vec<OutboxRow> = rows.collect::<Result<_, _>>()?;
-    Ok((!rows.is_empty()).then_some(Batch { identity, floor, rows }))
+    let limits = [OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX, OUTBOX_ROW_BYTES_MAX].map(|limit| limit as i64);
+    let mut rows = statement.query(limits)?;
+    let mut batch = Batch { identity, floor, ..Batch::default() };
+    while let Some(row) = rows.next()? {
+        match row.get::<_, Option<String>>(13)?.map_or_else(|| check_texts(row), Err) {
+            Ok(()) => batch.rows.push(read_row(row)?),
+            Err(reason) => batch.unreadable.push((row.get(0)?, reason)),
+        }
+    }
+    Ok((!batch.is_empty()).then_some(batch))
+}
+
+/// Whether every text of a row is one: SQLite keeps what it is given.
+fn check_texts(row: &Row<'_>) -> Result<(), String> {
+    for column in 3..=11 {
+        if let Ok(ValueRef::Text(bytes)) = row.get_ref(column)
+            && std::str::from_utf8(bytes).is_err()
+        {
+            let name = row.as_ref().column_name(column).unwrap_or_default();
+            return Err(format!("{name} is no UTF-8"));
+        }
+    }
+    Ok(())
 }
 
 /// Removes what was relayed, and moves the rest aside.
@@ -134,16 +155,24 @@ fn read_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
         id: row.get(0)?,
         created_at: Timestamp::from_micros(row.get(1)?),
         age: span(row.get(2)?),
-        environment: row.get(3)?,
-        application: row.get(4)?,
-        event_type: row.get(5)?,
-        payload: row.get(6)?,
-        event_id: row.get(7)?,
-        channels: row.get::<_, Option<String>>(8)?.map(list),
-        tags: row.get::<_, Option<String>>(9)?.map(list),
+        environment: text(row, 3)?,
+        application: text(row, 4)?.unwrap_or_default(),
+        event_type: text(row, 5)?.unwrap_or_default(),
+        payload: text(row, 6)?.unwrap_or_default(),
+        event_id: text(row, 7)?,
+        channels: text(row, 8)?.map(list),
+        tags: text(row, 9)?.map(list),
         deliver_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros),
-        once_key: row.get(11)?,
+        once_key: text(row, 11)?,
         once_phase: row.get(12)?,
+    })
+}
+
+/// A text as far as it is one.
+fn text(row: &Row<'_>, column: usize) -> Result<Option<String>, rusqlite::Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
     })
 }
 
@@ -166,7 +195,7 @@ impl Outbox for SqliteOutbox {
             Err(error) => return Ok(Relayed::Failed(error)),
         };
         self.with("remove what was relayed", move |connection| finish(connection, &done)).await?;
-        Ok(Relayed::Rows(batch.rows.len()))
+        Ok(Relayed::Rows(batch.len()))
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
@@ -191,7 +220,7 @@ impl Outbox for SqliteOutbox {
             let mut statement = connection.prepare_cached(LIST_OUTBOX_ASIDE)?;
             let rows = statement.query_map(params![after, limit as i64], |row| {
                 let set_aside_at = Timestamp::from_micros(row.get(13)?);
-                Ok(AsideRow { row: read_row(row)?, set_aside_at, error: row.get(14)? })
+                Ok(AsideRow { row: read_row(row)?, set_aside_at, error: text(row, 14)?.unwrap_or_default() })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
@@ -213,8 +242,9 @@ impl Outbox for SqliteOutbox {
             write(connection, |transaction| {
                 let mut retried = 0;
                 for id in ids {
-                    transaction.prepare_cached(RETRY_OUTBOX_ASIDE)?.execute(params![id])?;
-                    retried += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                    if transaction.prepare_cached(RETRY_OUTBOX_ASIDE)?.execute(params![id])? > 0 {
+                        retried += transaction.prepare_cached(DELETE_OUTBOX_ASIDE)?.execute(params![id])? as u64;
+                    }
                 }
                 Ok(retried)
             })

@@ -47,7 +47,7 @@ pub struct OutboxRow {
     pub once_phase: Option<i64>,
 }
 
-/// Rows that are relayed together, in the order of their ids.
+/// Rows that are relayed together, in the order of their ids. One that cannot be read holds up none of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Which outbox.
@@ -56,6 +56,20 @@ pub struct Batch {
     pub floor: Option<Id>,
     /// The rows.
     pub rows: Vec<OutboxRow>,
+    /// Those between them that cannot be read, each with the reason: to be set aside.
+    pub unreadable: Vec<(i64, String)>,
+}
+
+impl Batch {
+    /// How many rows it is about.
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.unreadable.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// What became of a batch.

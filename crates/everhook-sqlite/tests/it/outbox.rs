@@ -28,6 +28,33 @@ impl OutboxStage for File {
         }
         transaction.commit().unwrap();
     }
+
+    async fn write_under(&self, id: i64, payload: &str) {
+        let connection = Connection::open(&self.path).unwrap();
+        let insert =
+            "insert into everhook_outbox (id, application, event_type, payload) values (?1, 'acme', 'a.b', ?2)";
+        connection.execute(insert, rusqlite::params![id, payload]).unwrap();
+    }
+
+    async fn write_unreadable(&self) -> Vec<&'static str> {
+        const TOO_LARGE: &str = "the row is larger than the 1114112 bytes that are relayed";
+        let rows = [
+            ("environment", "cast(x'ff61' as text)", "environment is no UTF-8"),
+            ("tags", "cast(x'ff61' as text)", "tags is no UTF-8"),
+            ("deliver_at", "9223372036854775807", "deliverAt must be from 1970 to 9998"),
+            ("created_at", "-9223372036854775808", "created_at must be from 1970 to 9998"),
+            ("event_id", "hex(zeroblob(1000000))", TOO_LARGE),
+            ("tags", "hex(zeroblob(1000000))", TOO_LARGE),
+        ];
+        let connection = Connection::open(&self.path).unwrap();
+        for (column, value, _) in rows {
+            let insert = format!(
+                "insert into everhook_outbox (application, event_type, payload, {column}) values ('acme', 'a.b', 'bad', {value})"
+            );
+            connection.execute(&insert, []).unwrap();
+        }
+        rows.map(|(_, _, reason)| reason).to_vec()
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
-use everhook_core::limits::OUTBOX_BATCH_MAX;
+use everhook_core::limits::{BODY_BYTES_MAX, OUTBOX_BATCH_MAX};
 use everhook_core::time::Timestamp;
 
 use crate::error::StoreError;
@@ -21,6 +21,12 @@ pub trait OutboxStage: Send + Sync {
 
     /// Writes rows in one transaction, each for the application `acme` with the event type `a.b`, the tags `x` and `y`, and this payload.
     async fn write(&self, payloads: &[String]);
+
+    /// Writes one such row under a number that was used before.
+    async fn write_under(&self, id: i64, payload: &str);
+
+    /// Writes what is no good row, as far as the tables let anyone: one row for each reason that is answered, of which one is too large.
+    async fn write_unreadable(&self) -> Vec<&'static str>;
 }
 
 /// Does with a batch what a case says, and keeps it.
@@ -48,7 +54,8 @@ async fn look(
 }
 
 fn all(batch: &Batch) -> Result<Done, StoreError> {
-    Ok(Done { relayed: batch.rows.iter().map(|row| row.id).collect(), ..Done::default() })
+    let relayed = batch.rows.iter().map(|row| row.id).collect();
+    Ok(Done { relayed, set_aside: batch.unreadable.clone(), floor: None })
 }
 
 fn payloads(batch: &Batch) -> Vec<&str> {
@@ -62,6 +69,8 @@ pub async fn check(stage: &dyn OutboxStage) {
     the_floor_is_kept_and_only_raised(stage).await;
     a_batch_is_bounded_in_rows_and_bytes(stage).await;
     what_is_set_aside_is_seen_changed_retried_and_discarded(stage).await;
+    a_number_that_is_used_again_costs_no_row(stage).await;
+    a_row_that_cannot_be_read_holds_up_nobody(stage).await;
     assert!(matches!(look(stage.outbox(), all).await, (Relayed::Nothing, None)));
 }
 
@@ -145,4 +154,49 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
     assert_eq!((&again.tags, &again.application), (&rows[0].tags, &rows[0].application));
     assert_eq!(outbox.discard_aside(&[rows[2].id, rows[1].id]).await.unwrap(), 1);
     assert_eq!(outbox.list_aside(i64::MIN, 10).await.unwrap(), []);
+}
+
+async fn a_number_that_is_used_again_costs_no_row(stage: &dyn OutboxStage) {
+    let outbox = stage.outbox();
+    let none = |batch: &Batch| {
+        let aside = batch.rows.iter().map(|row| (row.id, format!("no {}", row.payload)));
+        Ok(Done { set_aside: aside.collect(), ..Done::default() })
+    };
+    stage.write(&["old".to_owned()]).await;
+    let (_, batch) = look(outbox, none).await;
+    let id = batch.unwrap().rows[0].id;
+    stage.write_under(id, "new").await;
+    assert_eq!(outbox.retry_aside(&[id]).await.unwrap(), 0, "there is no place for it");
+    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
+    assert_eq!((aside.len(), aside[0].row.payload.as_str()), (1, "old"));
+    let (_, batch) = look(outbox, none).await;
+    assert_eq!(payloads(&batch.unwrap()), ["new"]);
+    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
+    assert_eq!((aside.len(), aside[0].row.payload.as_str(), aside[0].error.as_str()), (1, "new", "no new"));
+    assert_eq!(outbox.discard_aside(&[id]).await.unwrap(), 1);
+}
+
+async fn a_row_that_cannot_be_read_holds_up_nobody(stage: &dyn OutboxStage) {
+    let outbox = stage.outbox();
+    stage.write(&["before".to_owned()]).await;
+    let reasons = stage.write_unreadable().await;
+    stage.write(&["after".to_owned()]).await;
+    assert_eq!(outbox.status().await.unwrap().depth, reasons.len() as u64 + 2);
+    let mut seen = Vec::new();
+    while let (Relayed::Rows(rows), Some(batch)) = look(outbox, all).await {
+        assert_eq!(rows, batch.len());
+        seen.extend(batch.rows.into_iter().map(|row| row.payload));
+    }
+    assert_eq!(seen, ["before", "after"]);
+    let aside = outbox.list_aside(i64::MIN, 100).await.unwrap();
+    let told: Vec<&str> = aside.iter().map(|row| row.error.as_str()).collect();
+    assert_eq!(told, reasons);
+    // Shown, though not whole.
+    assert!(aside.iter().all(|row| row.row.payload.len() <= BODY_BYTES_MAX), "a large row is cut off");
+    let ids: Vec<i64> = aside.iter().map(|row| row.row.id).collect();
+    assert_eq!(outbox.retry_aside(&ids).await.unwrap(), ids.len() as u64);
+    while let (Relayed::Rows(_), Some(batch)) = look(outbox, all).await {
+        assert_eq!(payloads(&batch), [""; 0], "a row is no better for being retried");
+    }
+    assert_eq!(outbox.discard_aside(&ids).await.unwrap(), ids.len() as u64);
 }
