@@ -109,3 +109,27 @@ fn what_waits_is_in_the_metrics() {
         assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
     }
 }
+
+#[test]
+fn rows_that_cannot_be_read_are_set_aside_and_shown_as_far_as_they_can_be() {
+    let stage = Stage::new(&[]);
+    stage.session.run(
+        "begin;
+        insert into everhook.outbox (application, event_type, payload, deliver_at) values ('acme', 'order.paid', '{}', 'infinity');
+        insert into everhook.outbox (application, event_type, payload, tags) values ('acme', 'order.paid', '{}', array['a', null]);
+        insert into everhook.outbox (application, event_type, payload, tags)
+        select 'acme', 'order.paid', '{}', array_agg(md5(number::text)) from generate_series(1, 100000) as number;
+        select everhook.send('acme', 'order.paid', '{\"number\": 1}');
+        commit",
+    );
+    assert_eq!(stage.receiver.wait_for("/", 1)[0].body, b"{\"number\": 1}");
+    stage.wait_until_empty();
+    let admin = Backend::postgres_at(stage.url.clone()).run(&["key", "create", "--admin"]);
+    let rows = stage.server.client_with(admin.trim()).get("/outbox/main/aside").expect(200);
+    let told = |index: usize| (rows["data"][index]["error"].as_str().unwrap(), &rows["data"][index]["tags"]);
+    assert_eq!(told(0), ("deliverAt must be from 1970 to 9998", &Value::Null));
+    assert_eq!(rows["data"][0]["deliverAt"].as_str().map(|time| &time[..4]), Some("9999"));
+    assert_eq!(told(1), ("tags must not hold nulls", &json!(["a", ""])));
+    assert_eq!(told(2), ("the row is larger than the 1114112 bytes that are relayed", &Value::Null));
+    assert!(stage.server.log().contains("aside: tags must not hold nulls"));
+}
