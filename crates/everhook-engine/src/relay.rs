@@ -5,7 +5,7 @@
 //! outbox keeps of a batch that was perhaps appended is relayed again and found accepted. Decides nothing about a message that
 //! the core does not decide.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,6 +68,13 @@ struct Member {
     message: NewMessage,
 }
 
+/// What was looked up in vain for a batch: it is not looked up again for each row, while the outbox is locked.
+#[derive(Default)]
+struct Missing {
+    environments: HashSet<String>,
+    applications: HashSet<(EnvironmentId, Name)>,
+}
+
 impl Relay {
     /// Relays until `stop`.
     pub(crate) async fn run(&self, stop: CancellationToken) {
@@ -112,14 +119,20 @@ impl Relay {
     }
 
     /// What a row becomes, or why it becomes nothing.
-    async fn judge(&self, batch: &Batch, row: &OutboxRow, id: Id) -> Result<Result<Member, String>, StoreError> {
-        let Some(environment) = self.environment(row).await? else {
+    async fn judge(
+        &self,
+        batch: &Batch,
+        row: &OutboxRow,
+        id: Id,
+        missing: &mut Missing,
+    ) -> Result<Result<Member, String>, StoreError> {
+        let Some(environment) = self.environment(row, missing).await? else {
             let name = row.environment.as_deref().unwrap_or(DEFAULT_ENVIRONMENT);
             return Ok(Err(format!("there is no environment {name:?} that this outbox may send to")));
         };
         let locator = locator(&row.application);
         let found = match &locator {
-            Some(locator) => self.application(environment, locator).await?,
+            Some(locator) => self.application(environment, locator, missing).await?,
             None => None,
         };
         let (Some(locator), Some(found)) = (locator, found) else { return Ok(Err(no_application(row))) };
@@ -155,10 +168,10 @@ impl Relay {
     }
 
     /// The environment a row is for; none if there is none, or not for this outbox.
-    async fn environment(&self, row: &OutboxRow) -> Result<Option<EnvironmentId>, StoreError> {
+    async fn environment(&self, row: &OutboxRow, missing: &mut Missing) -> Result<Option<EnvironmentId>, StoreError> {
         let only = self.source.environment.as_deref();
         let named = row.environment.as_deref().or(only).unwrap_or(DEFAULT_ENVIRONMENT);
-        if only.is_some_and(|only| only != named) {
+        if only.is_some_and(|only| only != named) || missing.environments.contains(named) {
             return Ok(None);
         }
         if let Some(known) = self.known_environments().get(named) {
@@ -167,7 +180,11 @@ impl Relay {
         let listed = self.catalog.list_environments().await?;
         let mut known = self.known_environments();
         *known = listed.into_iter().map(|environment| (environment.name, environment.id)).collect();
-        Ok(known.get(named).copied())
+        let found = known.get(named).copied();
+        if found.is_none() {
+            missing.environments.insert(named.to_owned());
+        }
+        Ok(found)
     }
 
     fn known_environments(&self) -> std::sync::MutexGuard<'_, HashMap<String, EnvironmentId>> {
@@ -179,14 +196,24 @@ impl Relay {
         &self,
         environment: EnvironmentId,
         locator: &Locator<ApplicationId>,
+        missing: &mut Missing,
     ) -> Result<Option<Found>, StoreError> {
-        match locator {
-            Locator::Id(id) => Ok(Some(Found { id: *id, revision: None })),
-            Locator::Uid(uid) => match self.uids.guess(environment, uid) {
-                Some(found) => Ok(Some(found)),
-                None => self.look_up(environment, locator).await,
-            },
+        let uid = match locator {
+            Locator::Id(id) => return Ok(Some(Found { id: *id, revision: None })),
+            Locator::Uid(uid) => uid,
+        };
+        if let Some(found) = self.uids.guess(environment, uid) {
+            return Ok(Some(found));
         }
+        let key = (environment, uid.clone());
+        if missing.applications.contains(&key) {
+            return Ok(None);
+        }
+        let found = self.look_up(environment, locator).await?;
+        if found.is_none() {
+            missing.applications.insert(key);
+        }
+        Ok(found)
     }
 
     async fn look_up(
@@ -236,8 +263,9 @@ impl Relayer for Relay {
         let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
         let at = id_time(self.clock.now(), batch.floor);
         let mut members = Vec::with_capacity(batch.rows.len());
+        let mut missing = Missing::default();
         for row in &batch.rows {
-            match self.judge(batch, row, self.ids.next(at)).await? {
+            match self.judge(batch, row, self.ids.next(at), &mut missing).await? {
                 Ok(member) => members.push(member),
                 Err(reason) => done.set_aside.push((row.id, reason)),
             }
