@@ -9,6 +9,10 @@ use crate::time::Timestamp;
 
 /// The first pause after an outbox was found empty; it doubles up to the poll interval.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// A look that takes longer than the poll interval is followed by a pause of this many times as long, up to the maximum: it walks over
+/// what the database could not clean up yet, and more looks would only make that slower.
+const SLOW_PAUSE_FACTOR: u32 = 10;
+const SLOW_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// After a failure, the pause grows from the first to the second.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -29,7 +33,7 @@ pub enum Look {
 }
 
 /// How often an outbox is looked into: at once while there are rows, seldom while there are none or someone else is at it,
-/// more and more seldom while it fails.
+/// more seldom where looking is slow, more and more seldom while it fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     poll_interval: Duration,
@@ -38,13 +42,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace that looks at least this often while nothing fails.
+    /// A pace that looks at least this often while nothing fails or is slow.
     pub const fn new(poll_interval: Duration) -> Pace {
         Pace { poll_interval, idle: Duration::ZERO, failing: Duration::ZERO }
     }
 
-    /// How long to wait after a look.
-    pub fn after(&mut self, look: Look) -> Duration {
+    /// How long to wait after a look that took so long.
+    pub fn after(&mut self, look: Look, took: Duration) -> Duration {
         match look {
             Look::Rows => {
                 *self = Pace::new(self.poll_interval);
@@ -54,6 +58,9 @@ impl Pace {
                 let idle = if look == Look::Busy { self.poll_interval } else { self.idle * 2 };
                 let idle = idle.max(PAUSE_MIN).min(self.poll_interval);
                 *self = Pace { idle, ..Pace::new(self.poll_interval) };
+                if took > self.poll_interval {
+                    return idle.max((took * SLOW_PAUSE_FACTOR).min(SLOW_PAUSE_MAX));
+                }
                 idle
             }
             Look::Failed => {
@@ -81,12 +88,26 @@ mod tests {
     #[test]
     fn the_pace_follows_what_is_found() {
         let mut pace = Pace::new(Duration::from_millis(25));
-        let mut pauses = |looks: &[Look]| looks.iter().map(|look| pace.after(*look).as_millis()).collect::<Vec<_>>();
+        let mut pauses =
+            |looks: &[Look]| looks.iter().map(|look| pace.after(*look, Duration::ZERO).as_millis()).collect::<Vec<_>>();
         use Look::{Busy, Failed, Nothing, Rows};
         assert_eq!(pauses(&[Nothing, Nothing, Nothing, Nothing]), [5, 10, 20, 25]);
         assert_eq!(pauses(&[Rows, Nothing, Busy, Rows]), [0, 5, 25, 0]);
         assert_eq!(pauses(&[Failed, Failed, Failed, Rows, Failed]), [100, 200, 400, 0, 100]);
         assert_eq!(pauses(&[Failed; 10]).last(), Some(&5000));
+    }
+
+    #[test]
+    fn a_slow_look_is_followed_by_a_longer_pause() {
+        let mut pace = Pace::new(Duration::from_millis(25));
+        let mut pause = |look, took| pace.after(look, Duration::from_millis(took)).as_millis();
+        assert_eq!([pause(Look::Nothing, 25), pause(Look::Nothing, 26), pause(Look::Nothing, 90)], [5, 260, 900]);
+        assert_eq!(
+            [pause(Look::Nothing, 5000), pause(Look::Nothing, 1)],
+            [1000, 25],
+            "it lasts no longer than it is slow"
+        );
+        assert_eq!(pause(Look::Rows, 5000), 0, "what is there is relayed, however slowly it is found");
     }
 
     #[test]

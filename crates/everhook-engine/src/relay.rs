@@ -82,6 +82,7 @@ impl Relay {
         let mut pace = Pace::new(self.source.poll_interval);
         let (mut failing, mut looked_up) = (false, None);
         while !stop.is_cancelled() {
+            let began = self.clock.elapsed();
             let look = match self.source.outbox.relay(self).await {
                 Ok(Relayed::Rows(_)) => Look::Rows,
                 Ok(Relayed::Nothing) => Look::Nothing,
@@ -102,11 +103,11 @@ impl Relay {
                 info!(outbox = name, "the outbox {name} is relayed again");
             }
             failing = look == Look::Failed;
+            let pause = pace.after(look, self.clock.elapsed().saturating_sub(began));
             if !failing && looked_up.is_none_or(|at| self.clock.elapsed().saturating_sub(at) >= STATUS_INTERVAL) {
                 looked_up = Some(self.clock.elapsed());
                 self.observe().await;
             }
-            let pause = pace.after(look);
             stop.run_until_cancelled(tokio::time::sleep(pause)).await;
         }
     }
