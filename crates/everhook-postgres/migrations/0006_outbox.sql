@@ -116,7 +116,9 @@ begin
         raise exception 'everhook.send: channels and tags must be plain lists'
             using errcode = 'invalid_parameter_value';
     end if;
-    if exists (select from unnest(channels || tags) as entry where entry is null or length(entry) > 256) then
+    if coalesce(channels, tags) is not null
+        and exists (select from unnest(channels || tags) as entry where entry is null or length(entry) > 256)
+    then
         raise exception 'everhook.send: a channel or tag must have 1 to 256 characters, and not be null'
             using errcode = 'invalid_parameter_value';
     end if;

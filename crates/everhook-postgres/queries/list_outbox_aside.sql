@@ -11,7 +11,11 @@ select id, (extract(epoch from made_at) * 1000000)::bigint,
     case
         when pg_column_size(tags) <= 65536 then array(select coalesce(left(entry, 300), '') from unnest(tags) as entry limit 20)
     end,
-    (extract(epoch from least(greatest(deliver_at, '1970-01-01Z'), '9999-01-01Z')) * 1000000)::bigint, left(once_key, 300), once_phase,
+    case
+        when deliver_at is not null
+            then (extract(epoch from least(greatest(deliver_at, '1970-01-01Z'), '9999-01-01Z')) * 1000000)::bigint
+    end,
+    left(once_key, 300), once_phase,
     (extract(epoch from set_aside_at) * 1000000)::bigint, error
 from everhook.outbox_aside
     cross join lateral (select least(greatest(created_at, '1970-01-01Z'), '9999-01-01Z')) as made (made_at)

@@ -4,6 +4,7 @@
 //! rows, and calls [`check`].
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
@@ -142,6 +143,8 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
     let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
     let seen: Vec<_> = aside.iter().map(|row| (row.row.id, row.error.as_str(), row.row.payload.as_str())).collect();
     assert_eq!(seen, [(rows[0].id, "reason 0", "bad"), (rows[2].id, "reason 2", "worse")]);
+    let as_written = |row: &OutboxRow| OutboxRow { age: Duration::ZERO, ..row.clone() };
+    assert_eq!(as_written(&aside[0].row), as_written(&rows[0]), "nothing of it is lost");
     assert_eq!(outbox.list_aside(rows[0].id, 10).await.unwrap().len(), 1);
 
     let change = AsideChange { payload: Some("better".to_owned()), ..AsideChange::default() };
