@@ -30,6 +30,8 @@ pub(crate) enum Fault {
     Late,
     /// It is not done, and never will be.
     Refused,
+    /// It is never answered.
+    Hangs,
 }
 
 /// Faults to come, by operation; an empty list means all is well.
@@ -88,6 +90,7 @@ impl Faulty {
             None => call.await,
             Some(Fault::NotDone) => Err(StoreError::Unavailable { op, source: "planned".into() }),
             Some(Fault::Refused) => Err(StoreError::Refused { op, source: "planned".into() }),
+            Some(Fault::Hangs) => std::future::pending().await,
             Some(Fault::Late) => {
                 let answer = call.await;
                 tokio::time::sleep(LEASE * 2).await;

@@ -11,6 +11,7 @@ use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::lease::LeaseStore;
 
+use crate::faulty::Fault;
 use crate::fixture::{add_endpoint, config, engine, engine_over, message, settled, store};
 use crate::receiver::{Answer, Receiver};
 
@@ -100,4 +101,16 @@ async fn a_delivery_that_panics_is_settled_as_a_failure_and_tried_again() {
     assert_eq!(settled(&store).await, ["internal", "success"]);
     let page = engine.metrics();
     assert!(page.contains("everhook_attempts_total{class=\"internal\"} 1"), "{page}");
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_lease_that_hangs_and_closes_the_session() {
+    let store = store();
+    store.plan("lease", Fault::Hangs);
+    let engine = engine(&store, 1).await;
+    while store.calls("lease") == 0 {
+        tokio::task::yield_now().await;
+    }
+    engine.drain(Duration::from_millis(10)).await;
+    assert!(store.inner.dump().sessions.values().all(|session| session.closed_at.is_some()));
 }
