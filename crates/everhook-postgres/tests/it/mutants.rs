@@ -1,6 +1,6 @@
 //! The suite finds the promises that are broken in this store's statements.
 
-use std::process::{Command, Stdio};
+use everhook_store::conformance::mutants::all_are_caught;
 
 /// Each mutant with a case of the suite that fails with it.
 const CAUGHT: [(&str, &str); 5] = [
@@ -11,21 +11,7 @@ const CAUGHT: [(&str, &str); 5] = [
     ("deliver-in-doubt", "outage::a_commit_whose_reply_is_lost_is_in_doubt"),
 ];
 
-/// Runs one test of this program in a process of its own, perhaps with a mutant.
-fn passes(case: &str, mutant: Option<&str>) -> bool {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([case, "--exact"]).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.envs(mutant.map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
-    let output = command.output().unwrap();
-    let ran = String::from_utf8_lossy(&output.stdout).contains("running 1 test");
-    assert!(ran, "there is no test {case}");
-    output.status.success()
-}
-
 #[test]
 fn every_mutant_of_the_statements_is_caught() {
-    for (mutant, case) in CAUGHT {
-        assert!(passes(case, None), "{case} fails without any mutant");
-        assert!(!passes(case, Some(mutant)), "{mutant} survives {case}");
-    }
+    all_are_caught(&CAUGHT);
 }

@@ -43,6 +43,7 @@ pub mod history;
 pub mod lease;
 mod list;
 pub mod model;
+pub mod mutants;
 pub mod once;
 pub mod outbox;
 pub mod race;
