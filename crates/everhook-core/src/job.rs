@@ -282,11 +282,28 @@ impl From<EndState> for JobState {
     }
 }
 
+/// What an operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// It is not to be done any more.
+    Cancel,
+    /// It is to be tried now; a dead one with fresh tries.
+    Retry,
+    /// It is to be due at another time.
+    RunAt(RunAt),
+    /// Nothing is to be left of it.
+    Delete,
+}
+
 /// What it takes to do what an operator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Its task leaves now, and the job is cancelled.
     End,
+    /// Its task is due at the other time.
+    Move(RunAt),
+    /// Its task, its attempts and its record leave.
+    Erase,
     /// Its task is flagged: whoever holds it learns at the next heartbeat, and the next settle or reclaim ends it.
     Flag,
     /// Its task is due now.
@@ -300,25 +317,30 @@ pub enum Plan {
 }
 
 impl JobState {
-    /// What a cancel does.
-    pub const fn on_cancel(self) -> Plan {
-        match self {
-            JobState::Pending | JobState::Dead => Plan::End,
-            JobState::Leased => Plan::Flag,
-            JobState::Cancelled => Plan::Nothing,
-            JobState::Succeeded => Plan::Refuse,
+    /// What a wish does to a job in this state.
+    pub const fn on(self, wish: Wish) -> Plan {
+        match (wish, self) {
+            (Wish::Cancel, JobState::Pending | JobState::Dead) => Plan::End,
+            (Wish::Cancel, JobState::Leased) => Plan::Flag,
+            (Wish::Cancel, JobState::Cancelled) => Plan::Nothing,
+            (Wish::Cancel, JobState::Succeeded) => Plan::Refuse,
+            (Wish::Retry, JobState::Pending) => Plan::Hasten,
+            (Wish::Retry, JobState::Dead) => Plan::Redrive,
+            (Wish::Retry, JobState::Leased) => Plan::Nothing,
+            (Wish::Retry, JobState::Succeeded | JobState::Cancelled) => Plan::Refuse,
+            (Wish::RunAt(at), JobState::Pending) => Plan::Move(at),
+            (Wish::RunAt(_), _) => Plan::Refuse,
+            // Whoever runs it would have nothing to report to.
+            (Wish::Delete, JobState::Leased) => Plan::Refuse,
+            (Wish::Delete, _) => Plan::Erase,
         }
     }
+}
 
-    /// What "retry now" does.
-    pub const fn on_retry(self) -> Plan {
-        match self {
-            JobState::Pending => Plan::Hasten,
-            JobState::Dead => Plan::Redrive,
-            JobState::Leased => Plan::Nothing,
-            JobState::Succeeded | JobState::Cancelled => Plan::Refuse,
-        }
-    }
+/// What tasks carry of a kind, so that a worker that takes only some kinds need not read the records of the others.
+pub fn handler(kind: &Name) -> i32 {
+    let [a, b, c, d, ..] = *Id::derived(&[b"kind", kind.as_str().as_bytes()]).as_bytes();
+    i32::from_be_bytes([a, b, c, d])
 }
 
 /// Who has a job, and in which tenure.

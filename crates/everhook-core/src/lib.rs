@@ -20,6 +20,7 @@ pub mod message;
 pub mod name;
 pub mod once;
 pub mod outcome;
+pub mod queue;
 pub mod relay;
 pub mod retry;
 pub mod role;

@@ -86,7 +86,7 @@ pub struct Decision {
     /// Nothing of this lane is to start before this has passed.
     pub hold_lane: Option<Duration>,
     /// The receiver wants no more of this lane: its endpoint is to be disabled, its queue to be paused.
-    pub disable_endpoint: bool,
+    pub stop_lane: bool,
 }
 
 /// Decides what happens to `task` after one attempt ended in `outcome`.
@@ -124,7 +124,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         row: next_row(task, verdict),
         end: end_state(verdict),
         hold_lane: hold(outcome, verdict),
-        disable_endpoint: matches!(outcome, Outcome::Gone | Outcome::Stopped),
+        stop_lane: matches!(outcome, Outcome::Gone | Outcome::Stopped),
     }
 }
 

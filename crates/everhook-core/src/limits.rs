@@ -98,6 +98,20 @@ pub const JOB_KEY_BYTES_MAX: usize = 256;
 pub const JOB_NAME_BYTES_MAX: usize = 256;
 /// Tags one job may have.
 pub const JOB_TAGS_MAX: usize = 8;
+/// Largest limit of a queue or of a concurrency key.
+pub const QUEUE_LIMIT_MAX: u32 = 100_000;
+/// Fastest rate of a queue, in jobs a second.
+pub const QUEUE_RATE_MAX: u32 = 100_000;
+/// Due jobs of one lane that a worker looks at which takes only some kinds.
+pub const KIND_SCAN_MAX: usize = 10_000;
+/// Attempts of one job that are shown: the latest ones.
+pub const JOB_ATTEMPTS_SHOWN: usize = 100;
+/// Queues that one worker takes from.
+pub const WORKER_QUEUES_MAX: usize = 100;
+/// Kinds that one worker names.
+pub const WORKER_KINDS_MAX: usize = 100;
+/// Jobs that one lease of a remote worker brings.
+pub const WORKER_LEASE_MAX: usize = 500;
 /// Jobs in one request.
 pub const JOBS_BULK_MAX: usize = 1000;
 /// Longest text that comes with a progress.

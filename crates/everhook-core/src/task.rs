@@ -2,7 +2,7 @@
 //!
 //! The row that a store keeps while work is open, and no more: history is in attempts, content in messages.
 
-use crate::id::{EnvironmentId, Id, LaneId, TaskId};
+use crate::id::{BatchId, EnvironmentId, Id, LaneId, TaskId};
 use crate::time::Timestamp;
 
 /// Where a task is found: the primary key of its row.
@@ -68,6 +68,8 @@ pub struct Task {
     pub epoch: u32,
     /// It is to end as cancelled at the next opportunity.
     pub cancel: bool,
+    /// The set of jobs it belongs to, which is told how it ended.
+    pub batch: Option<BatchId>,
 }
 
 /// The priority of everything that names none.

@@ -9,6 +9,7 @@ pub mod delivery;
 mod dispatcher;
 pub mod engine;
 pub mod entropy;
+pub mod jobs;
 mod metrics;
 pub mod relay;
 pub mod session;

@@ -187,7 +187,7 @@ impl Settler {
             crashes: task.crashes,
             attempt: None,
             hold_lane: None,
-            disable_endpoint: false,
+            stop_lane: false,
         };
         let End::Attempted(record) = &ended.end else { return (settlement, None) };
         let decision = lifecycle::decide(task, record.outcome, &self.policy, self.entropy.jitter());
@@ -208,7 +208,7 @@ impl Settler {
             crashes: if mutant::is(Mutant::ReclaimWithoutCrash) { task.crashes } else { decision.crashes },
             attempt: Some(attempt),
             hold_lane: decision.hold_lane,
-            disable_endpoint: decision.disable_endpoint,
+            stop_lane: decision.stop_lane,
             ..settlement
         };
         (settlement, Some(decision))

@@ -129,7 +129,7 @@ impl<'a> KeyColumns<'a> {
             hashes,
             objects: claims.values().map(|(_, object)| object.as_bytes().as_slice()).collect(),
             bodies: claims.values().map(|(key, _)| key.body.as_slice()).collect(),
-            kept: claims.values().map(|(key, _)| micros(key.kept())).collect(),
+            kept: claims.values().map(|(key, _)| micros(key.kept)).collect(),
         }
     }
 

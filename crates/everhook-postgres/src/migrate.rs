@@ -18,13 +18,14 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
     Migration { name: "session_role", compatible_from: 3, sql: include_str!("../migrations/0004_session_role.sql") },
     Migration { name: "once", compatible_from: 3, sql: include_str!("../migrations/0005_once.sql") },
     Migration { name: "outbox", compatible_from: 3, sql: include_str!("../migrations/0006_outbox.sql") },
+    Migration { name: "job", compatible_from: 3, sql: include_str!("../migrations/0007_job.sql") },
 ];
 
 /// The version this binary knows and needs.

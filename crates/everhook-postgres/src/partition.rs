@@ -1,4 +1,4 @@
-//! Weekly partitions of messages and attempts, by the message's id: made ahead, and on demand when one is missing.
+//! Weekly partitions of messages, jobs and their attempts, by the id of the message or job: made ahead, and on demand when one is missing.
 //!
 //! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. A partition is made as a plain
 //! table and then attached: that locks out nobody who reads or writes the others.
@@ -14,7 +14,7 @@ const WEEK_SECS: u32 = 7 * 24 * 3600;
 /// Weeks that are made ahead.
 const WEEKS_AHEAD: u32 = 2;
 /// The partitioned tables with the column that decides.
-const TABLES: [&str; 2] = ["message", "attempt"];
+const TABLES: [&str; 4] = ["message", "attempt", "job", "job_attempt"];
 
 /// A week's worth of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

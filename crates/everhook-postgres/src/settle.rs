@@ -114,7 +114,7 @@ fn tenure(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 
 /// Whether the task leaves and nothing else happens.
 fn leaves_quietly(settlement: &Settlement) -> bool {
-    settlement.row == NextRow::Gone && settlement.hold_lane.is_none() && !settlement.disable_endpoint
+    settlement.row == NextRow::Gone && settlement.hold_lane.is_none() && !settlement.stop_lane
 }
 
 /// What matched settlements mean for lanes and endpoints; and the commit.
@@ -129,7 +129,7 @@ async fn follow_up(transaction: &Transaction, batch: &[Settlement], matched: &Ma
             *earliest = due.map_or(*earliest, |due| due.min(*earliest));
             *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
         }
-        if settlement.disable_endpoint {
+        if settlement.stop_lane {
             gone.push(lane);
         }
     }

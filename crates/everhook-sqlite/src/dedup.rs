@@ -21,7 +21,7 @@ pub(crate) fn claim(
     object: Id,
 ) -> Result<Option<Holder>, Fault> {
     let scope = key.scope.to_db();
-    let expires_at = tx.now.plus(key.kept()).as_micros();
+    let expires_at = tx.now.plus(key.kept).as_micros();
     let taken = tx.conn.prepare_cached(APPEND_DEDUP)?.execute(params![
         environment.0,
         scope,

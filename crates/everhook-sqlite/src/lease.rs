@@ -229,5 +229,6 @@ fn read_task(row: &Row<'_>, lane: &ReadyLane) -> Result<Task, Fault> {
         crashes: record.get(6, "crashes")?,
         epoch: record.get(7, "epoch")?,
         cancel: record.get(8, "cancel")?,
+        batch: None,
     })
 }

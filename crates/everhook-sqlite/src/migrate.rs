@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     3 "0003_task" compatible from 3;
     4 "0004_session_role" compatible from 3;
     5 "0005_once" compatible from 3;
+    6 "0006_job" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

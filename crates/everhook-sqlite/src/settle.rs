@@ -55,7 +55,7 @@ pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, 
             let mut hold = tx.conn.prepare_cached(HOLD_LANE)?;
             hold.execute(params![settlement.key.environment.0, settlement.lane.as_bytes(), until])?;
         }
-        if settlement.disable_endpoint {
+        if settlement.stop_lane {
             disable_endpoint(tx, settlement)?;
         }
         settled.push(Settled::Done);

@@ -96,6 +96,7 @@ pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timest
         crashes: 0,
         epoch: 0,
         cancel: false,
+        batch: None,
     }
 }
 

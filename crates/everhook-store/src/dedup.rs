@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, ID_BYTES, Id};
+use everhook_core::job::Unique;
 use everhook_core::limits::{IDEMPOTENCY_KEPT, MESSAGES_KEPT};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
-use crate::dedup::DedupScope::{EventId, Idempotency, Outbox};
+use crate::dedup::DedupScope::{EventId, Idempotency, Outbox, UniqueJob};
 use crate::outbox::IDENTITY_BYTES;
 
 /// Which rule a key belongs to.
@@ -19,6 +20,8 @@ pub enum DedupScope {
     EventId,
     /// The row of an outbox, which is relayed again where it is not known whether it was.
     Outbox,
+    /// The key of a unique job, accepted once per queue within its window.
+    UniqueJob,
 }
 
 impl DedupScope {
@@ -28,6 +31,7 @@ impl DedupScope {
             Idempotency => 0,
             EventId => 1,
             Outbox => 2,
+            UniqueJob => 3,
         }
     }
 }
@@ -44,33 +48,33 @@ pub struct DedupKey {
     pub hash: [u8; HASH_BYTES],
     /// Hash of what came with it: the same key with another body is a mistake of the caller.
     pub body: [u8; HASH_BYTES],
+    /// How long it is remembered.
+    pub kept: Duration,
 }
 
 impl DedupKey {
     /// The key of a request: its method, path and header, compared by its body.
     pub fn request(method: &str, path: &str, key: &str, body: &[u8]) -> DedupKey {
         let hash = hash(&[method.as_bytes(), path.as_bytes(), key.as_bytes()]);
-        DedupKey { scope: Idempotency, hash, body: self::hash(&[body]) }
+        DedupKey { scope: Idempotency, hash, body: self::hash(&[body]), kept: IDEMPOTENCY_KEPT }
     }
 
     /// The key of an event id.
     pub fn event_id(application: ApplicationId, event_id: &Name) -> DedupKey {
         let hash = hash(&[application.as_bytes(), event_id.as_str().as_bytes()]);
-        DedupKey { scope: EventId, hash, body: [0; HASH_BYTES] }
+        DedupKey { scope: EventId, hash, body: [0; HASH_BYTES], kept: MESSAGES_KEPT }
     }
 
     /// The key of an outbox's row. The time is in it because numbers may begin anew where an outbox is restored from a backup.
     pub fn outbox(identity: &[u8; IDENTITY_BYTES], row: i64, created_at: Timestamp) -> DedupKey {
         let hash = hash(&[identity, &row.to_be_bytes(), &created_at.as_micros().to_be_bytes()]);
-        DedupKey { scope: Outbox, hash, body: [0; HASH_BYTES] }
+        DedupKey { scope: Outbox, hash, body: [0; HASH_BYTES], kept: MESSAGES_KEPT }
     }
 
-    /// How long it is remembered.
-    pub const fn kept(&self) -> Duration {
-        match self.scope {
-            Idempotency => IDEMPOTENCY_KEPT,
-            EventId | Outbox => MESSAGES_KEPT,
-        }
+    /// The key of a unique job.
+    pub fn unique_job(queue: &Name, unique: &Unique) -> DedupKey {
+        let hash = hash(&[queue.as_str().as_bytes(), unique.key.as_bytes()]);
+        DedupKey { scope: UniqueJob, hash, body: [0; HASH_BYTES], kept: unique.window }
     }
 }
 

@@ -9,19 +9,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{AttemptId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
 use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
-use everhook_core::task::{Task, TaskKey, Trigger};
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::backlog::{Backlog, PoolUse};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::hints::Hints;
+use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use crate::slots::{Slot, Slots};
 
 /// What a node tells of itself when it begins a tenure.
@@ -176,8 +178,12 @@ pub struct LeaseGrant {
 pub struct Settlement {
     /// The task.
     pub key: TaskKey,
+    /// What kind of work it is: where the attempt is logged.
+    pub kind: TaskKind,
     /// Its lane.
     pub lane: LaneId,
+    /// The batch that is told if this is how a job of it ends.
+    pub batch: Option<BatchId>,
     /// Who held it.
     pub session: SessionId,
     /// In which tenure.
@@ -192,8 +198,10 @@ pub struct Settlement {
     pub attempt: Option<NewAttempt>,
     /// Nothing of this lane is to start before this has passed.
     pub hold_lane: Option<Duration>,
-    /// The endpoint answered 410.
-    pub disable_endpoint: bool,
+    /// The receiver wants no more of this lane: its endpoint is disabled, its queue stopped.
+    pub stop_lane: bool,
+    /// What came out of a job.
+    pub result: Option<KeptResult>,
 }
 
 /// A log entry of one try.
@@ -207,11 +215,11 @@ pub struct NewAttempt {
     pub end: EndState,
     /// Why the task exists.
     pub trigger: Trigger,
-    /// Where it was sent.
+    /// Where it was sent; empty where a worker did it.
     pub url: String,
     /// The HTTP status; 0 if none came.
     pub status: u16,
-    /// What is kept of the reply, or what went wrong.
+    /// What is kept of the reply, or what went wrong; of a job, what its worker said.
     pub reply: Bytes,
     /// When it began.
     pub started_at: Timestamp,
@@ -252,7 +260,16 @@ pub trait LeaseStore: Send + Sync {
     /// Appends messages with their deliveries, in one transaction; one answer for each, in order.
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError>;
 
-    /// Leases due tasks, lane by lane, in turn.
+    /// Writes jobs with their tasks, in one transaction; one answer for each, in order.
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError>;
+
+    /// Leases due jobs of some queues, lane by lane, in turn; never more than their limits allow, over all sessions.
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError>;
+
+    /// Takes jobs over whose time is over; the caller settles them as timed out. Only those of watched leases.
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError>;
+
+    /// Leases due deliveries, lane by lane, in turn.
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError>;
 
     /// Ends attempts, in one transaction; one answer for each, in order. Repeating it is harmless.

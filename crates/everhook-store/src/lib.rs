@@ -6,6 +6,7 @@
 
 pub mod append;
 pub mod backlog;
+pub mod batch;
 pub mod cache;
 pub mod catalog;
 #[cfg(feature = "conformance")]
@@ -15,15 +16,41 @@ pub mod error;
 pub mod hints;
 pub mod history;
 pub mod ids;
+pub mod job;
 pub mod lease;
 pub mod mem;
 pub mod mutant;
 pub mod once;
 pub mod outbox;
+pub mod queue;
+pub mod retention;
+pub mod schedule;
 pub mod slots;
 pub mod uids;
+pub mod worker;
+
+/// What jobs need of a store besides the lease engine.
+pub trait Jobs:
+    job::JobStore
+    + queue::QueueStore
+    + batch::BatchStore
+    + schedule::ScheduleStore
+    + worker::WorkerStore
+    + retention::Retention
+{
+}
+
+impl<S> Jobs for S where
+    S: job::JobStore
+        + queue::QueueStore
+        + batch::BatchStore
+        + schedule::ScheduleStore
+        + worker::WorkerStore
+        + retention::Retention
+{
+}
 
 /// Everything a node needs of a store.
-pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots {}
+pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots + Jobs {}
 
-impl<S: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots> Store for S {}
+impl<S: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots + Jobs> Store for S {}

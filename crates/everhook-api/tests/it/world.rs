@@ -269,7 +269,7 @@ impl World {
             crashes: 0,
             attempt: Some(attempt),
             hold_lane: None,
-            disable_endpoint: false,
+            stop_lane: false,
         }
     }
 

@@ -223,6 +223,6 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         crashes: task.crashes,
         attempt: Some(attempt),
         hold_lane: None,
-        disable_endpoint: false,
+        stop_lane: false,
     }
 }

@@ -26,6 +26,7 @@ fn task(job: &Job) -> Task {
         crashes: 0,
         epoch: 1,
         cancel: false,
+        batch: None,
     }
 }
 
@@ -137,8 +138,8 @@ fn what_an_operator_asks_for_depends_on_the_state() {
     let states = [Pending, Leased, Dead, Succeeded, Cancelled];
     let cancel = [Plan::End, Plan::Flag, Plan::End, Plan::Refuse, Plan::Nothing];
     let retry = [Plan::Hasten, Plan::Nothing, Plan::Redrive, Plan::Refuse, Plan::Refuse];
-    assert_eq!(states.map(JobState::on_cancel), cancel);
-    assert_eq!(states.map(JobState::on_retry), retry);
+    assert_eq!(states.map(|state| state.on(Wish::Cancel)), cancel);
+    assert_eq!(states.map(|state| state.on(Wish::Retry)), retry);
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn task() -> Task {
         crashes: 0,
         epoch: 1,
         cancel: false,
+        batch: None,
     }
 }
 
@@ -32,7 +33,7 @@ fn text(task: &Task, outcome: Outcome) -> String {
     if let Some(hold) = d.hold_lane {
         text += &format!(" | hold {hold:?}");
     }
-    if d.disable_endpoint {
+    if d.stop_lane {
         text += " | disable";
     }
     text

@@ -101,7 +101,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
-            disable_endpoint: false,
+            stop_lane: false,
         }
     }
 }

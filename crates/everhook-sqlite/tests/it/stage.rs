@@ -131,7 +131,7 @@ impl Stage {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
-            disable_endpoint: false,
+            stop_lane: false,
         }
     }
 

@@ -262,7 +262,7 @@ impl<S: Stage> Fixture<S> {
             crashes: task.crashes,
             attempt: Some(attempt),
             hold_lane: None,
-            disable_endpoint: false,
+            stop_lane: false,
         }
     }
 

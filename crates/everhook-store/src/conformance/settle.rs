@@ -79,7 +79,7 @@ pub async fn only_the_holder_of_this_tenure_can_settle<S: Stage>(fx: &Fixture<S>
     for (session, epoch) in [(stranger, epoch), (session, epoch + 1), (session, epoch - 1)] {
         for row in [NextRow::Gone, NOW, NextRow::Dead] {
             let late = fx.settlement(&leased.task, session, row);
-            let late = Settlement { epoch, hold_lane: Some(HOUR), disable_endpoint: true, ..late };
+            let late = Settlement { epoch, hold_lane: Some(HOUR), stop_lane: true, ..late };
             assert_eq!(fx.settle(&late).await, Settled::Lost);
         }
     }
@@ -110,7 +110,7 @@ pub async fn once_a_task_was_taken_over_its_earlier_holder_changes_nothing<S: St
     let sweeper = fx.session().await;
     let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
     let late = fx.settlement(&leased.task, dead, NextRow::Gone);
-    let late = Settlement { hold_lane: Some(HOUR), disable_endpoint: true, ..late };
+    let late = Settlement { hold_lane: Some(HOUR), stop_lane: true, ..late };
     assert_eq!(fx.settle(&late).await, Settled::Lost);
     assert_eq!(fx.attempts(message(&leased)).await, []);
     fx.end(&taken[0], sweeper, NOW).await;
@@ -252,7 +252,7 @@ pub async fn a_receiver_that_is_gone_is_left_in_peace<S: Stage>(fx: &Fixture<S>)
     let waiting = fx.send().await;
     let endpoint = EndpointId(leased.task.lane.0);
     let gone = fx.settlement(&leased.task, session, NextRow::Dead);
-    assert_eq!(fx.settle(&Settlement { disable_endpoint: true, ..gone }).await, Settled::Done);
+    assert_eq!(fx.settle(&Settlement { stop_lane: true, ..gone }).await, Settled::Done);
     let grant = fx.lease_with(fx.ask(session)).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
     assert_eq!(fx.state(waiting).await, DeliveryState::Held);
@@ -268,7 +268,7 @@ pub async fn a_disabled_endpoint_does_not_become_gone<S: Stage>(fx: &Fixture<S>)
     let (session, leased) = fx.held().await;
     fx.switch(EndpointId(leased.task.lane.0), EndpointState::Disabled).await;
     let gone = fx.settlement(&leased.task, session, NextRow::Dead);
-    assert_eq!(fx.settle(&Settlement { disable_endpoint: true, ..gone }).await, Settled::Done);
+    assert_eq!(fx.settle(&Settlement { stop_lane: true, ..gone }).await, Settled::Done);
     let seen = fx.other.destinations_of(fx.here, fx.application, message(&leased)).await;
     assert_eq!(seen[0].endpoint.state, EndpointState::Disabled);
 }
@@ -278,7 +278,7 @@ pub async fn a_deleted_endpoint_that_is_gone_still_lets_its_deliveries_out<S: St
     fx.send().await;
     fx.delete(EndpointId(leased.task.lane.0)).await;
     let gone = fx.settlement(&leased.task, session, NextRow::Dead);
-    assert_eq!(fx.settle(&Settlement { disable_endpoint: true, ..gone }).await, Settled::Done);
+    assert_eq!(fx.settle(&Settlement { stop_lane: true, ..gone }).await, Settled::Done);
     assert!(fx.lease_one(session).await.endpoint.is_none());
 }
 

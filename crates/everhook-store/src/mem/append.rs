@@ -95,6 +95,6 @@ pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey
 
 /// Remembers what was accepted under a key.
 pub(super) fn keep_key(tables: &mut Tables, environment: EnvironmentId, key: &DedupKey, object: Id, now: Timestamp) {
-    let row = KeyRow { object, body: key.body, expires_at: now.plus(key.kept()) };
+    let row = KeyRow { object, body: key.body, expires_at: now.plus(key.kept) };
     tables.keys.insert((environment, key.scope, key.hash), row);
 }

@@ -40,7 +40,7 @@ pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlemen
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
         lane.hold_until = lane.hold_until.max(now.plus(hold));
     }
-    if settlement.disable_endpoint {
+    if settlement.stop_lane {
         disable(tables, environment, settlement.lane);
     }
     Settled::Done

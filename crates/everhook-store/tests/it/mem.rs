@@ -66,7 +66,7 @@ impl Scene {
             crashes: 0,
             attempt: None,
             hold_lane,
-            disable_endpoint: false,
+            stop_lane: false,
         };
         self.store.settle(&[settlement]).await.unwrap();
     }

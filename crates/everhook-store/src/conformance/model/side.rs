@@ -253,7 +253,7 @@ impl<S: Stage> Side<S> {
             crashes: task.crashes + u32::from(class == Class::Timeout),
             attempt: ending.logged.then_some(logged),
             hold_lane: ending.hold,
-            disable_endpoint: ending.disable,
+            stop_lane: ending.disable,
         })
     }
 

@@ -1,0 +1,206 @@
+//! Queues of jobs: whether they let jobs go, how many at once and how fast, and where they push them.
+//!
+//! A queue needs no set-up: one that nobody configured is open and has no limits. Whoever leases from a queue with a limit holds
+//! its row's lock, counts what is leased and asks here how many more may go.
+
+use std::time::Duration;
+
+use crate::id::{EnvironmentId, Id};
+use crate::job;
+use crate::limits::{QUEUE_LIMIT_MAX, QUEUE_RATE_MAX};
+use crate::name::Name;
+use crate::signing::SigningKeys;
+use crate::task::stored_as;
+use crate::time::{Timestamp, micros};
+
+/// A queue, as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name.
+    pub name: Name,
+    /// Whether it lets jobs go.
+    pub state: QueueState,
+    /// Jobs of it that may be leased at once, over all workers.
+    pub limit: Option<u32>,
+    /// Jobs of it with the same concurrency key that may be leased at once, over all workers.
+    pub key_limit: Option<u32>,
+    /// Jobs that may be leased a second, over all workers.
+    pub rate: Option<Rate>,
+    /// Where its jobs are pushed to; none: workers take them.
+    pub target: Option<Target>,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// One more with every change; 0 for a queue that nobody configured.
+    pub revision: i64,
+}
+
+/// Whether a queue lets jobs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum QueueState {
+    /// It does.
+    #[default]
+    Open,
+    /// An operator paused it.
+    Paused,
+    /// Its target answered 410.
+    Stopped,
+}
+
+stored_as!(QueueState { Open = 0, Paused = 1, Stopped = 2 });
+
+/// Where jobs are pushed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// An HTTP URL.
+    pub url: String,
+    /// What the requests are signed with.
+    pub keys: SigningKeys,
+}
+
+/// Jobs a second: how much time one job takes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(Duration);
+
+/// A limit that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadQueue {
+    /// None or too many at once.
+    #[error("must be 1 to {QUEUE_LIMIT_MAX}")]
+    Limit,
+    /// None or too many a second.
+    #[error("must be more than 0 and at most {QUEUE_RATE_MAX} a second, at least one a day")]
+    Rate,
+}
+
+impl Queue {
+    /// A queue that nobody configured.
+    pub fn new(name: Name) -> Queue {
+        Queue {
+            name,
+            state: QueueState::Open,
+            limit: None,
+            key_limit: None,
+            rate: None,
+            target: None,
+            updated_at: Timestamp::default(),
+            revision: 0,
+        }
+    }
+
+    /// Accepts a queue whose limits are within theirs.
+    pub fn check(&self) -> Result<(), BadQueue> {
+        let is_limit = |limit: Option<u32>| limit.is_none_or(|limit| (1..=QUEUE_LIMIT_MAX).contains(&limit));
+        if is_limit(self.limit) && is_limit(self.key_limit) { Ok(()) } else { Err(BadQueue::Limit) }
+    }
+
+    /// Whether a lease has to hold its lock and to count.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some() || self.key_limit.is_some() || self.rate.is_some()
+    }
+}
+
+/// What leased tasks of a limited queue are counted under.
+pub fn gate(environment: EnvironmentId, queue: &Name) -> Id {
+    job::lane(environment, queue, None).0
+}
+
+impl Rate {
+    /// So many a second.
+    pub fn per_second(count: f64) -> Result<Rate, BadQueue> {
+        const SLOWEST: f64 = 1.0 / 86_400.0;
+        if !count.is_finite() || !(SLOWEST..=f64::from(QUEUE_RATE_MAX)).contains(&count) {
+            return Err(BadQueue::Rate);
+        }
+        Ok(Rate(Duration::from_secs_f64(1.0 / count)))
+    }
+
+    /// How many a second.
+    pub fn as_per_second(self) -> f64 {
+        // As it was said, and not what micros made of it.
+        let exact = 1.0 / self.0.as_secs_f64();
+        if exact < 0.01 { exact } else { (exact * 1000.0).round() / 1000.0 }
+    }
+
+    /// What the stores keep.
+    pub fn to_db(self) -> i64 {
+        micros(self.0)
+    }
+
+    /// Reads what the stores keep.
+    pub fn from_db(interval_us: i64) -> Option<Rate> {
+        u64::try_from(interval_us).ok().filter(|us| *us > 0).map(|us| Rate(Duration::from_micros(us)))
+    }
+
+    /// How many of `wanted` jobs may go now, and what to keep. `booked_until` is kept from the time before: no job goes earlier. Up to a
+    /// second's worth that nobody used may go at once, one job at least.
+    pub fn take(self, booked_until: Timestamp, now: Timestamp, wanted: usize) -> (usize, Timestamp) {
+        let interval = micros(self.0).max(1);
+        let unused = (micros(Duration::from_secs(1)) - interval).max(0);
+        let begin = booked_until.as_micros().max(now.as_micros() - unused);
+        if begin > now.as_micros() || wanted == 0 {
+            return (0, booked_until);
+        }
+        let room = usize::try_from((now.as_micros() - begin) / interval + 1).unwrap_or(usize::MAX);
+        let granted = wanted.min(room);
+        let until = begin.saturating_add(interval.saturating_mul(i64::try_from(granted).unwrap_or(i64::MAX)));
+        (granted, Timestamp::from_micros(until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(1_000_000_000 + micros)
+    }
+
+    #[test]
+    fn a_rate_lets_a_seconds_worth_go_and_then_one_after_the_other() {
+        let rate = Rate::per_second(10.0).unwrap();
+        let (first, kept) = rate.take(Timestamp::default(), at(0), 100);
+        assert_eq!(first, 10);
+        assert_eq!(rate.take(kept, at(0), 100).0, 0);
+        assert_eq!(rate.take(kept, at(99_999), 100).0, 0);
+        let (second, kept) = rate.take(kept, at(100_000), 100);
+        assert_eq!(second, 1);
+        assert_eq!(rate.take(kept, at(150_000), 100), (0, kept));
+        assert_eq!(rate.take(kept, at(200_000), 100).0, 1);
+    }
+
+    #[test]
+    fn over_any_span_no_more_than_the_rate_and_one_burst_go() {
+        let rate = Rate::per_second(10.0).unwrap();
+        let (mut kept, mut total) = (Timestamp::default(), 0);
+        for step in 0..=1_000 {
+            let (granted, next) = rate.take(kept, at(step * 10_000), 3);
+            (kept, total) = (next, total + granted);
+        }
+        assert!((105..=110).contains(&total), "10 s at 10 a second, and one burst: {total}");
+    }
+
+    #[test]
+    fn a_slow_rate_lets_one_go() {
+        let rate = Rate::per_second(0.5).unwrap();
+        let (first, kept) = rate.take(Timestamp::default(), at(0), 5);
+        assert_eq!(first, 1);
+        assert_eq!(rate.take(kept, at(1_999_999), 5).0, 0);
+        assert_eq!(rate.take(kept, at(2_000_000), 5).0, 1);
+    }
+
+    #[test]
+    fn rates_that_cannot_be_are_refused() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert_eq!(Rate::per_second(rate), Err(BadQueue::Rate), "{rate}");
+        }
+        assert_eq!(Rate::from_db(Rate::per_second(3.0).unwrap().to_db()).unwrap().as_per_second(), 3.0);
+    }
+
+    #[test]
+    fn a_limit_is_a_number_of_jobs() {
+        let queue = Queue::new("email".parse().unwrap());
+        assert_eq!(queue.check(), Ok(()));
+        assert_eq!(Queue { limit: Some(0), ..queue.clone() }.check(), Err(BadQueue::Limit));
+        assert!(Queue { key_limit: Some(1), ..queue }.is_limited());
+    }
+}

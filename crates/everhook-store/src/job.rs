@@ -1,0 +1,238 @@
+//! Jobs: enqueued, leased, found, steered; and what their workers say of them while they run.
+//!
+//! A job is a record that is written once, and a task on the lane of its queue and concurrency key. Where it stands is what its open task
+//! says, or else how its last attempt ended. Leasing and settling are the lease engine's; whoever ends a job of a batch tells the
+//! batch in the same transaction, whatever the way: settle, cancel, retry, delete.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, TaskId};
+use everhook_core::job::report::{KeptResult, Progress};
+use everhook_core::job::{Job, JobState, NotYours, Plan, RunAt, Tenure, Wish};
+use everhook_core::lifecycle::EndState;
+use everhook_core::name::Name;
+use everhook_core::outcome::Class;
+use everhook_core::queue::Target;
+use everhook_core::task::{Task, TaskState};
+use everhook_core::time::Timestamp;
+
+use crate::catalog::Slice;
+use crate::dedup::DedupKey;
+use crate::error::StoreError;
+
+pub mod form;
+
+/// A job to enqueue.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// The tenant.
+    pub environment: EnvironmentId,
+    /// The job; it keeps all rules.
+    pub job: Job,
+    /// When it may run. Too far ahead is as far as is allowed.
+    pub run_at: RunAt,
+    /// The request's idempotency key. The key of a unique job is the store's to add.
+    pub key: Option<DedupKey>,
+}
+
+/// What became of a job that was to be enqueued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// Committed.
+    Accepted {
+        /// When it was accepted.
+        created_at: Timestamp,
+        /// When it is due.
+        due_at: Timestamp,
+    },
+    /// The same request, or another with the same unique key, was accepted before, as this job.
+    Existing(JobId),
+    /// The idempotency key was used with another body.
+    KeyReused,
+    /// There is no such batch.
+    NoBatch,
+    /// Its batch takes no more.
+    BatchSealed,
+}
+
+/// A wish for jobs.
+#[derive(Clone, Debug)]
+pub struct JobAsk {
+    /// The holder-to-be.
+    pub session: SessionId,
+    /// Jobs at most.
+    pub limit: usize,
+    /// From these queues. One that is paused, or at its limit, gives nothing.
+    pub queues: Vec<QueueAsk>,
+    /// Only of these kinds; empty means all.
+    pub kinds: Vec<Name>,
+    /// Whether the store is to take jobs back whose time is over: for holders that nobody else watches.
+    pub watched: bool,
+}
+
+/// A queue to take from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueAsk {
+    /// The tenant.
+    pub environment: EnvironmentId,
+    /// Its name.
+    pub name: Name,
+    /// Jobs of it at most.
+    pub room: usize,
+}
+
+/// The answer to a wish for jobs.
+#[derive(Clone, Debug, Default)]
+pub struct JobGrant {
+    /// Leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
+    pub jobs: Vec<LeasedJob>,
+    /// When one of the queues may have something to give, as far as the store knows; not for what waits for room.
+    pub next_ready: Option<Duration>,
+}
+
+/// A task with the job that it is about.
+#[derive(Clone, Debug)]
+pub struct LeasedJob {
+    /// The task, with the epoch of this tenure.
+    pub task: Task,
+    /// What to do; none if its record is gone.
+    pub job: Option<Arc<Job>>,
+    /// Where to push it, as of the lease.
+    pub target: Option<Arc<Target>>,
+}
+
+/// A job as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    /// What was asked for.
+    pub job: Job,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// Where it stands.
+    pub state: JobState,
+    /// Its task, unless that has left.
+    pub open: Option<OpenTask>,
+    /// How far its worker said it is.
+    pub progress: Option<Progress>,
+    /// What came out.
+    pub result: Option<KeptResult>,
+    /// Its latest attempt.
+    pub last: Option<JobAttempt>,
+}
+
+/// An open task with its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenTask {
+    /// The task.
+    pub task: Task,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Who has it.
+    pub owner: Option<SessionId>,
+}
+
+/// One try of a job, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobAttempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Of which task: a job that was retried by hand has the same one.
+    pub task: TaskId,
+    /// In which tenure.
+    pub epoch: u32,
+    /// By whom.
+    pub session: SessionId,
+    /// How it ended.
+    pub class: Class,
+    /// How it left the task.
+    pub end: EndState,
+    /// The HTTP status of a push; 0 if none came.
+    pub status: u16,
+    /// What its worker said: a `core::job::report::Note`, or a plain text.
+    pub note: Bytes,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Which jobs a list has.
+#[derive(Clone, Debug)]
+pub struct JobFilter {
+    /// Which piece of the list.
+    pub slice: Slice<JobId>,
+    /// On this queue.
+    pub queue: Option<Name>,
+    /// In this state.
+    pub state: Option<JobState>,
+    /// Of this kind.
+    pub kind: Option<Name>,
+    /// With this tag.
+    pub tag: Option<Name>,
+    /// Of this batch.
+    pub batch: Option<BatchId>,
+    /// Accepted before this.
+    pub before: Option<Timestamp>,
+    /// Accepted after this.
+    pub after: Option<Timestamp>,
+    /// Whose latest attempt says this, in whatever case.
+    pub error: Option<String>,
+}
+
+impl JobFilter {
+    /// All jobs of this piece.
+    pub fn all(slice: Slice<JobId>) -> JobFilter {
+        JobFilter {
+            slice,
+            queue: None,
+            state: None,
+            kind: None,
+            tag: None,
+            batch: None,
+            before: None,
+            after: None,
+            error: None,
+        }
+    }
+}
+
+/// Jobs.
+#[async_trait]
+pub trait JobStore: Send + Sync {
+    /// Finds a job with its state, read in one statement, so that one that is just being settled is never nowhere.
+    async fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError>;
+
+    /// Lists jobs by id. Those of a list carry no payload.
+    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError>;
+
+    /// The latest attempts of a job, newest first.
+    async fn list_job_attempts(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        limit: usize,
+    ) -> Result<Vec<JobAttempt>, StoreError>;
+
+    /// Does what an operator asks for, as `JobState::on` says, in one transaction; an answer for each, none where there is no such job.
+    async fn change_jobs(
+        &self,
+        environment: EnvironmentId,
+        ids: &[JobId],
+        wish: Wish,
+    ) -> Result<Vec<Option<Plan>>, StoreError>;
+
+    /// Keeps how far a job is, if it is still its worker's.
+    async fn report_progress(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: Tenure,
+        progress: &Progress,
+    ) -> Result<Result<(), NotYours>, StoreError>;
+
+    /// The jobs that a session holds; their tasks say which are to be cancelled.
+    async fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError>;
+}

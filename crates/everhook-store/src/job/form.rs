@@ -1,0 +1,162 @@
+//! How a job is written down: what has a column of its own, and the rest as JSON, in one form for both stores.
+//!
+//! Most jobs say nothing but queue, kind and payload: such a one has no rest. Durations are micros, so that nothing is rounded.
+
+use std::time::Duration;
+
+use everhook_core::id::{JobId, ScheduleId};
+use everhook_core::job::{Job, Priority, Unique};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::retry::{Backoff, RetryPolicy};
+use everhook_core::time::micros;
+use serde::{Deserialize, Serialize};
+
+/// What most jobs do not say.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Rest {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryForm>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique: Option<(String, u64)>,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    metadata: Metadata,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RetryForm {
+    attempts: u32,
+    backoff: Backoff,
+}
+
+/// A whole job but its id, payload and batch, for templates.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobForm {
+    queue: Name,
+    kind: Name,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    priority: i16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    concurrency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rest: Option<String>,
+}
+
+/// What a job says beyond its columns; none if nothing.
+pub fn rest(job: &Job) -> Option<String> {
+    let plain = plain(job.id, job.queue.clone(), job.kind.clone());
+    let rest = Rest {
+        retry: (job.retry != plain.retry)
+            .then(|| RetryForm { attempts: job.retry.attempts_max(), backoff: job.retry.backoff().clone() }),
+        timeout_us: (job.timeout != plain.timeout).then(|| span_us(job.timeout)),
+        unique: job.unique.as_ref().map(|unique| (unique.key.clone(), span_us(unique.window))),
+        metadata: job.metadata.clone(),
+        schedule: job.schedule.map(|id| id.to_string()),
+    };
+    (rest != Rest::default()).then(|| serde_json::to_string(&rest).unwrap_or_default())
+}
+
+/// Adds to a job what it says beyond its columns; none if that cannot be read.
+pub fn with_rest(mut job: Job, rest: Option<&str>) -> Option<Job> {
+    let Some(text) = rest else { return Some(job) };
+    let rest: Rest = serde_json::from_str(text).ok()?;
+    if let Some(retry) = rest.retry {
+        job.retry = RetryPolicy::with(retry.backoff, retry.attempts).ok()?;
+    }
+    if let Some(timeout) = rest.timeout_us {
+        job.timeout = Duration::from_micros(timeout);
+    }
+    job.unique = rest.unique.map(|(key, window)| Unique { key, window: Duration::from_micros(window) });
+    job.metadata = rest.metadata;
+    job.schedule = rest.schedule.map(|id| id.parse::<ScheduleId>()).transpose().ok()?;
+    Some(job)
+}
+
+/// A job without payload that says nothing but what is to be done.
+pub fn plain(id: JobId, queue: Name, kind: Name) -> Job {
+    Job { payload: None, ..Job::new(id, queue, kind, bytes::Bytes::new()) }
+}
+
+impl JobForm {
+    pub(crate) fn new(job: &Job) -> JobForm {
+        JobForm {
+            queue: job.queue.clone(),
+            kind: job.kind.clone(),
+            name: job.name.clone(),
+            priority: job.priority.get(),
+            concurrency_key: job.concurrency_key.clone(),
+            tags: job.tags.clone(),
+            rest: rest(job),
+        }
+    }
+
+    pub(crate) fn into_job(self, id: JobId) -> Option<Job> {
+        let job = Job {
+            name: self.name,
+            priority: Priority::new(self.priority.into()).ok()?,
+            concurrency_key: self.concurrency_key,
+            tags: self.tags,
+            ..plain(id, self.queue, self.kind)
+        };
+        with_rest(job, self.rest.as_deref())
+    }
+}
+
+fn span_us(span: Duration) -> u64 {
+    u64::try_from(micros(span)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use everhook_core::id::Id;
+
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_plain_job_has_no_rest() {
+        let job = plain(JobId(Id::MIN), name("email"), name("email.send"));
+        assert_eq!(rest(&job), None);
+        assert_eq!(with_rest(job.clone(), None), Some(job));
+    }
+
+    #[test]
+    fn whatever_a_job_says_is_read_as_it_was_written() {
+        let backoff = Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(60)]);
+        let job = Job {
+            name: Some("to Ada".to_owned()),
+            priority: Priority::new(0).unwrap(),
+            retry: RetryPolicy::with(backoff, 3).unwrap(),
+            timeout: Duration::from_secs(7),
+            unique: Some(Unique { key: "k".to_owned(), window: Duration::from_secs(60) }),
+            concurrency_key: Some("ada".to_owned()),
+            tags: vec![name("a")],
+            metadata: Metadata::from([("a".to_owned(), "b".to_owned())]),
+            schedule: Some(ScheduleId(Id::MAX)),
+            ..plain(JobId(Id::MIN), name("email"), name("email.send"))
+        };
+        let bare = Job {
+            retry: plain(job.id, job.queue.clone(), job.kind.clone()).retry,
+            timeout: plain(job.id, job.queue.clone(), job.kind.clone()).timeout,
+            unique: None,
+            metadata: Metadata::new(),
+            schedule: None,
+            ..job.clone()
+        };
+        assert_eq!(with_rest(bare, rest(&job).as_deref()), Some(job.clone()));
+        let form = serde_json::to_string(&JobForm::new(&job)).unwrap();
+        let read: JobForm = serde_json::from_str(&form).unwrap();
+        assert_eq!(read.into_job(job.id), Some(job));
+    }
+}

@@ -1,0 +1,63 @@
+//! What is forgotten after a while, in slices.
+
+use async_trait::async_trait;
+use everhook_core::time::Timestamp;
+
+use crate::error::StoreError;
+
+/// What can be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prunable {
+    /// Messages without open deliveries, with their attempts.
+    Messages,
+    /// Deliveries that were given up.
+    DeadDeliveries,
+    /// Keys under which something was accepted once: past their own expiry, whatever the age.
+    Keys,
+    /// Jobs that succeeded or were cancelled, with their attempts and output; dead ones stay.
+    Jobs,
+    /// Once-slots that nobody claimed or reset since, with their suppressed calls.
+    OnceSlots,
+    /// Sessions that were closed, and hold nothing.
+    Sessions,
+    /// Batches of which no job is open or dead.
+    Batches,
+    /// Runs of schedules, but for the latest of each.
+    Runs,
+}
+
+impl Prunable {
+    /// Everything that can be forgotten.
+    pub const ALL: [Prunable; 8] = [
+        Prunable::Messages,
+        Prunable::DeadDeliveries,
+        Prunable::Keys,
+        Prunable::Jobs,
+        Prunable::OnceSlots,
+        Prunable::Sessions,
+        Prunable::Batches,
+        Prunable::Runs,
+    ];
+
+    /// Its name in configurations, schedules and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Prunable::Messages => "messages",
+            Prunable::DeadDeliveries => "dead-deliveries",
+            Prunable::Keys => "keys",
+            Prunable::Jobs => "jobs",
+            Prunable::OnceSlots => "once-slots",
+            Prunable::Sessions => "sessions",
+            Prunable::Batches => "batches",
+            Prunable::Runs => "runs",
+        }
+    }
+}
+
+/// Forgetting.
+#[async_trait]
+pub trait Retention: Send + Sync {
+    /// Removes at most about `limit` of what is older than `before`, oldest first; answers how many rows left. Fewer than `limit`: that was
+    /// all for now. A job or message is as old as its end; what is open is never removed, but for `DeadDeliveries`.
+    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+}

@@ -1,0 +1,173 @@
+//! Schedules: what they start, where they stand, and what they started. The rules are in `core::schedule`.
+//!
+//! What is started and how it is written down is JSON, in one form for both stores: [`form`].
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
+use everhook_core::job::Job;
+use everhook_core::name::Name;
+use everhook_core::schedule::Schedule;
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::time::Timestamp;
+
+use crate::catalog::{Created, Replaced, Slice};
+use crate::dedup::DedupKey;
+use crate::error::StoreError;
+
+pub mod form;
+
+/// Runs that are shown and kept of each schedule at least.
+pub const RUNS_KEPT: usize = 100;
+
+/// A schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRecord {
+    /// Its name: what users find it by.
+    pub name: Name,
+    /// When it runs.
+    pub schedule: Schedule,
+    /// What it starts.
+    pub starts: Starts,
+    /// Whether someone paused it.
+    pub paused: bool,
+    /// Where it stands.
+    pub state: ScheduleState,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// One more with every change by a user.
+    pub revision: i64,
+}
+
+/// What a schedule starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Starts {
+    /// A job like this; its id is drawn when it starts.
+    Job(Box<Job>),
+    /// A message like this.
+    Message(Box<MessageTemplate>),
+}
+
+/// A message that is sent again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageTemplate {
+    /// Whose.
+    pub application: ApplicationId,
+    /// Its type.
+    pub event_type: Name,
+    /// JSON.
+    pub payload: Bytes,
+    /// Its channels.
+    pub channels: Vec<Name>,
+    /// Its tags.
+    pub tags: Vec<Name>,
+}
+
+/// What became of a nominal time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunKind {
+    /// It was started.
+    Fired,
+    /// Nobody started it in time; stands for all before it, too.
+    Missed,
+    /// The run before was still open.
+    Overlap,
+    /// Someone asked for it.
+    Manual,
+}
+
+impl RunKind {
+    /// The number the stores keep.
+    pub const fn to_db(self) -> i16 {
+        match self {
+            RunKind::Fired => 0,
+            RunKind::Missed => 1,
+            RunKind::Overlap => 2,
+            RunKind::Manual => 3,
+        }
+    }
+
+    /// Reads the number the stores keep.
+    pub const fn from_db(number: i16) -> Option<RunKind> {
+        match number {
+            0 => Some(RunKind::Fired),
+            1 => Some(RunKind::Missed),
+            2 => Some(RunKind::Overlap),
+            3 => Some(RunKind::Manual),
+            _ => None,
+        }
+    }
+}
+
+/// One run of a schedule, or one that was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The time by the schedule.
+    pub nominal: Timestamp,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What became of it.
+    pub kind: RunKind,
+    /// The job or message; none if it was left out, or if the application is gone.
+    pub object: Option<Id>,
+}
+
+/// What a look at the schedules did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FiredAll {
+    /// Runs that were started.
+    pub started: usize,
+    /// When the next one is to be looked at.
+    pub next_look: Option<Duration>,
+}
+
+/// Schedules.
+#[async_trait]
+pub trait ScheduleStore: Send + Sync {
+    /// Creates a schedule; `state`, `created_at`, `updated_at` and `revision` are the store's to set. `Taken` by name.
+    async fn create_schedule(
+        &self,
+        environment: EnvironmentId,
+        schedule: &ScheduleRecord,
+        key: Option<&DedupKey>,
+    ) -> Result<Created<ScheduleRecord>, StoreError>;
+
+    /// Finds a schedule by name.
+    async fn find_schedule(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<Option<ScheduleRecord>, StoreError>;
+
+    /// Lists schedules by name.
+    async fn list_schedules(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<Name>,
+    ) -> Result<Vec<ScheduleRecord>, StoreError>;
+
+    /// Changes a schedule that was read at `schedule.revision`: what it starts, when it runs, whether it is paused. Its state begins anew.
+    async fn replace_schedule(
+        &self,
+        environment: EnvironmentId,
+        schedule: &ScheduleRecord,
+    ) -> Result<Replaced<ScheduleRecord>, StoreError>;
+
+    /// Removes a schedule with its history; what it started stays. False if there is none.
+    async fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError>;
+
+    /// Starts what is due, at most `limit` schedules in one transaction. Every node may ask at any time: what another one looks at is skipped, and
+    /// nothing is started twice.
+    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError>;
+
+    /// Starts a schedule now, whatever its state; its own times are as before. None if there is no such schedule.
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError>;
+
+    /// The latest runs of a schedule, newest first.
+    async fn list_runs(&self, environment: EnvironmentId, id: ScheduleId, limit: usize)
+    -> Result<Vec<Run>, StoreError>;
+}

@@ -1,0 +1,200 @@
+//! How a schedule is written down: JSON, in one form for both stores. What cannot be read again is told, and never stops the others.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::id::{ApplicationId, Id, JobId, ScheduleId};
+use everhook_core::name::Name;
+use everhook_core::schedule::{Cadence, Missed, Overlap, Schedule};
+use everhook_core::time::{Timestamp, micros};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::job::form::JobForm;
+use crate::schedule::{MessageTemplate, Starts};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpecForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    every_us: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    anchor: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    starts_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends_at: Option<i64>,
+    #[serde(default)]
+    jitter_us: u64,
+    overlap: i16,
+    missed: (i16, u32),
+    grace_us: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum StartsForm<'a> {
+    Job {
+        job: JobForm,
+        #[serde(borrow)]
+        payload: Option<&'a RawValue>,
+    },
+    Message {
+        application: String,
+        event_type: Name,
+        #[serde(borrow)]
+        payload: &'a RawValue,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        channels: Vec<Name>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<Name>,
+    },
+}
+
+/// Writes down when a schedule runs.
+pub fn spec(schedule: &Schedule) -> String {
+    let (cron, zone, every, anchor) = match &schedule.cadence {
+        Cadence::Cron { cron, zone } => (Some(cron.as_str().to_owned()), Some(zone.as_str().to_owned()), None, None),
+        Cadence::Every { every, anchor } => (None, None, Some(span_us(*every)), Some(anchor.as_micros())),
+    };
+    let form = SpecForm {
+        cron,
+        zone,
+        every_us: every,
+        anchor,
+        starts_at: schedule.starts_at.map(Timestamp::as_micros),
+        ends_at: schedule.ends_at.map(Timestamp::as_micros),
+        jitter_us: span_us(schedule.jitter),
+        overlap: schedule.overlap.to_db(),
+        missed: schedule.missed.to_db(),
+        grace_us: span_us(schedule.grace),
+    };
+    serde_json::to_string(&form).unwrap_or_default()
+}
+
+/// Reads when a schedule runs; none if this binary cannot: a zone that is gone, a text of a later version.
+pub fn read_spec(id: ScheduleId, text: &str) -> Option<Schedule> {
+    let form: SpecForm = serde_json::from_str(text).ok()?;
+    let cadence = match (form.cron, form.every_us) {
+        (Some(cron), None) => Cadence::Cron { cron: cron.parse().ok()?, zone: form.zone?.parse().ok()? },
+        (None, Some(every)) => {
+            Cadence::Every { every: Duration::from_micros(every), anchor: Timestamp::from_micros(form.anchor?) }
+        }
+        _ => return None,
+    };
+    Some(Schedule {
+        starts_at: form.starts_at.map(Timestamp::from_micros),
+        ends_at: form.ends_at.map(Timestamp::from_micros),
+        jitter: Duration::from_micros(form.jitter_us),
+        overlap: Overlap::from_db(form.overlap)?,
+        missed: Missed::from_db(form.missed.0, form.missed.1)?,
+        grace: Duration::from_micros(form.grace_us),
+        ..Schedule::new(id, cadence)
+    })
+}
+
+/// Writes down what a schedule starts. Payloads are JSON, and stay the bytes they are.
+pub fn starts(starts: &Starts) -> String {
+    let raw = |payload: &Bytes| {
+        let text = std::str::from_utf8(payload).unwrap_or("null").to_owned();
+        RawValue::from_string(text).unwrap_or_default()
+    };
+    match starts {
+        Starts::Job(job) => {
+            let payload = job.payload.as_ref().map(raw);
+            let form = StartsForm::Job { job: JobForm::new(job), payload: payload.as_deref() };
+            serde_json::to_string(&form)
+        }
+        Starts::Message(message) => {
+            let payload = raw(&message.payload);
+            let form = StartsForm::Message {
+                application: message.application.to_string(),
+                event_type: message.event_type.clone(),
+                payload: &payload,
+                channels: message.channels.clone(),
+                tags: message.tags.clone(),
+            };
+            serde_json::to_string(&form)
+        }
+    }
+    .unwrap_or_default()
+}
+
+/// Reads what a schedule starts; none if this binary cannot. The id of a job is drawn when it starts.
+pub fn read_starts(text: &str) -> Option<Starts> {
+    let bytes = |payload: &RawValue| Bytes::copy_from_slice(payload.get().as_bytes());
+    Some(match serde_json::from_str(text).ok()? {
+        StartsForm::Job { job, payload } => {
+            let mut job = job.into_job(JobId(Id::MIN))?;
+            job.payload = payload.map(bytes);
+            Starts::Job(Box::new(job))
+        }
+        StartsForm::Message { application, event_type, payload, channels, tags } => {
+            let application: ApplicationId = application.parse().ok()?;
+            let payload = bytes(payload);
+            Starts::Message(Box::new(MessageTemplate { application, event_type, payload, channels, tags }))
+        }
+    })
+}
+
+fn span_us(span: Duration) -> u64 {
+    u64::try_from(micros(span)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use everhook_core::job::Job;
+
+    use super::*;
+
+    const ID: ScheduleId = ScheduleId(Id::MAX);
+
+    #[track_caller]
+    fn check_spec(schedule: &Schedule) {
+        assert_eq!(read_spec(ID, &spec(schedule)).as_ref(), Some(schedule));
+    }
+
+    #[test]
+    fn a_schedule_is_read_as_it_was_written() {
+        let cron = Cadence::Cron { cron: "0 3 * * mon".parse().unwrap(), zone: "Europe/Berlin".parse().unwrap() };
+        check_spec(&Schedule::new(ID, cron));
+        let anchor = Timestamp::from_micros(1_700_000_000_000_001);
+        check_spec(&Schedule {
+            starts_at: Some(anchor),
+            ends_at: Some(Timestamp::from_micros(1_800_000_000_000_000)),
+            jitter: Duration::from_millis(1500),
+            overlap: Overlap::QueueOne,
+            missed: Missed::CatchUp(7),
+            grace: Duration::from_secs(5),
+            ..Schedule::new(ID, Cadence::Every { every: Duration::from_secs(90), anchor })
+        });
+    }
+
+    #[test]
+    fn what_is_started_is_read_as_it_was_written() {
+        let job =
+            Job::new(JobId(Id::MIN), "q".parse().unwrap(), "k".parse().unwrap(), Bytes::from_static(b"{\"a\": 1.0}"));
+        let job = Starts::Job(Box::new(job));
+        assert_eq!(read_starts(&starts(&job)), Some(job));
+        let message = Starts::Message(Box::new(MessageTemplate {
+            application: ApplicationId(Id::MAX),
+            event_type: "tick".parse().unwrap(),
+            payload: Bytes::from_static(b"[1e2]"),
+            channels: vec!["c".parse().unwrap()],
+            tags: Vec::new(),
+        }));
+        assert_eq!(read_starts(&starts(&message)), Some(message));
+    }
+
+    #[test]
+    fn a_text_that_makes_no_sense_is_no_schedule() {
+        for text in ["", "{}", r#"{"cron":"x","overlap":0,"missed":[0,0],"graceUs":1}"#] {
+            assert_eq!(read_spec(ID, text), None, "{text}");
+        }
+        assert_eq!(read_starts("null"), None);
+    }
+}
