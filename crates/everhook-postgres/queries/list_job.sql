@@ -41,7 +41,7 @@ where job.environment = $1
     )
     and (
         $11::smallint is null
-        or coalesce(task.state, case attempt.end_state when 1 then 3 when 2 then 2 when 3 then 4 else 0 end) = $11
+        or coalesce(task.state, case attempt.end_state when 0 then 0 when 2 then 2 when 3 then 4 else 3 end) = $11
     )
 order by job.id asc
 limit $12;

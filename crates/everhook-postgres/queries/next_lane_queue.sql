@@ -4,11 +4,11 @@
 with clock as materialized (
     select everhook.now_us() as now
 )
-select wanted.n, lane.environment, lane.id
+select wanted.n, lane.environment, lane.id, lane.ready_at
 from clock
     cross join unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
     cross join lateral (
-        select lane.environment, lane.id
+        select lane.environment, lane.id, greatest(lane.next_due, lane.hold_until) as ready_at
         from everhook.lane
         where lane.environment = wanted.environment
             and lane.queue = wanted.name

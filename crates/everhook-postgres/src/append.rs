@@ -21,7 +21,7 @@ use tokio_postgres::Row;
 use crate::columns::{MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
-use crate::keys::Owners;
+use crate::keys::{self, Owners};
 use crate::once;
 use crate::rows::Reader;
 use crate::sql;
@@ -74,18 +74,10 @@ impl PostgresStore {
         self.append_as(transaction, &Append { fast: None, messages }, Span::Part).await
     }
 
-    async fn append_as(
-        &self,
-        transaction: &Transaction,
-        append: &Append,
-        span: Span,
-    ) -> Result<Vec<Appended>, Fault> {
+    async fn append_as(&self, transaction: &Transaction, append: &Append, span: Span) -> Result<Vec<Appended>, Fault> {
         let (sets, now, free) = self.read_for_plan(transaction, append, span).await?;
-        let wanted = append.messages.iter().flat_map(|new| {
-            let (environment, object) = (new.environment, new.message.id.0);
-            new.keys.iter().map(move |key| (environment, key, object))
-        });
-        let mut owners = Owners::take(transaction, wanted).await?;
+        let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
+        let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
         let mut slots = once::Claims::lock(transaction, &append.messages, now).await?;

@@ -23,6 +23,17 @@ pub(crate) fn row_key(environment: EnvironmentId, key: &DedupKey) -> RowKey {
 /// Keys to take, each for an object; in key order, so that two batches cannot deadlock.
 pub(crate) type Claims<'a> = BTreeMap<RowKey, (&'a DedupKey, Id)>;
 
+/// The keys of a batch, each for the first object that wants it.
+pub(crate) fn claims<'k>(wanted: impl Iterator<Item = (EnvironmentId, &'k [DedupKey], Id)>) -> Claims<'k> {
+    let mut claims = Claims::new();
+    for (environment, keys, object) in wanted {
+        for key in keys {
+            claims.entry(row_key(environment, key)).or_insert((key, object));
+        }
+    }
+    claims
+}
+
 /// Who has which key while a batch is decided: someone before it, or a member of it.
 pub(crate) struct Owners<'k> {
     /// Not had.
@@ -34,15 +45,8 @@ pub(crate) struct Owners<'k> {
 }
 
 impl<'k> Owners<'k> {
-    /// Takes every key of a batch, each for the first object that wants it.
-    pub(crate) async fn take(
-        transaction: &Transaction,
-        wanted: impl Iterator<Item = (EnvironmentId, &'k DedupKey, Id)>,
-    ) -> Result<Owners<'k>, Fault> {
-        let mut claims = Claims::new();
-        for (environment, key, object) in wanted {
-            claims.entry(row_key(environment, key)).or_insert((key, object));
-        }
+    /// Takes every key of a batch.
+    pub(crate) async fn take(transaction: &Transaction, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
         let mut owners = Owners { foreign: HashMap::new(), written: HashMap::new(), claimed: HashMap::new() };
         if claims.is_empty() {
             return Ok(owners);
@@ -75,12 +79,7 @@ impl<'k> Owners<'k> {
     }
 
     /// Has a member keep keys, for itself or for another object.
-    pub(crate) fn claim(
-        &mut self,
-        environment: EnvironmentId,
-        keys: impl Iterator<Item = &'k DedupKey>,
-        object: Id,
-    ) {
+    pub(crate) fn claim(&mut self, environment: EnvironmentId, keys: impl Iterator<Item = &'k DedupKey>, object: Id) {
         for key in keys {
             self.claimed.insert(row_key(environment, key), (key, Holder { object, body: key.body }));
         }

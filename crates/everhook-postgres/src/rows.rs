@@ -9,7 +9,8 @@ use everhook_core::application::{Application, Environment};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, SessionId, TaskId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, SessionId,
+    TaskId,
 };
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;

@@ -111,6 +111,22 @@ files! {
     LIST_JOB_OPEN = "list_job_open" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
     LIST_JOB_DEAD = "list_job_dead" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
     LIST_JOB_ATTEMPT = "list_job_attempt" (INT4, BYTEA, INT8);
+    RECLAIM_JOB = "reclaim_job" (BYTEA, INT8);
+    LOCK_BATCH = "lock_batch" (INT4_ARRAY, BYTEA_ARRAY);
+    REPLACE_BATCH = "replace_batch" (
+        INT4_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT4_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
+        INT4_ARRAY
+    );
+    CREATE_BATCH = "create_batch" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, INT2, INT4);
+    FIND_BATCH = "find_batch" (INT4, BYTEA);
+    LIST_BATCH = "list_batch" (INT4, BYTEA, BYTEA, INT8);
+    LIST_JOB_FAILED = "list_job_failed" (INT4, BYTEA, INT8);
+    LOCK_TASK_JOB = "lock_task_job" (INT4, BYTEA_ARRAY);
+    FIND_JOB_END = "find_job_end" (INT4, BYTEA_ARRAY);
+    END_JOB = "end_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA, INT2, INT2, INT8);
+    MOVE_TASK_JOB = "move_task_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, BOOL_ARRAY);
+    ERASE_JOB = "erase_job" (INT4, BYTEA_ARRAY);
+    PUT_JOB_PROGRESS = "put_job_progress" (INT4, BYTEA, BYTEA, INT4, INT2, TEXT);
     LIST_TASK_HELD = "list_task_held" (BYTEA);
 
     COUNT_BACKLOG = "count_backlog" (INT8);
@@ -197,6 +213,8 @@ lines! {
     BOOK_QUEUE = "update everhook.queue set booked_until = used.until \
         from unnest($1::int[], $2::text[], $3::bigint[]) as used (environment, name, until) \
         where queue.environment = any (array[used.environment]) and queue.name = used.name" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    FLAG_TASK = "update everhook.task set cancel = true from unnest($2::bytea[], $3::bytea[]) as flagged (subject, id) \
+        where task.environment = any (array[$1]) and task.subject = flagged.subject and task.id = flagged.id" (INT4, BYTEA_ARRAY, BYTEA_ARRAY);
     ANY_OUTBOX = "select from everhook.outbox limit 1" ();
     LOCK_OUTBOX = "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked" ();
     RAISE_OUTBOX = "update everhook.outbox_relay set floor = greatest(floor, $1)" (BYTEA);

@@ -3,21 +3,21 @@
 //! Round trips: begin and read the clock; take the keys, if there are any; touch the lanes and lock the batches, if there are any; write
 //! everything and commit. Lanes come before batches, as they do in a settle, or the two could wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use everhook_core::id::{BatchId, EnvironmentId, JobId, LaneId, TaskId};
-use everhook_core::job::{RunAt, handler};
-use everhook_core::limits::JOB_DELAY_MAX;
+use everhook_core::batch::{BadChange, Change};
+use everhook_core::id::{EnvironmentId, LaneId, TaskId};
+use everhook_core::job::handler;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::append::Holder;
-use everhook_store::dedup::{DedupKey, DedupScope};
-use everhook_store::job::{Enqueued, NewJob, form};
+use everhook_store::dedup::DedupKey;
+use everhook_store::job::{Enqueued, NewJob, due_at, form, judge, keys_of};
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::types::ToSql;
 
 use crate::error::Fault;
+use crate::job::batch::{self, BatchKey, Batches};
 use crate::job::rows::now;
-use crate::keys::Owners;
+use crate::keys::{self, Owners};
 use crate::rows;
 use crate::sql;
 use crate::statement::{Transaction, within};
@@ -62,24 +62,23 @@ impl PostgresStore {
         now: Timestamp,
         ending: Ending,
     ) -> Result<Vec<Enqueued>, Fault> {
-        let keys: Vec<Vec<DedupKey>> = jobs.iter().map(keys).collect();
-        let wanted = jobs.iter().zip(&keys).flat_map(|(new, keys)| {
-            let (environment, object) = (new.environment, new.job.id.0);
-            keys.iter().map(move |key| (environment, key, object))
-        });
-        let mut owners = Owners::take(transaction, wanted).await?;
-        let named = batches(jobs);
-        let mut intake = HashMap::new();
+        let keys: Vec<Vec<DedupKey>> = jobs.iter().map(keys_of).collect();
+        let wanted = jobs.iter().zip(&keys).map(|(new, keys)| (new.environment, keys.as_slice(), new.job.id.0));
+        let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
+        let named = named(jobs);
+        let mut batches = Batches::new();
         if !named.is_empty() {
             let fresh: Vec<Fresh<'_>> = jobs.iter().map(|new| self.plan(new, now)).collect();
             touch(transaction, &lanes(&fresh)).await?;
-            intake = self.lock_intake(transaction, &named).await?;
+            batches = batch::lock(transaction, named.iter()).await?;
         }
         let (mut fresh, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for (new, keys) in jobs.iter().zip(&keys) {
-            let refused = judge(&owners.taken(new.environment, keys))
-                .or_else(|| new.job.batch.and_then(|batch| intake.get(&(new.environment, batch)).cloned().flatten()));
-            if let Some(answer) = refused {
+            let told = match judge(&owners.taken(new.environment, keys)) {
+                None => add_to_batch(&mut batches, new)?,
+                told => told,
+            };
+            if let Some(answer) = told {
                 answers.push(answer);
                 continue;
             }
@@ -93,7 +92,7 @@ impl PostgresStore {
             return Ok(answers);
         }
         owners.correct(transaction).await?;
-        self.add_to_batches(transaction, &fresh.iter().map(|fresh| fresh.new).collect::<Vec<_>>()).await?;
+        batch::keep(transaction, &batches).await?;
         write(transaction, &fresh, now, ending).await?;
         Ok(answers)
     }
@@ -108,29 +107,20 @@ impl PostgresStore {
     }
 }
 
-/// When a job is due; too far ahead is as far as is allowed.
-pub(crate) fn due_at(run_at: RunAt, now: Timestamp) -> Timestamp {
-    run_at.due_at(now).unwrap_or_else(|_| now.plus(JOB_DELAY_MAX))
-}
-
-fn keys(new: &NewJob) -> Vec<DedupKey> {
-    let unique = new.job.unique.as_ref().map(|unique| DedupKey::unique_job(&new.job.queue, unique));
-    new.key.iter().cloned().chain(unique).collect()
-}
-
-/// What a job is told whose keys are not all its own.
-fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Enqueued> {
-    let by_scope = |scope| taken.iter().find(|(key, _)| key.scope == scope);
-    // The idempotency key first: a repeated request also repeats its unique key.
-    if let Some((key, holder)) = by_scope(DedupScope::Idempotency) {
-        let same = key.body == holder.body;
-        return Some(if same { Enqueued::Existing(JobId(holder.object)) } else { Enqueued::KeyReused });
+/// Counts a job that is otherwise accepted in its batch, if it has one; answers why it cannot be.
+fn add_to_batch(batches: &mut Batches, new: &NewJob) -> Result<Option<Enqueued>, Fault> {
+    let Some(id) = new.job.batch else { return Ok(None) };
+    let Some(record) = batches.get_mut(&(new.environment, id)) else { return Ok(Some(Enqueued::NoBatch)) };
+    match record.batch.apply(Change::Added(1)) {
+        Ok(applied) => record.batch = applied.batch,
+        Err(BadChange::Sealed) => return Ok(Some(Enqueued::BatchSealed)),
+        Err(bad) => return Err(batch::bad_change(bad)),
     }
-    taken.first().map(|(_, holder)| Enqueued::Existing(JobId(holder.object)))
+    Ok(None)
 }
 
 /// The batches that are named, in key order.
-fn batches(jobs: &[NewJob]) -> BTreeSet<(EnvironmentId, BatchId)> {
+fn named(jobs: &[NewJob]) -> BTreeSet<BatchKey> {
     jobs.iter().filter_map(|new| Some((new.environment, new.job.batch?))).collect()
 }
 

@@ -242,6 +242,7 @@ pub(crate) async fn limit_keys(
     }
     let counted = transaction.rows(&sql::COUNT_GATE, &counts.params()).await?;
     for (place, spare) in counts.spare(&counted)? {
+        lanes[place].spare = spare;
         lanes[place].room = lanes[place].room.min(spare);
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, JobId, LaneId};
+use everhook_core::id::{EnvironmentId, JobId, LaneId, SessionId};
 use everhook_core::job::handler;
 use everhook_core::limits::{KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX};
 use everhook_core::queue::Target;
@@ -25,7 +25,7 @@ use crate::job::rows::job_at;
 use crate::lease::send_unless;
 use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::sql;
-use crate::statement::{Transaction, within};
+use crate::statement::{Params, Transaction, within};
 use crate::store::PostgresStore;
 
 /// When to ask again for a queue with a limit that another lease holds at this moment.
@@ -37,6 +37,9 @@ pub(crate) struct ReadyLane {
     pub(crate) queue: usize,
     pub(crate) environment: EnvironmentId,
     pub(crate) id: LaneId,
+    pub(crate) ready_at: Timestamp,
+    /// How many more may be leased by the limit of its key.
+    pub(crate) spare: usize,
     /// How many jobs it may give.
     pub(crate) room: usize,
 }
@@ -86,6 +89,14 @@ impl PostgresStore {
     }
 }
 
+impl PostgresStore {
+    pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, Fault> {
+        let params: Params<'_> = &[&session.as_bytes().as_slice(), &count(limit)];
+        let rows = self.database.write(&sql::RECLAIM_JOB, params).await?;
+        dress(&rows, &[], &[])
+    }
+}
+
 /// Locks the lanes that have been ready longest, a share of each queue, and says how much room they have.
 async fn ready_lanes(
     transaction: &Transaction,
@@ -114,9 +125,16 @@ async fn ready_lanes(
         let n: i64 = row.get("n")?;
         let queue = usize::try_from(n - 1).ok().filter(|n| *n < queues.len()).ok_or_else(|| row.corrupt("n"))?;
         let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-        lanes.push(ReadyLane { queue, environment, id, room: queues[queue].room });
+        let ready_at = row.time("ready_at")?;
+        lanes.push(ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: queues[queue].room });
     }
     gate::limit_keys(transaction, queues, &mut lanes).await?;
+    // The queue goes first whose lanes wait longest.
+    let mut first = vec![Timestamp::NEVER; queues.len()];
+    for lane in lanes.iter().filter(|lane| lane.room > 0) {
+        first[lane.queue] = first[lane.queue].min(lane.ready_at);
+    }
+    lanes.sort_by_key(|lane| (first[lane.queue], lane.queue, lane.ready_at));
     Ok(lanes)
 }
 
@@ -132,11 +150,12 @@ async fn take(
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let (numbers, rooms): (Vec<i32>, Vec<i64>) =
-        (0_i32..).zip(queues).map(|(n, queue)| (n, count(queue.room))).unzip();
+    let mut order: Vec<usize> = open.iter().map(|lane| lane.queue).collect();
+    order.dedup();
+    let (numbers, rooms): (Vec<i32>, Vec<i64>) = order.iter().map(|n| (number(*n), count(queues[*n].room))).unzip();
     let environments: Vec<i32> = open.iter().map(|lane| lane.environment.0).collect();
     let ids: Vec<&[u8]> = open.iter().map(|lane| lane.id.as_bytes().as_slice()).collect();
-    let lane_queues: Vec<i32> = open.iter().map(|lane| i32::try_from(lane.queue).unwrap_or(i32::MAX)).collect();
+    let lane_queues: Vec<i32> = open.iter().map(|lane| number(lane.queue)).collect();
     let lane_rooms: Vec<i64> = open.iter().map(|lane| count(lane.room)).collect();
     let gates: Vec<Option<&[u8]>> =
         open.iter().map(|lane| queues[lane.queue].gate.as_ref().map(|gate| gate.as_bytes().as_slice())).collect();
@@ -163,6 +182,10 @@ async fn take(
         transaction.rows(&sql::LEASE_JOB_KIND, &params).await?
     };
     dress(&rows, queues, &open)
+}
+
+fn number(queue: usize) -> i32 {
+    i32::try_from(queue).unwrap_or(i32::MAX)
 }
 
 /// Adds records and targets to tasks.
@@ -224,7 +247,7 @@ fn turns<'l>(
             _ if asked < lane.room => {}
             _ => {
                 push(&mut turns.back, lane);
-                if queue.has_key_limit(lane.id) && lane.room < queue.room {
+                if gave >= lane.spare {
                     turns.barren.push(lane.id.as_bytes());
                 }
             }

@@ -1,9 +1,9 @@
 //! Rows of jobs, their attempts and their queues to values.
 
 use bytes::Bytes;
-use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, TaskId};
+use everhook_core::id::{AttemptId, BatchId, JobId, SessionId, TaskId};
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{Job, JobState, Priority};
+use everhook_core::job::{Job, Priority};
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -11,7 +11,7 @@ use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::job::form;
-use everhook_store::job::{JobAttempt, JobRecord, OpenTask};
+use everhook_store::job::{JobAttempt, JobRecord, OpenTask, state_of};
 use tokio_postgres::Row;
 
 use crate::error::Fault;
@@ -52,8 +52,7 @@ pub(crate) fn record(row: &Row) -> Result<JobRecord, Fault> {
     let open = open(row, task)?;
     let attempt = task + TASK_COLUMNS + 2;
     let last = attempt_at(row, attempt)?;
-    let ended = || last.as_ref().map_or(JobState::Pending, |last| last.end.into());
-    let state = open.map_or_else(ended, |open| open.state.into());
+    let state = state_of(open.map(|open| open.state), last.as_ref().map(|last| last.end));
     let mut output = Reader::from(row, "job_output", attempt + ATTEMPT_COLUMNS);
     let (progress, result) = (progress(&mut output)?, result(&mut output)?);
     Ok(JobRecord { job, created_at, state, open, progress, result, last })
@@ -130,9 +129,4 @@ fn limit(row: &mut Reader<'_>, column: &'static str) -> Result<Option<u32>, Faul
 pub(crate) fn now(rows: &[Row]) -> Result<Timestamp, Fault> {
     let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
     Reader::new(row, "clock").time("now")
-}
-
-/// Environments and ids as two columns.
-pub(crate) fn columns<'a>(keys: impl Iterator<Item = (EnvironmentId, &'a [u8])>) -> (Vec<i32>, Vec<&'a [u8]>) {
-    keys.map(|(environment, id)| (environment.0, id)).unzip()
 }
