@@ -100,6 +100,15 @@ pub struct Ended {
     pub cancelled: u32,
 }
 
+impl std::ops::AddAssign for Ended {
+    /// Adds up what one transaction has ended; no transaction ends as many as could not be counted.
+    fn add_assign(&mut self, other: Ended) {
+        self.succeeded += other.succeeded;
+        self.dead += other.dead;
+        self.cancelled += other.cancelled;
+    }
+}
+
 /// What became of dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
