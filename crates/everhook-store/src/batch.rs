@@ -1,14 +1,19 @@
 //! Batches: sets of jobs whose outcome is announced, once per phase. The rules are in `core::batch`.
 
 use async_trait::async_trait;
-use everhook_core::batch::{BadSelection, Batch, Resolution};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
+use everhook_core::batch::{Announcement, BadSelection, Batch, Change, Ended, FailedJob, Notice, Resolution};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
+use everhook_core::job::report::Note;
+use everhook_core::job::{Job, JobState, Plan};
+use everhook_core::lifecycle::EndState;
+use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Created, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::lease::NewMessage;
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +43,72 @@ pub enum Resolved {
     Bad(BadSelection),
     /// There is no such batch.
     NoBatch,
+}
+
+/// What a batch is told when an attempt left a job of it so; none if that is not its end.
+pub fn ended(end: EndState) -> Option<Ended> {
+    match end {
+        EndState::Open => None,
+        EndState::Succeeded => Some(Ended { succeeded: 1, ..Ended::default() }),
+        EndState::Dead => Some(Ended { dead: 1, ..Ended::default() }),
+        EndState::Cancelled => Some(Ended { cancelled: 1, ..Ended::default() }),
+    }
+}
+
+/// What a batch is told when an operator does this to a job of it that was in this state.
+pub fn steered(was: JobState, plan: Plan) -> Option<Change> {
+    match (was, plan) {
+        (JobState::Pending, Plan::End | Plan::Erase) => Some(Change::Ended(Ended { cancelled: 1, ..Ended::default() })),
+        (JobState::Dead, Plan::End | Plan::Erase) => Some(Change::Resolved { jobs: 1, how: Resolution::Cancelled }),
+        (JobState::Dead, Plan::Redrive) => Some(Change::Resolved { jobs: 1, how: Resolution::Retried }),
+        _ => None,
+    }
+}
+
+/// The message that announces what became of a batch; `failed` are the jobs of it that are dead.
+pub fn announcement(
+    environment: EnvironmentId,
+    record: &BatchRecord,
+    announce: Announcement,
+    failed: Vec<FailedJob>,
+    id: MessageId,
+) -> Option<NewMessage> {
+    let BatchRecord { batch, .. } = record;
+    // Both are made of names that are known to leave room for them.
+    let event_type = announce.event_type(&record.prefix).ok()?;
+    let event_id = announce.event_id(record.id, batch.phase).ok()?;
+    let notice = Notice {
+        batch_id: record.id,
+        name: record.name.clone(),
+        phase: batch.phase,
+        counts: batch.counts,
+        metadata: record.metadata.clone(),
+        failed,
+    };
+    let message = Message {
+        id,
+        application: record.application,
+        event_type,
+        event_id: Some(event_id.clone()),
+        channels: Vec::new(),
+        tags: Vec::new(),
+        payload: Some(notice.to_json().into()),
+        created_at: Timestamp::default(),
+    };
+    let keys = vec![DedupKey::event_id(record.application, &event_id)];
+    Some(NewMessage { keys, ..NewMessage::new(environment, message) })
+}
+
+/// A dead job, as its batch announces it.
+pub fn failed_job(job: &Job, note: &[u8], failed_at: Timestamp) -> FailedJob {
+    FailedJob {
+        id: job.id,
+        name: job.name.clone(),
+        kind: job.kind.clone(),
+        error: Note::from_bytes(note).error().to_owned(),
+        failed_at,
+        metadata: job.metadata.clone(),
+    }
 }
 
 /// Batches.

@@ -13,14 +13,16 @@ use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, Tas
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, JobState, NotYours, Plan, RunAt, Tenure, Wish};
 use everhook_core::lifecycle::EndState;
+use everhook_core::limits::JOB_DELAY_MAX;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::queue::Target;
-use everhook_core::task::{Task, TaskState};
+use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
+use crate::append::Holder;
 use crate::catalog::Slice;
-use crate::dedup::DedupKey;
+use crate::dedup::{DedupKey, DedupScope};
 use crate::error::StoreError;
 
 pub mod form;
@@ -196,6 +198,54 @@ impl JobFilter {
             after: None,
             error: None,
         }
+    }
+}
+
+/// The keys that a job is accepted once under.
+pub fn keys_of(new: &NewJob) -> Vec<DedupKey> {
+    let unique = new.job.unique.as_ref().map(|unique| DedupKey::unique_job(&new.job.queue, unique));
+    new.key.iter().cloned().chain(unique).collect()
+}
+
+/// What a job is told whose keys are not all its own; `taken` lists the ones that are not, with their holders.
+pub fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Enqueued> {
+    // The request's key first: a repeated request also repeats its unique key.
+    let request = taken.iter().find(|(key, _)| key.scope == DedupScope::Idempotency);
+    if request.is_some_and(|(key, holder)| key.body != holder.body) {
+        return Some(Enqueued::KeyReused);
+    }
+    request.or(taken.first()).map(|(_, holder)| Enqueued::Existing(JobId(holder.object)))
+}
+
+/// When a job that is accepted now is due: too far ahead is as far as is allowed.
+pub fn due_at(run_at: RunAt, now: Timestamp) -> Timestamp {
+    run_at.due_at(now).unwrap_or(now.plus(JOB_DELAY_MAX))
+}
+
+/// The row of a job that nobody has touched.
+pub fn new_task(environment: EnvironmentId, job: &Job, id: TaskId, due_at: Timestamp) -> Task {
+    Task {
+        key: TaskKey { environment, subject: job.id.0, id },
+        lane: job.lane(environment),
+        kind: TaskKind::Job,
+        trigger: Trigger::Scheduled,
+        priority: job.priority.get(),
+        due_at,
+        tries: 0,
+        crashes: 0,
+        epoch: 0,
+        cancel: false,
+        batch: job.batch,
+    }
+}
+
+/// Where a job stands: what its open task says, or else how its last attempt left it.
+pub fn state_of(open: Option<TaskState>, last: Option<EndState>) -> JobState {
+    match (open, last) {
+        (Some(state), _) => state.into(),
+        (None, Some(end)) => end.into(),
+        // Its attempts are gone, which only those of jobs that ended can be.
+        (None, None) => JobState::Succeeded,
     }
 }
 

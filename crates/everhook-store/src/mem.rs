@@ -7,10 +7,13 @@
 
 mod append;
 mod backlog;
+mod batch;
 mod catalog;
 mod history;
+mod job;
 mod lease;
 mod once;
+mod queue;
 mod sessions;
 mod settle;
 mod tables;
@@ -27,12 +30,14 @@ use everhook_core::time::Timestamp;
 use crate::backlog::Backlog;
 use crate::error::StoreError;
 use crate::ids::Ids;
+use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use crate::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
 
 pub use crate::mem::tables::{
-    AttemptRow, EndpointRow, KeyRow, LaneRow, LaneState, OnceRow, SessionRow, Tables, TaskPlace, TaskRow,
+    AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, SessionRow, Tables, TaskPlace,
+    TaskRow,
 };
 
 /// Reads the store's clock.
@@ -113,6 +118,21 @@ impl LeaseStore for MemStore {
         Ok(append::append(&mut tables, &self.ids, now, append))
     }
 
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(jobs.iter().map(|new| job::enqueue(&mut tables, &self.ids, now, new)).collect())
+    }
+
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(queue::lease(&mut tables, now, ask))
+    }
+
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(queue::reclaim_overdue(&mut tables, now, session, limit))
+    }
+
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
         let (mut tables, now) = self.lock();
         Ok(lease::lease(&mut tables, now, &ask))
@@ -120,7 +140,7 @@ impl LeaseStore for MemStore {
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
         let (mut tables, now) = self.lock();
-        Ok(batch.iter().map(|settlement| settle::settle(&mut tables, now, settlement)).collect())
+        Ok(batch.iter().map(|settlement| settle::settle(&mut tables, &self.ids, now, settlement)).collect())
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {

@@ -254,7 +254,9 @@ impl<S: Stage> Fixture<S> {
         };
         Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
+            batch: task.batch,
             session,
             epoch: task.epoch,
             row,
@@ -263,6 +265,7 @@ impl<S: Stage> Fixture<S> {
             attempt: Some(attempt),
             hold_lane: None,
             stop_lane: false,
+            result: None,
         }
     }
 

@@ -22,7 +22,13 @@ pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: App
     append.messages.into_iter().map(|message| append_one(tables, ids, now, fast, message)).collect()
 }
 
-fn append_one(tables: &mut Tables, ids: &Ids, now: Timestamp, fast: Option<&FastPath>, new: NewMessage) -> Appended {
+pub(super) fn append_one(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    fast: Option<&FastPath>,
+    new: NewMessage,
+) -> Appended {
     // Applications do not change here, so that any revision they were found at still holds.
     let NewMessage { environment, message, keys, revision: _, once, deliver_at } = new;
     let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
@@ -69,7 +75,7 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask) {
         (Some(_), Some(fast)) => TaskPlace::Leased(fast.session),
         _ => TaskPlace::Pending,
     };
-    tables.tasks.insert(task.key, TaskRow { task, place });
+    tables.tasks.insert(task.key, TaskRow::new(task, place));
     // From here on the lane is not free: what comes later in the same batch waits behind this.
     if place == TaskPlace::Pending
         && let Some(lane) = tables.lane(task.key.environment, task.lane)

@@ -59,7 +59,7 @@ impl MemStore {
         }
         let key = TaskKey { environment, subject: resend.message.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, resend.endpoint.lane(), Trigger::Manual, now);
-        tables.tasks.insert(key, TaskRow { task, place: TaskPlace::Pending });
+        tables.tasks.insert(key, TaskRow::new(task, TaskPlace::Pending));
         if let Some(lane) = tables.lane(environment, task.lane) {
             lane.touch(now);
         }

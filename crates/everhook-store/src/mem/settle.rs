@@ -5,14 +5,17 @@ use std::sync::Arc;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, EnvironmentId, LaneId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 
+use crate::ids::Ids;
 use crate::lease::{Settled, Settlement};
 use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
+use crate::mem::{job, queue};
 use crate::mutant::{self, Mutant};
 
 /// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
-pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
+pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settlement) -> Settled {
     let fits = |epoch| epoch == settlement.epoch || mutant::is(Mutant::SettleWithoutEpoch);
     let held = |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && fits(row.task.epoch);
     let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
@@ -23,10 +26,10 @@ pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlemen
     let environment = settlement.key.environment;
     match settlement.row {
         NextRow::Gone => drop(tables.tasks.remove(&settlement.key)),
-        NextRow::Dead => row.place = TaskPlace::Dead,
+        NextRow::Dead => row.let_go(TaskPlace::Dead),
         NextRow::Pending { due_in } => {
             let now = if mutant::is(Mutant::LocalClock) { node_time(settlement, now) } else { now };
-            row.place = TaskPlace::Pending;
+            row.let_go(TaskPlace::Pending);
             row.task.due_at = now.plus(due_in);
             if let Some(lane) = tables.lane(environment, settlement.lane) {
                 lane.touch(now.plus(due_in));
@@ -34,15 +37,19 @@ pub(super) fn settle(tables: &mut Tables, now: Timestamp, settlement: &Settlemen
         }
     }
     if let Some(attempt) = settlement.attempt.clone() {
-        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), attempt };
+        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session: settlement.session, attempt };
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
         lane.hold_until = lane.hold_until.max(now.plus(hold));
     }
     if settlement.stop_lane {
-        disable(tables, environment, settlement.lane);
+        match settlement.kind {
+            TaskKind::Delivery => disable(tables, environment, settlement.lane),
+            TaskKind::Job => queue::stop(tables, environment, settlement.lane, now),
+        }
     }
+    job::ended(tables, ids, now, settlement);
     Settled::Done
 }
 

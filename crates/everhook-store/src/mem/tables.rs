@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
+use everhook_core::id::{ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, SessionId};
+use everhook_core::job::Job;
+use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
+use everhook_core::queue::Queue;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 
+use crate::batch::BatchRecord;
 use crate::dedup::{DedupScope, HASH_BYTES};
 use crate::lease::NewAttempt;
 use crate::mutant::{self, Mutant};
@@ -24,7 +28,7 @@ pub struct Tables {
     pub applications: BTreeSet<(EnvironmentId, ApplicationId)>,
     /// Endpoints, deleted ones too.
     pub endpoints: BTreeMap<(EnvironmentId, EndpointId), EndpointRow>,
-    /// One lane for each endpoint there ever was.
+    /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys. The latter look held to deliveries.
     pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
     /// Accepted messages.
     pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
@@ -36,6 +40,14 @@ pub struct Tables {
     pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
     /// Once-slots.
     pub once: BTreeMap<(EnvironmentId, ApplicationId, Name), OnceRow>,
+    /// Records of jobs.
+    pub jobs: BTreeMap<(EnvironmentId, JobId), JobRow>,
+    /// The queues of lanes that are not of endpoints.
+    pub queue_lanes: BTreeMap<(EnvironmentId, LaneId), Name>,
+    /// Queues that were configured.
+    pub queues: BTreeMap<(EnvironmentId, Name), QueueRow>,
+    /// Batches.
+    pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
     /// Keys under which something was accepted.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
@@ -112,6 +124,22 @@ pub struct TaskRow {
     pub task: Task,
     /// Where it stands.
     pub place: TaskPlace,
+    /// What it is counted under while it is leased, where its queue has a limit.
+    pub gate: Option<Id>,
+    /// When its holder's time is over, if the store watches it.
+    pub deadline: Option<Timestamp>,
+}
+
+impl TaskRow {
+    /// A row that nothing else is known of.
+    pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
+        TaskRow { task, place, gate: None, deadline: None }
+    }
+
+    /// It is not leased any more.
+    pub(super) fn let_go(&mut self, place: TaskPlace) {
+        *self = TaskRow::new(self.task, place);
+    }
 }
 
 /// A session.
@@ -136,10 +164,34 @@ pub struct SessionRow {
 /// A log entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRow {
-    /// To which endpoint.
+    /// To which endpoint; of a job, its lane.
     pub endpoint: EndpointId,
+    /// By whom.
+    pub session: SessionId,
     /// What was logged.
     pub attempt: NewAttempt,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// What was asked for.
+    pub job: Arc<Job>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// How far its worker said it is.
+    pub progress: Option<Progress>,
+    /// What came out.
+    pub result: Option<KeptResult>,
+}
+
+/// A queue that was configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueRow {
+    /// As it was configured.
+    pub queue: Queue,
+    /// Until when its rate is used up.
+    pub booked_until: Timestamp,
 }
 
 /// Who holds a key.

@@ -58,7 +58,9 @@ impl Scene {
     async fn put_back(&self, task: &Task, due_in: Duration, hold_lane: Option<Duration>) {
         let settlement = Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
+            batch: task.batch,
             session: SESSION,
             epoch: task.epoch,
             row: NextRow::Pending { due_in },
@@ -67,6 +69,7 @@ impl Scene {
             attempt: None,
             hold_lane,
             stop_lane: false,
+            result: None,
         };
         self.store.settle(&[settlement]).await.unwrap();
     }

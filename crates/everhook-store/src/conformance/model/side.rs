@@ -245,7 +245,9 @@ impl<S: Stage> Side<S> {
         };
         Some(Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
+            batch: task.batch,
             session: script.sessions[session % script.sessions.len()],
             epoch: task.epoch + u32::from(ending.twist == Twist::Epoch),
             row: ending.row,
@@ -254,6 +256,7 @@ impl<S: Stage> Side<S> {
             attempt: ending.logged.then_some(logged),
             hold_lane: ending.hold,
             stop_lane: ending.disable,
+            result: None,
         })
     }
 
