@@ -3,7 +3,6 @@
 //! A batch is open while jobs are added, then sealed. The announcements are the store's, in the transactions that end the jobs; here
 //! batches are created, filled, sealed and shown, and dead jobs of them retried or skipped.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -158,9 +157,7 @@ async fn create(
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
     match api.store.create_batch(environment, &new, input.key.as_ref()).await? {
-        Created::New(new) | Created::Repeated(new) | Created::Taken(new) => {
-            Ok((StatusCode::CREATED, Json(new.into())))
-        }
+        Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_application(&Place::Body)),
     }

@@ -22,20 +22,15 @@ use crate::accept::Accept;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
-    application, attempt, batch, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
-    job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
+    application, attempt, batch, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type,
+    health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
 const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Everything under `/api/v1`, and the documentation; on a worker only what tells whether it lives and works.
-pub fn router(
-    store: Arc<dyn Store>,
-    accept: Arc<dyn Accept>,
-    jobs: Arc<dyn RunJobs>,
-    config: ApiConfig,
-) -> Router {
+pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, jobs: Arc<dyn RunJobs>, config: ApiConfig) -> Router {
     let api = Arc::new(Api::new(store, accept, jobs, config));
     if !api.role.accepts() {
         return health::routes()

@@ -252,11 +252,7 @@ async fn replace(
 }
 
 /// Everything there is of a schedule.
-async fn show(
-    api: &Api,
-    environment: EnvironmentId,
-    schedule: ScheduleRecord,
-) -> Result<Json<ScheduleOut>, ApiError> {
+async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
     let runs = api.store.list_runs(environment, schedule.schedule.id, RUNS_SHOWN).await?;
     let what = StartsWhat::of(&schedule.starts);
     let mut shown = ScheduleOut::new(schedule, api.now());

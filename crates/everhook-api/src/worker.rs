@@ -24,7 +24,8 @@ use crate::error::ApiError;
 use crate::input::{self, Input, Place};
 use crate::job::shown::json;
 use crate::limits::{
-    TITLE_BYTES_MAX, WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
+    TITLE_BYTES_MAX, WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST,
+    WORKER_WAIT_MAX,
 };
 use crate::routes::Routes;
 use crate::scope::{InJobs, Slots};
@@ -80,7 +81,7 @@ pub(crate) struct WorkerListOut {
 
 /// A wish for jobs.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct LeaseIn {
     /// Jobs at most; 1 where nothing is said.
     #[schema(minimum = 1, maximum = 500)]
@@ -94,7 +95,6 @@ pub(crate) struct LeaseIn {
 
 /// A sign of life.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
 pub(crate) struct HeartbeatIn {
     /// The jobs it holds.
     held: Option<Vec<HeldJobIn>>,
@@ -181,10 +181,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/worker", operation_id = "v1.worker.list", tag = "Worker",
     responses((status = 200, body = WorkerListOut))
 )]
-async fn list(
-    State(api): State<Arc<Api>>,
-    InJobs { environment }: InJobs,
-) -> Result<Json<WorkerListOut>, ApiError> {
+async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
     let workers = api.store.list_workers(environment).await?;
     let now = api.store.now().await?;
     Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
@@ -273,7 +270,9 @@ fn refused(why: WorkerRefused) -> ApiError {
             "worker_closed",
             "The worker was silent for longer than its lease, and its jobs are others' by now: register again.",
         ),
-        WorkerRefused::Busy => ("worker_busy", "Another lease request of this worker is under way: wait for its answer."),
+        WorkerRefused::Busy => {
+            ("worker_busy", "Another lease request of this worker is under way: wait for its answer.")
+        }
     };
     ApiError::new(StatusCode::CONFLICT, code, detail)
 }

@@ -1,6 +1,5 @@
 //! A job as a request describes it: alone, in a list, in a batch, or as what a schedule starts. One form and one check for all.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -93,8 +92,10 @@ impl JobIn<'_> {
             ..plain
         };
         job.check().map_err(|bad| refuse(place, bad))?;
-        let is_text = |(key, value)| name::check_text(key).and_then(|()| name::check_text(value));
-        job.metadata.iter().try_for_each(is_text).map_err(|bad| place.refuse("metadata", bad))?;
+        for (key, value) in &job.metadata {
+            let checked = name::check_text(key).and_then(|()| name::check_text(value));
+            checked.map_err(|bad| place.refuse("metadata", bad))?;
+        }
         Ok(job)
     }
 
@@ -137,10 +138,9 @@ fn retry(
     let attempts = max_attempts.unwrap_or(default.attempts_max());
     RetryPolicy::with(backoff.unwrap_or_else(|| default.backoff().clone()), attempts).map_err(|bad| match bad {
         BadRetryPolicy::Attempts => place.refuse("maxAttempts", bad),
-        BadRetryPolicy::TooMany
-        | BadRetryPolicy::TooLong
-        | BadRetryPolicy::Empty
-        | BadRetryPolicy::CapBelowBase => place.refuse("backoff", bad),
+        BadRetryPolicy::TooMany | BadRetryPolicy::TooLong | BadRetryPolicy::Empty | BadRetryPolicy::CapBelowBase => {
+            place.refuse("backoff", bad)
+        }
     })
 }
 

@@ -85,7 +85,6 @@ impl JobParams {
 
 /// Which dead jobs to put back: those that all of it is true of, or else all.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
 pub(crate) struct RedriveJobsIn {
     /// On this queue.
     #[schema(value_type = Option<String>)]

@@ -1,6 +1,5 @@
 //! A job as it is shown: what was asked for, where it stands, and what its attempts said.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -227,7 +226,8 @@ impl JobOut {
             run_at: open.map(|open| open.task.due_at),
             tries: open.map(|open| open.task.tries),
             cancel_requested: held.is_some_and(|open| open.task.cancel),
-            held_by: held.and_then(|open| Some(HolderOut { worker_id: open.owner?, name: None, epoch: open.task.epoch })),
+            held_by: held
+                .and_then(|open| Some(HolderOut { worker_id: open.owner?, name: None, epoch: open.task.epoch })),
             progress: progress.map(ProgressOut::from),
             result,
             result_too_large_bytes,

@@ -217,8 +217,7 @@ impl ScheduledMessageIn<'_> {
     async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
         let place = Place::Member(&Place::Body, "message");
         message::check_payload(self.payload.get()).map_err(|bad| place.refuse("payload", bad))?;
-        let draft =
-            Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
+        let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
         let checked = draft.check().map_err(|bad| match bad.index {
             Some(index) => place.refuse_entry(bad.field, index, bad.rule),
             None => place.refuse(bad.field, bad.rule),
