@@ -100,6 +100,15 @@ pub struct Ended {
     pub cancelled: u32,
 }
 
+impl Ended {
+    /// Adds others to it.
+    pub fn add(&mut self, others: Ended) {
+        self.succeeded += others.succeeded;
+        self.dead += others.dead;
+        self.cancelled += others.cancelled;
+    }
+}
+
 /// What became of dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
