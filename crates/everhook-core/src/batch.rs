@@ -109,6 +109,13 @@ impl Ended {
     }
 }
 
+impl std::ops::AddAssign for Ended {
+    /// Adds up what one transaction has ended; no transaction ends as many as could not be counted.
+    fn add_assign(&mut self, other: Ended) {
+        self.add(other);
+    }
+}
+
 /// What became of dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {

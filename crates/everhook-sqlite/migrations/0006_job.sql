@@ -102,6 +102,11 @@ create index task_dead_job on task (environment, subject)
 where state = 2
     and kind = 1;
 
+-- A batch announces the first of its dead jobs, however many jobs it has.
+create index task_dead_batch on task (environment, batch, subject)
+where state = 2
+    and batch is not null;
+
 create table batch (
     environment integer not null,
     id blob not null,

@@ -30,4 +30,4 @@ where (environment, subject, id) in (
     )
     limit ?2
 )
-returning environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel;
+returning environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch;

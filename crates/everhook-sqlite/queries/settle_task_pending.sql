@@ -3,6 +3,8 @@
 update task
 set state = ?6,
     owner = null,
+    deadline = null,
+    gate = null,
     due_at = coalesce(?7, due_at),
     tries = ?8,
     crashes = ?9

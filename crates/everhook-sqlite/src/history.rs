@@ -106,7 +106,7 @@ impl History for SqliteStore {
 }
 
 /// Instants that bound a list: before everything that has a time, and after it.
-fn time_bounds(after: Option<Timestamp>, before: Option<Timestamp>) -> (i64, i64) {
+pub(crate) fn time_bounds(after: Option<Timestamp>, before: Option<Timestamp>) -> (i64, i64) {
     (after.map_or(i64::MIN, Timestamp::as_micros), before.map_or(i64::MAX, Timestamp::as_micros))
 }
 

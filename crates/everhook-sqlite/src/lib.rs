@@ -16,6 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
@@ -23,21 +24,27 @@ use rusqlite::Connection;
 
 mod append;
 mod backlog;
+mod batch;
 mod catalog;
 mod checkpoint;
 mod clock;
 mod dedup;
 mod failure;
 mod history;
+mod job;
 mod lease;
 mod migrate;
 mod once;
 mod open;
 mod outbox;
+mod queue;
 mod readers;
+mod retention;
 mod rows;
+mod schedule;
 mod session;
 mod settle;
+mod worker;
 mod writer;
 
 pub use migrate::{MigrationReport, migrate};
@@ -185,6 +192,23 @@ impl LeaseStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
         let ask = Ask { op: "append", class: Class::Append, rows: append.messages.len() };
         self.write(ask, move |tx| append::append(tx, append)).await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        let jobs = jobs.to_vec();
+        let ask = Ask { op: "enqueue", class: Class::Append, rows: jobs.len() };
+        self.write(ask, move |tx| job::enqueue::enqueue(tx, &jobs)).await
+    }
+
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+        let ask = ask.clone();
+        let rows = ask.limit;
+        self.write(Ask { op: "lease_jobs", class: Class::Change, rows }, move |tx| job::lease::lease(tx, &ask)).await
+    }
+
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+        let ask = Ask { op: "reclaim_overdue", class: Class::Maintenance, rows: limit };
+        self.write(ask, move |tx| job::lease::reclaim_overdue(tx, session, limit)).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use everhook_core::application::{Application, Environment};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId, OrgId};
+use everhook_core::id::{ApplicationId, BatchId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::signing::SigningKeys;
+use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
@@ -34,7 +35,7 @@ impl<'r> Record<'r> {
         Record { row, table }
     }
 
-    fn corrupt(&self, column: &'static str) -> Fault {
+    pub(crate) fn corrupt(&self, column: &'static str) -> Fault {
         Fault::Corrupt { table: self.table, column }
     }
 
@@ -45,6 +46,14 @@ impl<'r> Record<'r> {
     pub(crate) fn id(&self, index: usize, column: &'static str) -> Result<Id, Fault> {
         let value = self.row.get_ref(index)?;
         value.as_blob().ok().and_then(Id::from_slice).ok_or_else(|| self.corrupt(column))
+    }
+
+    pub(crate) fn optional_id(&self, index: usize, column: &'static str) -> Result<Option<Id>, Fault> {
+        if self.is_null(index)? { Ok(None) } else { self.id(index, column).map(Some) }
+    }
+
+    pub(crate) fn optional_time(&self, index: usize, column: &'static str) -> Result<Option<Timestamp>, Fault> {
+        Ok(self.get::<Option<i64>>(index, column)?.map(Timestamp::from_micros))
     }
 
     pub(crate) fn environment(&self, index: usize) -> Result<EnvironmentId, Fault> {
@@ -165,7 +174,8 @@ struct KeptKeys {
     old: Vec<(String, i64)>,
 }
 
-fn signing_keys(record: &Record<'_>, index: usize) -> Result<SigningKeys, Fault> {
+/// Reads the keys that requests are signed with.
+pub(crate) fn signing_keys(record: &Record<'_>, index: usize) -> Result<SigningKeys, Fault> {
     let corrupt = || record.corrupt("keys");
     let kept: KeptKeys = record.json(index, "keys")?.ok_or_else(corrupt)?;
     let mut keys = SigningKeys::new(kept.current.parse().map_err(|_| corrupt())?);
@@ -210,5 +220,31 @@ pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Messa
         tags: record.json(4, "tags")?.unwrap_or_default(),
         payload: record.bytes(5, "payload")?,
         created_at: record.time(6, "created_at")?,
+    })
+}
+
+/// How many columns [`task`] reads.
+pub(crate) const TASK_COLUMNS: usize = 13;
+
+/// Reads the columns of a task, from column `first` on.
+pub(crate) fn task(row: &Row<'_>, first: usize) -> Result<Task, Fault> {
+    let record = Record::new(row, "task");
+    let key = TaskKey {
+        environment: record.environment(first)?,
+        subject: record.id(first + 1, "subject")?,
+        id: TaskId(record.id(first + 2, "id")?),
+    };
+    Ok(Task {
+        key,
+        lane: LaneId(record.id(first + 3, "lane")?),
+        kind: record.variant(first + 4, "kind", TaskKind::from_db)?,
+        trigger: record.variant(first + 5, "trigger", Trigger::from_db)?,
+        priority: record.get(first + 6, "priority")?,
+        due_at: record.time(first + 7, "due_at")?,
+        tries: record.get(first + 8, "tries")?,
+        crashes: record.get(first + 9, "crashes")?,
+        epoch: record.get(first + 10, "epoch")?,
+        cancel: record.get(first + 11, "cancel")?,
+        batch: record.optional_id(first + 12, "batch")?.map(BatchId),
     })
 }

@@ -1,16 +1,16 @@
 //! Sessions, and taking over what closed ones left behind. Called by the store, on the writer's thread.
 
-use everhook_core::id::{LaneId, SessionId, TaskId};
+use everhook_core::id::SessionId;
 use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::role::Role;
-use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
+use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{NewSession, Renewed, SessionRecord};
 use everhook_store::mutant;
 use rusqlite::{Connection, Row, params};
 
 use crate::failure::Fault;
-use crate::rows::Record;
+use crate::rows::{self, Record};
 use crate::writer::Tx;
 
 const OPEN_SESSION: &str = include_str!("../queries/open_session.sql");
@@ -66,7 +66,8 @@ pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<Ses
     list.query_and_then(params![closed_after.as_micros(), limit], read_session)?.collect()
 }
 
-fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
+/// Reads the columns of a session, and how many tasks it holds.
+pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
     let record = Record::new(row, "session");
     Ok(SessionRecord {
         id: SessionId(record.id(0, "id")?),
@@ -86,26 +87,5 @@ fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
 pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {
     let limit = i64::try_from(limit.min(RECLAIM_BATCH_MAX)).unwrap_or(i64::MAX);
     let mut reclaim = tx.conn.prepare_cached(&mutant::sql(RECLAIM_TASK))?;
-    reclaim.query_and_then(params![session.as_bytes(), limit], read_task)?.collect()
-}
-
-fn read_task(row: &Row<'_>) -> Result<Task, Fault> {
-    let record = Record::new(row, "task");
-    let key = TaskKey {
-        environment: record.environment(0)?,
-        subject: record.id(1, "subject")?,
-        id: TaskId(record.id(2, "id")?),
-    };
-    Ok(Task {
-        key,
-        lane: LaneId(record.id(3, "lane")?),
-        kind: record.variant(4, "kind", TaskKind::from_db)?,
-        trigger: record.variant(5, "trigger", Trigger::from_db)?,
-        priority: record.get(6, "priority")?,
-        due_at: record.time(7, "due_at")?,
-        tries: record.get(8, "tries")?,
-        crashes: record.get(9, "crashes")?,
-        epoch: record.get(10, "epoch")?,
-        cancel: record.get(11, "cancel")?,
-    })
+    reclaim.query_and_then(params![session.as_bytes(), limit], |row| rows::task(row, 0))?.collect()
 }

@@ -1,17 +1,24 @@
 //! Ending attempts: the task's new state and the log entry, fenced by holder and epoch.
 //!
-//! A settlement that does not match its row changes nothing at all; it is `Done` only if its own log entry is already there.
+//! A settlement that does not match its row changes nothing at all; it is `Done` only if its own log entry is already there. What ends a job of
+//! a batch is told to the batch, in the same transaction.
 //! Called by the store's `settle`, on the writer's thread.
 
-use everhook_core::id::ApplicationId;
+use std::collections::BTreeMap;
+
+use everhook_core::batch::{Change, Ended};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId};
+use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::NextRow;
-use everhook_core::task::TaskState;
+use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::micros;
+use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::touch_lane;
+use crate::batch;
 use crate::failure::Fault;
 use crate::rows::Record;
 use crate::writer::Tx;
@@ -22,6 +29,10 @@ const FIND_ATTEMPT_SETTLED: &str = include_str!("../queries/find_attempt_settled
 const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
 const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
+const APPEND_JOB_ATTEMPT: &str = include_str!("../queries/append_job_attempt.sql");
+const FIND_JOB_ATTEMPT_SETTLED: &str = include_str!("../queries/find_job_attempt_settled.sql");
+const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
+const STOP_QUEUE: &str = include_str!("../queries/stop_queue.sql");
 const TOUCH_APPLICATION: &str = include_str!("../queries/touch_application.sql");
 
 /// Logs an attempt. Not a file, because it has no twin: PostgreSQL does it inside its statements that settle.
@@ -32,12 +43,13 @@ values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 on conflict (environment, subject, task, epoch) do nothing";
 
 /// Ends attempts, one answer for each.
-pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
-    // Nearly all are deliveries that succeeded: those two statements are looked up once for all of them.
+pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<Vec<Settled>, Fault> {
+    // Nearly all have succeeded: those statements are looked up once for all of them.
     let mut gone = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_GONE))?;
-    let mut append_attempt = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
-    let mut settled = Vec::with_capacity(batch.len());
-    for settlement in batch {
+    let mut log = Log::new(tx)?;
+    let mut batches: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
+    let mut settled = Vec::with_capacity(settlements.len());
+    for settlement in settlements {
         let matched = match settlement.row {
             NextRow::Gone => settle_gone(&mut gone, settlement)?,
             NextRow::Pending { due_in } => settle_kept(tx, settlement, Some(tx.now.plus(due_in).as_micros()))?,
@@ -48,17 +60,26 @@ pub(crate) fn settle(tx: &Tx<'_>, batch: &[Settlement]) -> Result<Vec<Settled>, 
             continue;
         }
         if let Some(attempt) = &settlement.attempt {
-            log_attempt(&mut append_attempt, settlement, attempt)?;
+            log.append(settlement, attempt)?;
+            if let (Some(batch), Some(ended)) = (settlement.batch, ended(attempt.end)) {
+                *batches.entry((settlement.key.environment, batch)).or_default() += ended;
+            }
         }
         if let Some(hold) = settlement.hold_lane {
             let until = tx.now.plus(hold).as_micros();
             let mut hold = tx.conn.prepare_cached(HOLD_LANE)?;
             hold.execute(params![settlement.key.environment.0, settlement.lane.as_bytes(), until])?;
         }
+        if let Some(result) = &settlement.result {
+            keep_result(tx, settlement, result)?;
+        }
         if settlement.stop_lane {
-            disable_endpoint(tx, settlement)?;
+            stop_lane(tx, settlement)?;
         }
         settled.push(Settled::Done);
+    }
+    for ((environment, id), ended) in batches {
+        batch::tell(tx, environment, id, Change::Ended(ended))?;
     }
     Ok(settled)
 }
@@ -98,36 +119,99 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     Ok(changed == 1)
 }
 
-fn log_attempt(
-    append_attempt: &mut CachedStatement<'_>,
-    settlement: &Settlement,
-    attempt: &NewAttempt,
-) -> Result<(), Fault> {
-    let key = &settlement.key;
-    append_attempt.execute(params![
-        key.environment.0,
-        key.subject.as_bytes(),
-        key.id.as_bytes(),
-        settlement.epoch,
-        attempt.id.as_bytes(),
-        settlement.lane.as_bytes(),
-        attempt.class.to_db(),
-        attempt.end.to_db(),
-        attempt.trigger.to_db(),
-        attempt.url,
-        attempt.status,
-        &attempt.reply[..],
-        attempt.started_at.as_micros(),
-        micros(attempt.duration),
-    ])?;
+/// Where attempts are logged, by what they were for.
+struct Log<'t> {
+    attempt: CachedStatement<'t>,
+    job_attempt: CachedStatement<'t>,
+}
+
+impl<'t> Log<'t> {
+    fn new(tx: &'t Tx<'t>) -> Result<Log<'t>, Fault> {
+        let attempt = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
+        Ok(Log { attempt, job_attempt: tx.conn.prepare_cached(APPEND_JOB_ATTEMPT)? })
+    }
+
+    fn append(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
+        match settlement.kind {
+            TaskKind::Delivery => self.append_delivery(settlement, attempt),
+            TaskKind::Job => self.append_job(settlement, attempt),
+        }
+    }
+
+    fn append_delivery(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
+        let key = &settlement.key;
+        self.attempt.execute(params![
+            key.environment.0,
+            key.subject.as_bytes(),
+            key.id.as_bytes(),
+            settlement.epoch,
+            attempt.id.as_bytes(),
+            settlement.lane.as_bytes(),
+            attempt.class.to_db(),
+            attempt.end.to_db(),
+            attempt.trigger.to_db(),
+            attempt.url,
+            attempt.status,
+            &attempt.reply[..],
+            attempt.started_at.as_micros(),
+            micros(attempt.duration),
+        ])?;
+        Ok(())
+    }
+
+    fn append_job(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
+        let key = &settlement.key;
+        self.job_attempt.execute(params![
+            key.environment.0,
+            key.subject.as_bytes(),
+            key.id.as_bytes(),
+            settlement.epoch,
+            attempt.id.as_bytes(),
+            settlement.session.as_bytes(),
+            attempt.class.to_db(),
+            attempt.end.to_db(),
+            attempt.status,
+            &attempt.reply[..],
+            attempt.started_at.as_micros(),
+            micros(attempt.duration),
+        ])?;
+        Ok(())
+    }
+}
+
+fn keep_result(tx: &Tx<'_>, settlement: &Settlement, result: &KeptResult) -> Result<(), Fault> {
+    let (whole, bytes) = match result {
+        KeptResult::Whole(whole) => (Some(&whole[..]), None),
+        KeptResult::TooLarge { bytes } => (None, Some(i64::try_from(*bytes).unwrap_or(i64::MAX))),
+    };
+    let (environment, job) = (settlement.key.environment, settlement.key.subject);
+    let params = params![environment.0, job.as_bytes(), whole, bytes, tx.now.as_micros()];
+    tx.conn.prepare_cached(PUT_JOB_RESULT)?.execute(params)?;
     Ok(())
+}
+
+/// Nothing of the settlement's lane is to start any more.
+fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
+    match settlement.kind {
+        TaskKind::Delivery => disable_endpoint(tx, settlement),
+        TaskKind::Job => {
+            let (environment, lane) = (settlement.key.environment, settlement.lane);
+            let params = params![environment.0, lane.as_bytes(), tx.now.as_micros()];
+            tx.conn.prepare_cached(STOP_QUEUE)?.execute(params)?;
+            Ok(())
+        }
+    }
 }
 
 /// Whether this settlement, or one that said the same, was written before.
 fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
     let Some(attempt) = &settlement.attempt else { return Ok(false) };
     let key = &settlement.key;
-    let mut find = tx.conn.prepare_cached(FIND_ATTEMPT_SETTLED)?;
+    let find = match settlement.kind {
+        TaskKind::Delivery => FIND_ATTEMPT_SETTLED,
+        TaskKind::Job => FIND_JOB_ATTEMPT_SETTLED,
+    };
+    let mut find = tx.conn.prepare_cached(find)?;
     Ok(find.exists(params![
         key.environment.0,
         key.subject.as_bytes(),

@@ -21,7 +21,7 @@ use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::append::Holder;
-use crate::catalog::Slice;
+use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
 use crate::error::StoreError;
 
@@ -198,6 +198,28 @@ impl JobFilter {
             after: None,
             error: None,
         }
+    }
+
+    /// Whether a job belongs to the list.
+    pub fn wants(&self, record: &JobRecord) -> bool {
+        let says = |text: &String| {
+            let note = record.last.as_ref().map(|last| String::from_utf8_lossy(&last.note).to_lowercase());
+            note.is_some_and(|note| note.contains(&text.to_lowercase()))
+        };
+        let beyond = match (self.slice.after, self.slice.order) {
+            (None, _) => true,
+            (Some(after), Order::Ascending) => record.job.id > after,
+            (Some(after), Order::Descending) => record.job.id < after,
+        };
+        beyond
+            && self.queue.as_ref().is_none_or(|queue| record.job.queue == *queue)
+            && self.state.is_none_or(|state| record.state == state)
+            && self.kind.as_ref().is_none_or(|kind| record.job.kind == *kind)
+            && self.tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
+            && self.batch.is_none_or(|batch| record.job.batch == Some(batch))
+            && self.before.is_none_or(|before| record.created_at < before)
+            && self.after.is_none_or(|after| record.created_at > after)
+            && self.error.as_ref().is_none_or(says)
     }
 }
 

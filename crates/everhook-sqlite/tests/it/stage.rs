@@ -123,7 +123,9 @@ impl Stage {
         };
         Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
+            batch: task.batch,
             session,
             epoch: task.epoch,
             row,
@@ -132,6 +134,7 @@ impl Stage {
             attempt: Some(attempt),
             hold_lane: None,
             stop_lane: false,
+            result: None,
         }
     }
 

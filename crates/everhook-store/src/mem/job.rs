@@ -140,7 +140,7 @@ pub(super) fn carry_out(
         Plan::Flag => put(tables, TaskRow { task: Task { cancel: true, ..task }, ..row }),
         Plan::Hasten => task.due_at = now,
         Plan::Move(run_at) => task.due_at = due_at(run_at, now),
-        Plan::Redrive => task = Task { due_at: now, tries: 0, crashes: 0, ..task },
+        Plan::Redrive => task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..task },
         Plan::Nothing | Plan::Refuse => {}
     }
     if matches!(plan, Plan::Hasten | Plan::Move(_) | Plan::Redrive) {
@@ -174,27 +174,6 @@ fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
     }
 }
 
-fn is_asked_for(filter: &JobFilter, record: &JobRecord) -> bool {
-    let says = |text: &String| {
-        let note = record.last.as_ref().map(|last| String::from_utf8_lossy(&last.note).to_lowercase());
-        note.is_some_and(|note| note.contains(&text.to_lowercase()))
-    };
-    let beyond = match (filter.slice.after, filter.slice.order) {
-        (None, _) => true,
-        (Some(after), Order::Ascending) => record.job.id > after,
-        (Some(after), Order::Descending) => record.job.id < after,
-    };
-    beyond
-        && filter.queue.as_ref().is_none_or(|queue| record.job.queue == *queue)
-        && filter.state.is_none_or(|state| record.state == state)
-        && filter.kind.as_ref().is_none_or(|kind| record.job.kind == *kind)
-        && filter.tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
-        && filter.batch.is_none_or(|batch| record.job.batch == Some(batch))
-        && filter.before.is_none_or(|before| record.created_at < before)
-        && filter.after.is_none_or(|after| record.created_at > after)
-        && filter.error.as_ref().is_none_or(says)
-}
-
 #[async_trait]
 impl JobStore for MemStore {
     async fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
@@ -205,7 +184,7 @@ impl JobStore for MemStore {
         let (tables, _) = self.lock();
         let ids = tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id);
         let mut records: Vec<_> = ids.filter_map(|id| record(&tables, environment, id)).collect();
-        records.retain(|record| is_asked_for(filter, record));
+        records.retain(|record| filter.wants(record));
         if filter.slice.order == Order::Descending {
             records.reverse();
         }

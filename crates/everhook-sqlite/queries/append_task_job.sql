@@ -1,0 +1,7 @@
+-- Write the task of a job: pending, never leased.
+-- Differs: one row at a time.
+insert into task (
+    environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, state,
+    timeout_us, handler, batch
+)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, 0, ?9, ?10, ?11);

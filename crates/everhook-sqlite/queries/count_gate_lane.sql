@@ -1,0 +1,10 @@
+-- Count the leased tasks of one concurrency key of a queue with a limit, up to that. Index: task_gate.
+select count(*)
+from (
+    select 1
+    from task
+    where gate = ?1
+        and lane = ?2
+        and state = 1
+    limit ?3
+);

@@ -1,0 +1,61 @@
+-- Count what is in a queue, up to a bound: waiting, due, leased, dead; and what ended in a minute. Indexes: lane_queue, task_ready, task_owner,
+-- task_dead_job, the primary keys.
+-- Differs: the indexes of leased and dead tasks are named, because nothing but their predicates speaks for them.
+select
+    (
+        select count(*)
+        from (
+            select 1
+            from lane
+                cross join task on task.environment = lane.environment and task.lane = lane.id and task.state = 0
+            where lane.environment = ?1
+                and lane.queue = ?2
+                and max(lane.next_due, lane.hold_until) < 9223372036854775807
+            limit ?4
+        )
+    ),
+    (
+        select count(*)
+        from (
+            with priority (number) as (
+                values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)
+            )
+            select 1
+            from lane
+                cross join priority
+                cross join task on task.environment = lane.environment
+                    and task.lane = lane.id
+                    and task.priority = priority.number
+                    and task.due_at <= ?3
+                    and task.state = 0
+            where lane.environment = ?1
+                and lane.queue = ?2
+                and max(lane.next_due, lane.hold_until) < 9223372036854775807
+            limit ?4
+        )
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from task indexed by task_owner
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.queue = ?2
+            where task.state = 1
+                and task.kind = 1
+                and +task.environment = ?1
+            limit ?4
+        )
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from task indexed by task_dead_job
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.queue = ?2
+            where task.environment = ?1
+                and task.state = 2
+                and task.kind = 1
+            limit ?4
+        )
+    ),
+    coalesce((select ended from queue_minute where environment = ?1 and queue = ?2 and minute = ?5), 0);

@@ -1,0 +1,9 @@
+-- A worker of an environment, also one whose session was closed. Indexes: the primary keys, task_owner.
+select session.id, session.node, session.role, session.version, session.lease_us, session.started_at,
+    session.lease_until - session.lease_us, session.closed_at,
+    (select count(*) from task where task.state = 1 and task.owner = session.id),
+    worker.environment, worker.queues, worker.kinds
+from worker
+    join session on session.id = worker.session
+where worker.session = ?2
+    and worker.environment = ?1;

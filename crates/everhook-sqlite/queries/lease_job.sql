@@ -1,0 +1,12 @@
+-- Lease a task that was chosen by `next_job` in the same transaction. Index: the primary key.
+-- Differs: one row at a time; no locks, because there is one writer.
+update task
+set state = 1,
+    owner = ?4,
+    epoch = epoch + 1,
+    gate = ?5,
+    deadline = ?6
+where environment = ?1
+    and subject = ?2
+    and id = ?3
+    and state = 0;

@@ -1,0 +1,29 @@
+-- The jobs of a queue that have been due longest, with their kinds. Indexes: lane_queue, task_ready, the primary key of job.
+-- Differs: of each lane and priority the first ones are looked at, which are found in order.
+with priority (number) as (
+    values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)
+), due as materialized (
+    select task.environment, task.subject, task.due_at
+    from lane
+        cross join priority
+        cross join task on (task.environment, task.subject, task.id) in (
+            select first.environment, first.subject, first.id
+            from task as first
+            where first.environment = lane.environment
+                and first.lane = lane.id
+                and first.priority = priority.number
+                and first.due_at <= ?3
+                and first.state = 0
+            order by first.due_at
+            limit ?4
+        )
+    where lane.environment = ?1
+        and lane.queue = ?2
+        and max(lane.next_due, lane.hold_until) < 9223372036854775807
+    order by task.due_at
+    limit ?4
+)
+select due.due_at, job.kind
+from due
+    left join job on job.environment = due.environment and job.id = due.subject
+order by due.due_at;

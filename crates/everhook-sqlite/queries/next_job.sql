@@ -1,0 +1,12 @@
+-- Due tasks of one lane and priority, in the order in which they go. Index: task_ready.
+-- No twin: with one writer they are chosen first, and leased by `lease_job` one by one.
+select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch,
+    timeout_us, handler
+from task
+where environment = ?1
+    and lane = ?2
+    and priority = ?3
+    and due_at <= ?4
+    and state = 0
+order by due_at, id
+limit ?5;

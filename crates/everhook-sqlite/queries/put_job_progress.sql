@@ -1,0 +1,7 @@
+-- Keep how far a job is. Index: the primary key.
+insert into job_output (environment, job, progress, progress_text, updated_at)
+values (?1, ?2, ?3, ?4, ?5)
+on conflict (environment, job) do update
+set progress = excluded.progress,
+    progress_text = excluded.progress_text,
+    updated_at = excluded.updated_at;

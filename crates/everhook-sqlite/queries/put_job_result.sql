@@ -1,0 +1,7 @@
+-- Keep what came out of a job. Index: the primary key.
+insert into job_output (environment, job, result, result_bytes, updated_at)
+values (?1, ?2, ?3, ?4, ?5)
+on conflict (environment, job) do update
+set result = excluded.result,
+    result_bytes = excluded.result_bytes,
+    updated_at = excluded.updated_at;

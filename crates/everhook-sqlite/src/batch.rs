@@ -1,0 +1,251 @@
+//! Batches: told of every end of a job in the transaction that ends it, and announced in that same one.
+//!
+//! There is one writer, so that a batch that is read is not changed by others before it is written. Called for the API, and by whatever ends or
+//! frees a job: settling, steering, enqueueing.
+
+use async_trait::async_trait;
+use everhook_core::batch::{
+    Announcement, Applied, BadChange, Batch, Change, Counts, FailedJob, Intake, Resolution, check_selection,
+};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
+use everhook_core::job::Plan;
+use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
+use everhook_store::batch::{BatchRecord, BatchStore, Resolved, announcement, failed_job};
+use everhook_store::catalog::{Created, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::lease::Append;
+use rusqlite::{Connection, Row, params};
+
+use crate::SqliteStore;
+use crate::append;
+use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
+use crate::failure::Fault;
+use crate::job::{find as find_job, steer};
+use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, to_json};
+use crate::writer::{Ask, Class, Tx};
+
+const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
+const FIND_BATCH: &str = include_str!("../queries/find_batch.sql");
+const LIST_BATCH: &str = include_str!("../queries/list_batch.sql");
+const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
+const LIST_BATCH_FAILED: &str = include_str!("../queries/list_batch_failed.sql");
+
+#[async_trait]
+impl BatchStore for SqliteStore {
+    async fn create_batch(
+        &self,
+        environment: EnvironmentId,
+        batch: &BatchRecord,
+        key: Option<&DedupKey>,
+    ) -> Result<Created<BatchRecord>, StoreError> {
+        let (batch, key) = (batch.clone(), key.cloned());
+        self.change("create_batch", move |tx| create(tx, environment, &batch, key.as_ref())).await
+    }
+
+    async fn find_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+        self.read("find_batch", move |conn| find(conn, environment, id)).await
+    }
+
+    async fn list_batches(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<BatchId>,
+    ) -> Result<Vec<BatchRecord>, StoreError> {
+        let slice = slice.clone();
+        self.read("list_batches", move |conn| list(conn, environment, &slice)).await
+    }
+
+    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+        let seal = move |tx: &Tx<'_>| {
+            tell(tx, environment, id, Change::Sealed)?;
+            find(tx.conn, environment, id)
+        };
+        self.change("seal_batch", seal).await
+    }
+
+    async fn resolve_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+        jobs: &[JobId],
+        how: Resolution,
+    ) -> Result<Resolved, StoreError> {
+        let jobs = jobs.to_vec();
+        let ask = Ask { op: "resolve_batch", class: Class::Change, rows: jobs.len() };
+        self.write(ask, move |tx| resolve(tx, environment, id, &jobs, how)).await
+    }
+}
+
+/// Tells a batch what was done to jobs of it, and announces what that makes of it. One that is gone is told nothing.
+pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: Change) -> Result<(), Fault> {
+    let Some(record) = find(tx.conn, environment, id)? else { return Ok(()) };
+    let corrupt = |_: BadChange| Fault::Corrupt { table: "batch", column: "pending" };
+    let Applied { batch, announce } = record.batch.apply(change).map_err(corrupt)?;
+    replace(tx, environment, id, &batch)?;
+    match announce {
+        Some(announce) => self::announce(tx, environment, &BatchRecord { batch, ..record }, announce),
+        None => Ok(()),
+    }
+}
+
+/// Appends the message that announces what became of a batch. Where its application is gone, nobody is told.
+fn announce(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    record: &BatchRecord,
+    announce: Announcement,
+) -> Result<(), Fault> {
+    let failed = list_failed(tx, environment, record.id)?;
+    let id = MessageId(tx.ids.next(tx.now));
+    if let Some(message) = announcement(environment, record, announce, failed, id) {
+        append::append(tx, Append { fast: None, messages: vec![message] })?;
+    }
+    Ok(())
+}
+
+fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<Vec<FailedJob>, Fault> {
+    let mut list = tx.conn.prepare_cached(LIST_BATCH_FAILED)?;
+    let params = params![environment.0, id.as_bytes(), limit(BATCH_FAILED_LISTED_MAX)];
+    let read = |row: &Row<'_>| Record::new(row, "task").id(0, "subject").map(JobId);
+    let dead = list.query_and_then(params, read)?.collect::<Result<Vec<_>, Fault>>()?;
+    let mut failed = Vec::with_capacity(dead.len());
+    for id in dead {
+        if let Some(record) = find_job::find_bare(tx.conn, environment, id)? {
+            let last = record.last.map(|last| (last.note, last.started_at.plus(last.duration)));
+            let (note, at) = last.unwrap_or_default();
+            failed.push(failed_job(&record.job, &note, at));
+        }
+    }
+    Ok(failed)
+}
+
+/// Finds a batch.
+pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, Fault> {
+    let mut find = conn.prepare_cached(FIND_BATCH)?;
+    let mut rows = find.query(params![environment.0, id.as_bytes()])?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Keeps where a batch stands.
+pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, batch: &Batch) -> Result<(), Fault> {
+    let Counts { pending, succeeded, dead, cancelled, skipped } = batch.counts;
+    tx.conn.prepare_cached(REPLACE_BATCH)?.execute(params![
+        environment.0,
+        id.as_bytes(),
+        batch.intake.to_db(),
+        batch.phase,
+        batch.announced.map(Announcement::to_db),
+        pending,
+        succeeded,
+        dead,
+        cancelled,
+        skipped,
+    ])?;
+    Ok(())
+}
+
+fn create(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    batch: &BatchRecord,
+    key: Option<&DedupKey>,
+) -> Result<Created<BatchRecord>, Fault> {
+    match claim(tx, environment, key, batch.id.0)? {
+        Claim::Won => {}
+        Claim::Reused => return Ok(Created::KeyReused),
+        // One that was forgotten since is as good as another request.
+        Claim::Repeated(id) => {
+            let found = find(tx.conn, environment, BatchId(id))?;
+            return Ok(found.map_or(Created::KeyReused, Created::Repeated));
+        }
+    }
+    if !application::exists(tx.conn, environment, batch.application)? {
+        release(tx, environment, key, batch.id.0)?;
+        return Ok(Created::NoParent);
+    }
+    let record = BatchRecord { created_at: tx.now, batch: Batch::new(), ..batch.clone() };
+    tx.conn.prepare_cached(CREATE_BATCH)?.execute(params![
+        environment.0,
+        record.id.as_bytes(),
+        record.application.as_bytes(),
+        record.name,
+        record.prefix.as_str(),
+        to_json(&record.metadata)?,
+        tx.now.as_micros(),
+        record.batch.intake.to_db(),
+        record.batch.phase,
+    ])?;
+    Ok(Created::New(record))
+}
+
+fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<BatchId>) -> Result<Vec<BatchRecord>, Fault> {
+    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
+    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+    let mut list = conn.prepare_cached(&directed(LIST_BATCH, slice.order))?;
+    list.query_and_then(params![environment.0, above, below, limit(slice.limit)], read)?.collect()
+}
+
+fn resolve(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    id: BatchId,
+    jobs: &[JobId],
+    how: Resolution,
+) -> Result<Resolved, Fault> {
+    if find(tx.conn, environment, id)?.is_none() {
+        return Ok(Resolved::NoBatch);
+    }
+    let mut found = Vec::new();
+    for job in jobs {
+        let record = find_job::find_bare(tx.conn, environment, *job)?.filter(|record| record.job.batch == Some(id));
+        found.extend(record.map(|record| (*job, record)));
+    }
+    let states: Vec<_> = found.iter().map(|(job, record)| (*job, record.state)).collect();
+    let selected = match check_selection(jobs, &states) {
+        Ok(selected) => selected,
+        Err(bad) => return Ok(Resolved::Bad(bad)),
+    };
+    let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
+    let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+    // The new phase is there before the first job of it; what has ended is not listed as failed.
+    if plan == Plan::Redrive {
+        tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+    }
+    for job in &selected {
+        if let Some((_, record)) = found.iter().find(|(id, _)| id == job) {
+            steer::carry_out(tx, environment, record, plan)?;
+        }
+    }
+    if plan != Plan::Redrive {
+        tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+    }
+    Ok(find(tx.conn, environment, id)?.map_or(Resolved::NoBatch, Resolved::Done))
+}
+
+fn read(row: &Row<'_>) -> Result<BatchRecord, Fault> {
+    let record = Record::new(row, "batch");
+    let announced = record.get::<Option<i16>>(8, "announced")?;
+    let announced = announced.map(|number| Announcement::from_db(number).ok_or_else(|| record.corrupt("announced")));
+    let counts = Counts {
+        pending: record.get(9, "pending")?,
+        succeeded: record.get(10, "succeeded")?,
+        dead: record.get(11, "dead")?,
+        cancelled: record.get(12, "cancelled")?,
+        skipped: record.get(13, "skipped")?,
+    };
+    Ok(BatchRecord {
+        id: BatchId(record.id(0, "id")?),
+        application: ApplicationId(record.id(1, "application")?),
+        name: record.get(2, "name")?,
+        prefix: record.name(3, "prefix")?,
+        metadata: record.json(4, "metadata")?.unwrap_or_default(),
+        created_at: record.time(5, "created_at")?,
+        batch: Batch {
+            intake: record.variant(6, "intake", Intake::from_db)?,
+            phase: record.get(7, "phase")?,
+            announced: announced.transpose()?,
+            counts,
+        },
+    })
+}

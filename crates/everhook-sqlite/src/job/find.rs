@@ -1,0 +1,104 @@
+//! Finding jobs, their attempts, and what a session holds.
+
+use everhook_core::id::{EnvironmentId, JobId, SessionId};
+use everhook_core::job::JobState;
+use everhook_core::task::Task;
+use everhook_store::job::{JobAttempt, JobFilter, JobRecord};
+use rusqlite::{Connection, ToSql, params};
+
+use crate::catalog::{bounds, directed, limit};
+use crate::failure::Fault;
+use crate::history::time_bounds;
+use crate::job::row;
+use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record};
+
+const FIND_JOB: &str = include_str!("../../queries/find_job.sql");
+const LIST_JOB: &str = include_str!("../../queries/list_job.sql");
+const LIST_JOB_BATCH: &str = include_str!("../../queries/list_job_batch.sql");
+const LIST_JOB_OPEN: &str = include_str!("../../queries/list_job_open.sql");
+const LIST_JOB_LEASED: &str = include_str!("../../queries/list_job_leased.sql");
+const LIST_JOB_DEAD: &str = include_str!("../../queries/list_job_dead.sql");
+const LIST_JOB_ATTEMPT: &str = include_str!("../../queries/list_job_attempt.sql");
+const LIST_TASK_HELD: &str = include_str!("../../queries/list_task_held.sql");
+
+/// Whether a payload is read; those of lists are not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Payload {
+    Read,
+    Left,
+}
+
+/// A job as it is shown.
+pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
+    read(conn, environment, id, Payload::Read)
+}
+
+/// A job as it is shown, without its payload.
+pub(crate) fn find_bare(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
+    read(conn, environment, id, Payload::Left)
+}
+
+fn read(
+    conn: &Connection,
+    environment: EnvironmentId,
+    id: JobId,
+    payload: Payload,
+) -> Result<Option<JobRecord>, Fault> {
+    let mut find = conn.prepare_cached(FIND_JOB)?;
+    let mut rows = find.query(params![environment.0, id.as_bytes(), payload == Payload::Read])?;
+    rows.next()?.map(row::record).transpose()
+}
+
+/// Lists jobs: candidates by the index that knows most of the filter, each then read and asked the rest. While the list is being read, the
+/// connection stays on one snapshot.
+pub(crate) fn list(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, Fault> {
+    let slice = &filter.slice;
+    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
+    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+    let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
+    let name = |name: &Option<everhook_core::name::Name>| name.as_ref().map(|name| name.as_str().to_owned());
+    let (queue, kind, tag) = (name(&filter.queue), name(&filter.kind), name(&filter.tag));
+    let batch = filter.batch.map(|batch| batch.as_bytes().to_vec());
+    let mut params: Vec<&dyn ToSql> = vec![&environment.0, &above, &below];
+    let sql = match (filter.state, &filter.batch) {
+        (Some(JobState::Dead), _) => LIST_JOB_DEAD,
+        (Some(JobState::Leased), _) => LIST_JOB_LEASED,
+        (_, Some(_)) => {
+            params.push(&batch);
+            LIST_JOB_BATCH
+        }
+        (Some(JobState::Pending), None) => LIST_JOB_OPEN,
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => {
+            params.extend([&earlier_than as &dyn ToSql, &later_than, &queue, &kind, &tag]);
+            LIST_JOB
+        }
+    };
+    let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
+    let mut candidates = list.query(params.as_slice())?;
+    let mut jobs = Vec::new();
+    while jobs.len() < slice.limit
+        && let Some(row) = candidates.next()?
+    {
+        let id = JobId(Record::new(row, "job").id(0, "id")?);
+        jobs.extend(find_bare(conn, environment, id)?.filter(|record| filter.wants(record)));
+    }
+    Ok(jobs)
+}
+
+/// The latest attempts of a job, newest first.
+pub(crate) fn list_attempts(
+    conn: &Connection,
+    environment: EnvironmentId,
+    id: JobId,
+    attempts: usize,
+) -> Result<Vec<JobAttempt>, Fault> {
+    let mut list = conn.prepare_cached(LIST_JOB_ATTEMPT)?;
+    let params = params![environment.0, id.as_bytes(), limit(attempts)];
+    list.query_and_then(params, |row| row::attempt(row, 0))?.collect()
+}
+
+/// The jobs that a session holds.
+pub(crate) fn list_held(conn: &Connection, session: SessionId) -> Result<Vec<Task>, Fault> {
+    let mut list = conn.prepare_cached(LIST_TASK_HELD)?;
+    list.query_and_then([session.as_bytes()], |row| rows::task(row, 0))?.collect()
+}

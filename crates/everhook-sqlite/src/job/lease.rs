@@ -1,0 +1,375 @@
+//! Leasing due jobs: queues first, then their lanes in the order in which they became ready, then tasks by priority.
+//!
+//! There is one writer, so that what is counted for a limit cannot change before it is used. Never walks rows that are not due, nor more
+//! than `KIND_SCAN_MAX` of a lane for a worker that takes only some kinds. Called by the store's `lease_jobs` and
+//! `reclaim_overdue`, on the writer's thread.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use everhook_core::id::{EnvironmentId, Id, LaneId, SessionId};
+use everhook_core::job::{Job, handler};
+use everhook_core::limits::{
+    APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX, RECLAIM_BATCH_MAX,
+};
+use everhook_core::queue::{Queue, QueueState, Target, gate};
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
+use rusqlite::{CachedStatement, params};
+
+use crate::catalog::limit;
+use crate::failure::Fault;
+use crate::job::row;
+use crate::queue;
+use crate::rows::{self, Record, TASK_COLUMNS};
+use crate::writer::Tx;
+
+const NEXT_LANE_QUEUE: &str = include_str!("../../queries/next_lane_queue.sql");
+const NEXT_JOB: &str = include_str!("../../queries/next_job.sql");
+const LEASE_JOB: &str = include_str!("../../queries/lease_job.sql");
+const FIND_JOB_RECORD: &str = include_str!("../../queries/find_job_record.sql");
+const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
+const REFILL_LANE_QUEUE: &str = include_str!("../../queries/refill_lane_queue.sql");
+const COUNT_GATE: &str = include_str!("../../queries/count_gate.sql");
+const COUNT_GATE_LANE: &str = include_str!("../../queries/count_gate_lane.sql");
+const RECLAIM_OVERDUE: &str = include_str!("../../queries/reclaim_overdue.sql");
+
+/// Payload bytes one lease brings; the last job taken may exceed it.
+const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
+/// 0 goes first.
+const PRIORITIES: std::ops::RangeInclusive<i16> = 0..=9;
+
+/// Leases due jobs to the asking session.
+pub(crate) fn lease(tx: &Tx<'_>, ask: &JobAsk) -> Result<JobGrant, Fault> {
+    let mut taking = Taking::new(tx, ask)?;
+    for lane in taking.ready_lanes()? {
+        taking.take_from(&lane)?;
+    }
+    for source in &taking.sources {
+        source.book(tx)?;
+    }
+    let next_ready = taking.next_ready()?.map(|at| at.since(tx.now));
+    Ok(JobGrant { jobs: taking.jobs, next_ready })
+}
+
+/// Gives jobs whose time is over to `session`; a new epoch turns what their holders still say into nothing.
+pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> Result<Vec<LeasedJob>, Fault> {
+    let mut reclaim = tx.conn.prepare_cached(RECLAIM_OVERDUE)?;
+    let params = params![session.as_bytes(), tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
+    let tasks = reclaim.query_and_then(params, |row| rows::task(row, 0))?.collect::<Result<Vec<_>, Fault>>()?;
+    let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;
+    let dress = |task: Task| Ok(LeasedJob { task, job: read_job(&mut find, &task)?.map(Arc::new), target: None });
+    tasks.into_iter().map(dress).collect()
+}
+
+fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
+    let mut rows = find.query(params![task.key.environment.0, task.key.subject.as_bytes()])?;
+    rows.next()?.map(|row| row::job(row).map(|(job, _)| job)).transpose()
+}
+
+/// A queue that is asked for jobs, and what it may still give.
+struct Source {
+    environment: EnvironmentId,
+    queue: Queue,
+    target: Option<Arc<Target>>,
+    /// What its leased tasks are counted under, if it has a limit.
+    gate: Option<Id>,
+    booked_until: Timestamp,
+    /// By its limit.
+    limit_left: usize,
+    /// By its limit, its rate, and the ask.
+    left: usize,
+    taken: usize,
+}
+
+impl Source {
+    /// None if it gives nothing, whatever is in it.
+    fn open(tx: &Tx<'_>, asked: &QueueAsk) -> Result<Option<Source>, Fault> {
+        let environment = asked.environment;
+        let found = queue::find_configured(tx.conn, environment, &asked.name)?;
+        let (queue, booked_until) = found.unwrap_or_else(|| (Queue::new(asked.name.clone()), Timestamp::default()));
+        if queue.state != QueueState::Open || asked.room == 0 {
+            return Ok(None);
+        }
+        let gate = queue.is_limited().then(|| gate(environment, &queue.name));
+        let limit_left = match (queue.limit, gate) {
+            (Some(limit), Some(gate)) => room(limit, |most| count(tx, gate, None, most))?,
+            _ => usize::MAX,
+        };
+        let by_rate = queue.rate.map_or(usize::MAX, |rate| rate.take(booked_until, tx.now, usize::MAX).0);
+        let left = asked.room.min(limit_left).min(by_rate);
+        let target = queue.target.clone().map(Arc::new);
+        Ok(Some(Source { environment, queue, target, gate, booked_until, limit_left, left, taken: 0 }))
+    }
+
+    /// How many more jobs of a lane may be leased. A lane without a concurrency key has no limit of its own.
+    fn key_room(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
+        match (self.queue.key_limit, self.gate) {
+            (Some(limit), Some(gate)) if lane.0 != gate => room(limit, |most| count(tx, gate, Some(lane), most)),
+            _ => Ok(usize::MAX),
+        }
+    }
+
+    fn used(&mut self, jobs: usize) {
+        self.taken += jobs;
+        self.left = self.left.saturating_sub(jobs);
+        self.limit_left = self.limit_left.saturating_sub(jobs);
+    }
+
+    /// Until when its rate is used up, after what was taken.
+    fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.queue.rate.map(|rate| rate.take(self.booked_until, now, self.taken).1)
+    }
+
+    fn book(&self, tx: &Tx<'_>) -> Result<(), Fault> {
+        match self.booked_until(tx.now) {
+            Some(until) if self.taken > 0 => queue::book(tx, self.environment, &self.queue.name, until),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a limit leaves; no more is counted than can matter.
+fn room(limit: u32, count: impl FnOnce(u32) -> Result<u32, Fault>) -> Result<usize, Fault> {
+    let left = limit.saturating_sub(count(limit)?);
+    Ok(usize::try_from(left).unwrap_or(usize::MAX))
+}
+
+/// How many leased tasks are counted under a gate, of one lane or of all; `most` at most.
+fn count(tx: &Tx<'_>, gate: Id, lane: Option<LaneId>, most: u32) -> Result<u32, Fault> {
+    Ok(match lane {
+        None => tx.conn.prepare_cached(COUNT_GATE)?.query_row(params![gate.as_bytes(), most], |row| row.get(0))?,
+        Some(lane) => {
+            let params = params![gate.as_bytes(), lane.as_bytes(), most];
+            tx.conn.prepare_cached(COUNT_GATE_LANE)?.query_row(params, |row| row.get(0))?
+        }
+    })
+}
+
+/// A lane that is ready, and whose it is.
+struct ReadyLane {
+    ready_at: Timestamp,
+    id: LaneId,
+    source: usize,
+}
+
+/// A task that may be leased.
+struct Candidate {
+    task: Task,
+    timeout_us: i64,
+}
+
+/// How a look at a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It gave all it was asked for and may have more.
+    Filled,
+    /// It gave all that is due.
+    Drained,
+    /// What is due there is of other kinds.
+    Foreign,
+}
+
+/// A lease that is being filled.
+struct Taking<'t> {
+    tx: &'t Tx<'t>,
+    ask: &'t JobAsk,
+    limit: usize,
+    /// What the kinds that were asked for are in tasks; empty means all.
+    handlers: HashSet<i32>,
+    sources: Vec<Source>,
+    jobs: Vec<LeasedJob>,
+    payload_bytes: usize,
+    /// Lanes that are ready, but not for this worker.
+    foreign: HashSet<(EnvironmentId, LaneId)>,
+    next_job: CachedStatement<'t>,
+    find_job: CachedStatement<'t>,
+    lease_job: CachedStatement<'t>,
+}
+
+impl<'t> Taking<'t> {
+    fn new(tx: &'t Tx<'t>, ask: &'t JobAsk) -> Result<Taking<'t>, Fault> {
+        let mut sources: Vec<Source> = Vec::with_capacity(ask.queues.len());
+        for asked in &ask.queues {
+            // One that is named twice would be counted twice.
+            let known = |source: &Source| source.environment == asked.environment && source.queue.name == asked.name;
+            if !sources.iter().any(known) {
+                sources.extend(Source::open(tx, asked)?);
+            }
+        }
+        Ok(Taking {
+            tx,
+            ask,
+            limit: ask.limit.min(LEASE_TASKS_MAX),
+            handlers: ask.kinds.iter().map(handler).collect(),
+            sources,
+            jobs: Vec::new(),
+            payload_bytes: 0,
+            foreign: HashSet::new(),
+            next_job: tx.conn.prepare_cached(NEXT_JOB)?,
+            find_job: tx.conn.prepare_cached(FIND_JOB_RECORD)?,
+            lease_job: tx.conn.prepare_cached(LEASE_JOB)?,
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.jobs.len() >= self.limit || self.payload_bytes >= LEASE_BYTES_MAX
+    }
+
+    /// Lanes with room that are ready, of all queues with room, in the order in which they became so.
+    fn ready_lanes(&self) -> Result<Vec<ReadyLane>, Fault> {
+        let mut ready = Vec::new();
+        for (index, source) in self.sources.iter().enumerate().filter(|(_, source)| source.left > 0) {
+            let before = ready.len();
+            self.walk(source, |ready_at, id| {
+                if ready_at > self.tx.now || ready.len() - before == LEASE_LANES_MAX {
+                    return Ok(false);
+                }
+                if source.key_room(self.tx, id)? > 0 {
+                    ready.push(ReadyLane { ready_at, id, source: index });
+                }
+                Ok(true)
+            })?;
+        }
+        ready.sort_by_key(|lane| (lane.ready_at, lane.id));
+        ready.truncate(LEASE_LANES_MAX);
+        Ok(ready)
+    }
+
+    /// Shows the lanes of a queue in the order in which they become ready, until it is told to stop. Lanes without room are walked over:
+    /// only those with leased tasks can have none, so that there are few.
+    fn walk(
+        &self,
+        source: &Source,
+        mut visit: impl FnMut(Timestamp, LaneId) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        let mut next = self.tx.conn.prepare_cached(NEXT_LANE_QUEUE)?;
+        let mut rows = next.query(params![source.environment.0, source.queue.name.as_str()])?;
+        while let Some(row) = rows.next()? {
+            let record = Record::new(row, "lane");
+            if !visit(record.time(1, "next_due")?, LaneId(record.id(0, "id")?))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leases what is due in a lane, up to its room, and says when it is to be looked at again.
+    fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
+        let source = &self.sources[lane.source];
+        let environment = source.environment;
+        let wanted = source.left.min(source.key_room(self.tx, lane.id)?).min(self.limit - self.jobs.len());
+        if wanted == 0 || self.is_full() {
+            return Ok(());
+        }
+        let key = (environment.0, lane.id.as_bytes());
+        match self.look(lane, environment, wanted)? {
+            // Behind every lane that is ready already: they take turns.
+            Look::Filled => {
+                let now = self.tx.now.as_micros();
+                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
+            }
+            Look::Drained => {
+                self.tx.conn.prepare_cached(REFILL_LANE_QUEUE)?.execute(params![key.0, key.1])?;
+            }
+            // It is as ready as before, for others.
+            Look::Foreign => {
+                self.foreign.insert((environment, lane.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, lane: &ReadyLane, environment: EnvironmentId, wanted: usize) -> Result<Look, Fault> {
+        let mut taken = 0;
+        let mut scanned = 0;
+        let mut is_foreign = false;
+        for priority in PRIORITIES {
+            let (candidates, seen) = self.candidates(lane, environment, priority, (wanted - taken, scanned))?;
+            scanned += seen;
+            is_foreign |= seen > candidates.len();
+            for candidate in candidates {
+                if self.is_full() {
+                    return Ok(Look::Filled);
+                }
+                let leased = self.lease(lane.source, &candidate)?;
+                taken += usize::from(leased);
+                is_foreign |= !leased;
+            }
+            if taken == wanted {
+                return Ok(Look::Filled);
+            }
+        }
+        Ok(if is_foreign { Look::Foreign } else { Look::Drained })
+    }
+
+    /// Due tasks of one priority that may be of a kind that was asked for, and how many were looked at.
+    fn candidates(
+        &mut self,
+        lane: &ReadyLane,
+        environment: EnvironmentId,
+        priority: i16,
+        (wanted, scanned): (usize, usize),
+    ) -> Result<(Vec<Candidate>, usize), Fault> {
+        let most = if self.handlers.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
+        let now = self.tx.now.as_micros();
+        let params = params![environment.0, lane.id.as_bytes(), priority, now, limit(most)];
+        let mut rows = self.next_job.query(params)?;
+        let (mut candidates, mut seen) = (Vec::new(), 0);
+        while candidates.len() < wanted
+            && let Some(row) = rows.next()?
+        {
+            seen += 1;
+            let record = Record::new(row, "task");
+            let handler: Option<i32> = record.get(TASK_COLUMNS + 1, "handler")?;
+            if self.handlers.is_empty() || handler.is_some_and(|handler| self.handlers.contains(&handler)) {
+                let timeout_us: Option<i64> = record.get(TASK_COLUMNS, "timeout_us")?;
+                candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us: timeout_us.unwrap_or_default() });
+            }
+        }
+        Ok((candidates, seen))
+    }
+
+    /// Leases a task, unless its job is of a kind that was not asked for.
+    fn lease(&mut self, source: usize, candidate: &Candidate) -> Result<bool, Fault> {
+        let task = Task { epoch: candidate.task.epoch + 1, ..candidate.task };
+        let job = read_job(&mut self.find_job, &task)?;
+        // Two kinds may stand for the same number.
+        let is_asked = |job: &Job| self.ask.kinds.is_empty() || self.ask.kinds.contains(&job.kind);
+        if job.as_ref().is_some_and(|job| !is_asked(job)) {
+            return Ok(false);
+        }
+        let source = &mut self.sources[source];
+        let deadline = self.ask.watched.then(|| self.tx.now.as_micros().saturating_add(candidate.timeout_us));
+        self.lease_job.execute(params![
+            task.key.environment.0,
+            task.key.subject.as_bytes(),
+            task.key.id.as_bytes(),
+            self.ask.session.as_bytes(),
+            source.gate.as_ref().map(|gate| gate.as_bytes()),
+            deadline,
+        ])?;
+        source.used(1);
+        self.payload_bytes += job.as_ref().and_then(|job| job.payload.as_ref()).map_or(0, |payload| payload.len());
+        self.jobs.push(LeasedJob { task, job: job.map(Arc::new), target: source.target.clone() });
+        Ok(true)
+    }
+
+    /// When one of the queues may have something to give; not for what waits for room, nor for what is not asked for.
+    fn next_ready(&self) -> Result<Option<Timestamp>, Fault> {
+        let mut next = None;
+        for source in self.sources.iter().filter(|source| source.limit_left > 0) {
+            let from = source.booked_until(self.tx.now).unwrap_or_default();
+            self.walk(source, |ready_at, lane| {
+                if self.foreign.contains(&(source.environment, lane)) || source.key_room(self.tx, lane)? == 0 {
+                    return Ok(true);
+                }
+                let at = ready_at.max(from);
+                next = Some(next.map_or(at, |next: Timestamp| next.min(at)));
+                Ok(false)
+            })?;
+        }
+        Ok(next)
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows of jobs to values.
+
+use everhook_core::id::{AttemptId, BatchId, JobId, SessionId, TaskId};
+use everhook_core::job::report::{KeptResult, Progress};
+use everhook_core::job::{Job, Priority};
+use everhook_core::lifecycle::EndState;
+use everhook_core::outcome::Class;
+use everhook_core::task::TaskState;
+use everhook_core::time::Timestamp;
+use everhook_store::job::form::{plain, with_rest};
+use everhook_store::job::{JobAttempt, JobRecord, OpenTask, state_of};
+use rusqlite::Row;
+
+use crate::failure::Fault;
+use crate::rows::{self, Record};
+
+/// Where `find_job` has what.
+const OUTPUT: usize = 11;
+const LAST: usize = 15;
+const OPEN: usize = 25;
+
+/// Reads the columns of a job, and when it was accepted.
+pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
+    let record = Record::new(row, "job");
+    let priority = Priority::new(record.get(4, "priority")?).map_err(|_| record.corrupt("priority"))?;
+    let job = Job {
+        name: record.get(3, "name")?,
+        priority,
+        concurrency_key: record.get(5, "concurrency_key")?,
+        tags: record.json(6, "tags")?.unwrap_or_default(),
+        batch: record.optional_id(7, "batch")?.map(BatchId),
+        payload: record.bytes(10, "payload")?,
+        ..plain(JobId(record.id(0, "id")?), record.name(1, "queue")?, record.name(2, "kind")?)
+    };
+    let rest: Option<String> = record.get(8, "rest")?;
+    let job = with_rest(job, rest.as_deref()).ok_or_else(|| record.corrupt("rest"))?;
+    Ok((job, record.time(9, "created_at")?))
+}
+
+/// Reads a row of `find_job`.
+pub(crate) fn record(row: &Row<'_>) -> Result<JobRecord, Fault> {
+    let (job, created_at) = job(row)?;
+    let record = Record::new(row, "job");
+    let last = if record.is_null(LAST)? { None } else { Some(attempt(row, LAST)?) };
+    let open = if record.is_null(OPEN)? { None } else { Some(open_task(row)?) };
+    Ok(JobRecord {
+        job,
+        created_at,
+        state: state_of(open.map(|open| open.state), last.as_ref().map(|last| last.end)),
+        open,
+        progress: progress(row)?,
+        result: result(row)?,
+        last,
+    })
+}
+
+/// Reads the columns of an attempt of a job, from column `first` on.
+pub(crate) fn attempt(row: &Row<'_>, first: usize) -> Result<JobAttempt, Fault> {
+    let record = Record::new(row, "job_attempt");
+    Ok(JobAttempt {
+        id: AttemptId(record.id(first, "id")?),
+        task: TaskId(record.id(first + 1, "task")?),
+        epoch: record.get(first + 2, "epoch")?,
+        session: SessionId(record.id(first + 3, "session")?),
+        class: record.variant(first + 4, "class", Class::from_db)?,
+        end: record.variant(first + 5, "end_state", EndState::from_db)?,
+        status: record.get(first + 6, "status")?,
+        note: record.bytes(first + 7, "note")?.unwrap_or_default(),
+        started_at: record.time(first + 8, "started_at")?,
+        duration: record.duration(first + 9, "duration_us")?,
+    })
+}
+
+fn open_task(row: &Row<'_>) -> Result<OpenTask, Fault> {
+    let record = Record::new(row, "task");
+    let state = record.variant(OPEN, "state", TaskState::from_db)?;
+    let owner = record.optional_id(OPEN + 1, "owner")?.map(SessionId);
+    Ok(OpenTask { task: rows::task(row, OPEN + 2)?, state, owner })
+}
+
+fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {
+    let record = Record::new(row, "job_output");
+    let Some(percent) = record.get::<Option<i64>>(OUTPUT, "progress")? else { return Ok(None) };
+    let text: Option<String> = record.get(OUTPUT + 1, "progress_text")?;
+    let progress = Progress::new(percent, text.as_deref().unwrap_or_default());
+    progress.map(Some).map_err(|_| record.corrupt("progress"))
+}
+
+fn result(row: &Row<'_>) -> Result<Option<KeptResult>, Fault> {
+    let record = Record::new(row, "job_output");
+    if let Some(whole) = record.bytes(OUTPUT + 2, "result")? {
+        return Ok(Some(KeptResult::Whole(whole)));
+    }
+    let Some(bytes) = record.get::<Option<i64>>(OUTPUT + 3, "result_bytes")? else { return Ok(None) };
+    let bytes = usize::try_from(bytes).map_err(|_| record.corrupt("result_bytes"))?;
+    Ok(Some(KeptResult::TooLarge { bytes }))
+}

@@ -1,0 +1,140 @@
+//! What operators ask of jobs, and what workers say while they run one.
+
+use everhook_core::id::{AttemptId, EnvironmentId, Id, JobId, SessionId};
+use everhook_core::job::report::Progress;
+use everhook_core::job::{NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::lifecycle::EndState;
+use everhook_core::outcome::Class;
+use everhook_core::task::{Task, TaskKey};
+use everhook_core::time::Timestamp;
+use everhook_store::batch::steered;
+use everhook_store::job::{JobRecord, due_at};
+use rusqlite::params;
+
+use crate::append::touch_lane;
+use crate::batch;
+use crate::failure::Fault;
+use crate::job::find::find_bare;
+use crate::writer::Tx;
+
+const APPEND_JOB_ATTEMPT: &str = include_str!("../../queries/append_job_attempt.sql");
+const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
+const CANCEL_TASK: &str = include_str!("../../queries/cancel_task.sql");
+const DELETE_TASK: &str = include_str!("../../queries/delete_task.sql");
+const MOVE_TASK: &str = include_str!("../../queries/move_task.sql");
+const REDRIVE_JOB: &str = include_str!("../../queries/redrive_job.sql");
+const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
+const DELETE_JOB_ATTEMPT: &str = include_str!("../../queries/delete_job_attempt.sql");
+const DELETE_JOB_OUTPUT: &str = include_str!("../../queries/delete_job_output.sql");
+
+/// Does what an operator asks for, one job after the other; none where there is no such job.
+pub(crate) fn change(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    ids: &[JobId],
+    wish: Wish,
+) -> Result<Vec<Option<Plan>>, Fault> {
+    ids.iter().map(|id| steer(tx, environment, *id, wish)).collect()
+}
+
+fn steer(tx: &Tx<'_>, environment: EnvironmentId, id: JobId, wish: Wish) -> Result<Option<Plan>, Fault> {
+    let Some(record) = find_bare(tx.conn, environment, id)? else { return Ok(None) };
+    let plan = record.state.on(wish);
+    let told = record.job.batch.zip(steered(record.state, plan));
+    let tell = || told.map_or(Ok(()), |(batch, change)| batch::tell(tx, environment, batch, change));
+    // A retry finds its new phase open; what has ended is not listed as failed.
+    if plan == Plan::Redrive {
+        tell()?;
+        carry_out(tx, environment, &record, plan)?;
+    } else {
+        carry_out(tx, environment, &record, plan)?;
+        tell()?;
+    }
+    Ok(Some(plan))
+}
+
+/// Does to a job what was planned, but for its batch.
+pub(crate) fn carry_out(tx: &Tx<'_>, environment: EnvironmentId, record: &JobRecord, plan: Plan) -> Result<(), Fault> {
+    let task = record.open.as_ref().map(|open| &open.task);
+    match (plan, task) {
+        (Plan::Nothing | Plan::Refuse, _) => Ok(()),
+        (Plan::Erase, task) => {
+            task.map_or(Ok(()), |task| on_task(tx, DELETE_TASK, &task.key))?;
+            erase(tx, environment, record.job.id)
+        }
+        (Plan::End, Some(task)) => {
+            on_task(tx, DELETE_TASK, &task.key)?;
+            log_cancelled(tx, task)
+        }
+        (Plan::Flag, Some(task)) => on_task(tx, CANCEL_TASK, &task.key),
+        (Plan::Hasten, Some(task)) => put_off(tx, MOVE_TASK, task, tx.now),
+        (Plan::Move(run_at), Some(task)) => put_off(tx, MOVE_TASK, task, due_at(run_at, tx.now)),
+        (Plan::Redrive, Some(task)) => put_off(tx, REDRIVE_JOB, task, tx.now),
+        // What its state says of it without a task is all there is to it.
+        (Plan::End | Plan::Flag | Plan::Hasten | Plan::Move(_) | Plan::Redrive, None) => Ok(()),
+    }
+}
+
+/// Keeps how far a job is, if it is still its worker's.
+pub(crate) fn report_progress(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    id: JobId,
+    by: Tenure,
+    progress: &Progress,
+) -> Result<Result<(), NotYours>, Fault> {
+    let open = find_bare(tx.conn, environment, id)?.and_then(|record| record.open);
+    let held = open.and_then(|open| Some(Tenure { session: open.owner?, epoch: open.task.epoch }));
+    let checked = check_tenure(held, by);
+    if checked.is_ok() {
+        tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![
+            environment.0,
+            id.as_bytes(),
+            progress.percent(),
+            progress.text(),
+            tx.now.as_micros(),
+        ])?;
+    }
+    Ok(checked)
+}
+
+/// Removes a job with its attempts and what it has put out.
+pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Result<(), Fault> {
+    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, DELETE_JOB] {
+        tx.conn.prepare_cached(delete)?.execute(params![environment.0, id.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
+    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes()];
+    tx.conn.prepare_cached(sql)?.execute(params)?;
+    Ok(())
+}
+
+/// Has a task wait until it is due, and its lane know of it.
+fn put_off(tx: &Tx<'_>, sql: &str, task: &Task, due_at: Timestamp) -> Result<(), Fault> {
+    let (key, due) = (&task.key, due_at.as_micros());
+    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due];
+    tx.conn.prepare_cached(sql)?.execute(params)?;
+    touch_lane(tx, key.environment, task.lane, due)
+}
+
+/// Logs that nobody will run a task any more: in a tenure that nobody had.
+fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
+    tx.conn.prepare_cached(APPEND_JOB_ATTEMPT)?.execute(params![
+        task.key.environment.0,
+        task.key.subject.as_bytes(),
+        task.key.id.as_bytes(),
+        task.epoch + 1,
+        AttemptId(tx.ids.next(tx.now)).as_bytes(),
+        SessionId(Id::MIN).as_bytes(),
+        Class::Cancelled.to_db(),
+        EndState::Cancelled.to_db(),
+        0,
+        [0_u8; 0].as_slice(),
+        tx.now.as_micros(),
+        0,
+    ])?;
+    Ok(())
+}

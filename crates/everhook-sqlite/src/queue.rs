@@ -1,0 +1,148 @@
+//! Queues: how they are configured, and how much is in them.
+
+use async_trait::async_trait;
+use everhook_core::id::EnvironmentId;
+use everhook_core::name::Name;
+use everhook_core::queue::{Queue, QueueState, Rate, Target};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Replaced, Slice};
+use everhook_store::error::StoreError;
+use everhook_store::queue::{QueueCount, QueueStats, QueueStore};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::catalog::{NAME_ENDS, bounds, directed};
+use crate::clock;
+use crate::failure::Fault;
+use crate::rows::{self, Record};
+use crate::writer::Tx;
+
+mod stats;
+
+const FIND_QUEUE: &str = include_str!("../queries/find_queue.sql");
+const LIST_QUEUE: &str = include_str!("../queries/list_queue.sql");
+const REPLACE_QUEUE: &str = include_str!("../queries/replace_queue.sql");
+const BOOK_QUEUE: &str = include_str!("../queries/book_queue.sql");
+const LIST_TARGET: &str = include_str!("../queries/list_target.sql");
+
+#[async_trait]
+impl QueueStore for SqliteStore {
+    async fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
+        let name = name.clone();
+        self.read("find_queue", move |conn| find(conn, environment, &name)).await
+    }
+
+    async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
+        let slice = slice.clone();
+        self.read("list_queues", move |conn| list(conn, environment, &slice)).await
+    }
+
+    async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
+        let queue = queue.clone();
+        self.change("replace_queue", move |tx| replace(tx, environment, &queue)).await
+    }
+
+    async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
+        self.read("list_targets", list_targets).await
+    }
+
+    async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
+        let (name, now) = (name.clone(), clock::now());
+        self.read("queue_stats", move |conn| stats::read(conn, environment, &name, now)).await
+    }
+
+    async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError> {
+        let counts = counts.to_vec();
+        self.change("count_ended", move |tx| stats::count_ended(tx, &counts)).await
+    }
+}
+
+/// A queue that was configured, and until when its rate is used up.
+pub(crate) fn find_configured(
+    conn: &Connection,
+    environment: EnvironmentId,
+    name: &Name,
+) -> Result<Option<(Queue, Timestamp)>, Fault> {
+    let mut find = conn.prepare_cached(FIND_QUEUE)?;
+    let mut rows = find.query(params![environment.0, name.as_str()])?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Keeps until when the rate of a queue is used up.
+pub(crate) fn book(tx: &Tx<'_>, environment: EnvironmentId, name: &Name, until: Timestamp) -> Result<(), Fault> {
+    tx.conn.prepare_cached(BOOK_QUEUE)?.execute(params![environment.0, name.as_str(), until.as_micros()])?;
+    Ok(())
+}
+
+fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, Fault> {
+    if let Some((queue, _)) = find_configured(conn, environment, name)? {
+        return Ok(Some(queue));
+    }
+    let mut used = conn.prepare_cached("select 1 from lane where environment = ?1 and queue = ?2 limit 1")?;
+    Ok(used.exists(params![environment.0, name.as_str()])?.then(|| Queue::new(name.clone())))
+}
+
+fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, Fault> {
+    let mut next = conn.prepare_cached(&directed(LIST_QUEUE, slice.order))?;
+    let mut queues: Vec<Queue> = Vec::new();
+    let mut after = slice.after.clone();
+    while queues.len() < slice.limit {
+        let (above, below) = bounds(after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
+        let read = |row: &Row<'_>| Ok(Record::new(row, "queue").name(0, "name"));
+        let Some(name) = next.query_row(params![environment.0, above, below], read).optional()? else { break };
+        let name = name?;
+        let configured = find_configured(conn, environment, &name)?;
+        queues.push(configured.map_or_else(|| Queue::new(name.clone()), |(queue, _)| queue));
+        after = Some(name);
+    }
+    Ok(queues)
+}
+
+fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, Fault> {
+    let known = find_configured(tx.conn, environment, &queue.name)?;
+    if known.map_or(0, |(known, _)| known.revision) != queue.revision {
+        return Ok(Replaced::Stale);
+    }
+    let keys = queue.target.as_ref().map(|target| rows::signing_keys_to_json(&target.keys)).transpose()?;
+    tx.conn.prepare_cached(REPLACE_QUEUE)?.execute(params![
+        environment.0,
+        queue.name.as_str(),
+        queue.revision,
+        queue.state.to_db(),
+        queue.limit,
+        queue.key_limit,
+        queue.rate.map(Rate::to_db),
+        queue.target.as_ref().map(|target| target.url.as_str()),
+        keys,
+        tx.now.as_micros(),
+    ])?;
+    Ok(Replaced::Done(Queue { updated_at: tx.now, revision: queue.revision + 1, ..queue.clone() }))
+}
+
+fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
+    let mut list = conn.prepare_cached(LIST_TARGET)?;
+    let read = |row: &Row<'_>| {
+        let record = Record::new(row, "queue");
+        Ok((record.environment(0)?, record.name(1, "name")?))
+    };
+    list.query_and_then([], read)?.collect()
+}
+
+fn read(row: &Row<'_>) -> Result<(Queue, Timestamp), Fault> {
+    let record = Record::new(row, "queue");
+    let rate: Option<i64> = record.get(4, "rate_us")?;
+    let rate = rate.map(|us| Rate::from_db(us).ok_or_else(|| record.corrupt("rate_us"))).transpose()?;
+    let url: Option<String> = record.get(5, "target_url")?;
+    let target = url.map(|url| Ok::<_, Fault>(Target { url, keys: rows::signing_keys(&record, 6)? })).transpose()?;
+    let queue = Queue {
+        name: record.name(0, "name")?,
+        state: record.variant(1, "state", QueueState::from_db)?,
+        limit: record.get(2, "limit_max")?,
+        key_limit: record.get(3, "key_limit_max")?,
+        rate,
+        target,
+        updated_at: record.time(7, "updated_at")?,
+        revision: record.get(8, "revision")?,
+    };
+    Ok((queue, record.time(9, "booked_until")?))
+}

@@ -1,0 +1,84 @@
+//! How much is in a queue.
+
+use std::collections::BTreeSet;
+
+use everhook_core::id::EnvironmentId;
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
+use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
+use rusqlite::{Connection, Row, params};
+
+use crate::catalog::limit;
+use crate::failure::Fault;
+use crate::rows::Record;
+use crate::writer::Tx;
+
+const COUNT_QUEUE: &str = include_str!("../../queries/count_queue.sql");
+const LIST_QUEUE_DUE: &str = include_str!("../../queries/list_queue_due.sql");
+const APPEND_QUEUE_MINUTE: &str = include_str!("../../queries/append_queue_minute.sql");
+const PRUNE_QUEUE_MINUTE: &str = include_str!("../../queries/prune_queue_minute.sql");
+
+/// Minutes of which is kept how many attempts ended: only the last whole one is told.
+const MINUTES_KEPT: i64 = 60;
+
+/// Counts what is in a queue, up to the bound.
+pub(crate) fn read(
+    conn: &Connection,
+    environment: EnvironmentId,
+    name: &Name,
+    now: Timestamp,
+) -> Result<QueueStats, Fault> {
+    let mut count = conn.prepare_cached(COUNT_QUEUE)?;
+    let params = params![environment.0, name.as_str(), now.as_micros(), limit(QUEUE_COUNTED_MAX), minute(now) - 1];
+    let counted = count.query_row(params, |row| Ok(read_counts(row)))??;
+    let (oldest, due_kinds) = list_due(conn, environment, name, now)?;
+    Ok(QueueStats { oldest_due: oldest.map(|at| now.since(at)), due_kinds, ..counted })
+}
+
+fn read_counts(row: &Row<'_>) -> Result<QueueStats, Fault> {
+    let record = Record::new(row, "task");
+    let count = |index, column| Ok::<u64, Fault>(record.get::<i64>(index, column)?.unsigned_abs());
+    Ok(QueueStats {
+        pending: count(0, "pending")?,
+        due: count(1, "due")?,
+        running: count(2, "running")?,
+        dead: count(3, "dead")?,
+        ended_last_minute: count(4, "ended")?,
+        ..QueueStats::default()
+    })
+}
+
+/// Since when the one is due that has been so longest, and the kinds of those that have been so longest.
+fn list_due(
+    conn: &Connection,
+    environment: EnvironmentId,
+    name: &Name,
+    now: Timestamp,
+) -> Result<(Option<Timestamp>, Vec<Name>), Fault> {
+    let mut list = conn.prepare_cached(LIST_QUEUE_DUE)?;
+    let params = params![environment.0, name.as_str(), now.as_micros(), limit(QUEUE_KINDS_LOOKED_AT)];
+    let mut rows = list.query(params)?;
+    let (mut oldest, mut kinds) = (None, BTreeSet::new());
+    while let Some(row) = rows.next()? {
+        let record = Record::new(row, "task");
+        oldest.get_or_insert(record.time(0, "due_at")?);
+        kinds.extend(record.optional_name(1, "kind")?);
+    }
+    Ok((oldest, kinds.into_iter().collect()))
+}
+
+/// Adds to how many attempts ended this minute.
+pub(crate) fn count_ended(tx: &Tx<'_>, counts: &[QueueCount]) -> Result<(), Fault> {
+    let minute = minute(tx.now);
+    for count in counts {
+        let (environment, name) = (count.environment.0, count.name.as_str());
+        let ended = i64::try_from(count.ended).unwrap_or(i64::MAX);
+        tx.conn.prepare_cached(APPEND_QUEUE_MINUTE)?.execute(params![environment, name, minute, ended])?;
+        tx.conn.prepare_cached(PRUNE_QUEUE_MINUTE)?.execute(params![environment, name, minute - MINUTES_KEPT])?;
+    }
+    Ok(())
+}
+
+fn minute(at: Timestamp) -> i64 {
+    at.as_secs().div_euclid(60)
+}
