@@ -22,6 +22,7 @@ mod migrate;
 mod once;
 mod outbox;
 mod partition;
+mod queue;
 mod redrive;
 mod renew;
 mod rows;
@@ -32,6 +33,7 @@ mod statement;
 mod store;
 mod tls;
 mod wakeup;
+mod worker;
 
 pub use crate::error::OpenError;
 pub use crate::migrate::{MigrationReport, migrate};

@@ -129,6 +129,18 @@ files! {
     PUT_JOB_PROGRESS = "put_job_progress" (INT4, BYTEA, BYTEA, INT4, INT2, TEXT);
     LIST_TASK_HELD = "list_task_held" (BYTEA);
 
+    FIND_QUEUE = "find_queue" (INT4, TEXT);
+    LIST_QUEUE = "list_queue" (INT4, TEXT, TEXT, INT8);
+    CREATE_QUEUE = "create_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT);
+    REPLACE_QUEUE = "replace_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT, INT8);
+    LIST_QUEUE_TARGET = "list_queue_target" ();
+    COUNT_QUEUE = "count_queue" (INT4, TEXT, INT8, INT8);
+    LIST_QUEUE_KIND = "list_queue_kind" (INT4, TEXT, INT8, INT8);
+    ADD_QUEUE_MINUTE = "add_queue_minute" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    PUT_WORKER = "put_worker" (INT4, BYTEA, TEXT, TEXT);
+    FIND_WORKER = "find_worker" (INT4, BYTEA);
+    LIST_WORKER = "list_worker" (INT4, INT8);
+
     COUNT_BACKLOG = "count_backlog" (INT8);
 
     OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
