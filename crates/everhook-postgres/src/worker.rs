@@ -62,11 +62,7 @@ impl PostgresStore {
         self.database.change(&sql::PUT_WORKER, params).await.map(drop)
     }
 
-    async fn find_worker_once(
-        &self,
-        environment: EnvironmentId,
-        id: SessionId,
-    ) -> Result<Option<WorkerRecord>, Fault> {
+    async fn find_worker_once(&self, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, Fault> {
         let found = self.database.read(&sql::FIND_WORKER, &[&environment.0, &id.as_bytes().as_slice()]).await?;
         found.first().map(read).transpose()
     }
