@@ -140,7 +140,7 @@ impl LeaseStore for MemStore {
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
         let (mut tables, now) = self.lock();
-        Ok(batch.iter().map(|settlement| settle::settle(&mut tables, &self.ids, now, settlement)).collect())
+        Ok(settle::settle(&mut tables, &self.ids, now, batch))
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {

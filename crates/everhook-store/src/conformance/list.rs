@@ -150,11 +150,91 @@ macro_rules! conformance_lease {
     };
 }
 
+/// Every case about jobs and batches as a test on a [`Backend`](crate::conformance::Backend).
+#[macro_export]
+macro_rules! conformance_jobs {
+    ($backend:ty) => {
+        $crate::conformance_cases! { $backend, job:
+            a_job_is_leased_as_it_was_enqueued
+            a_job_that_ended_is_shown_with_its_attempt_and_result
+            a_result_that_was_too_large_is_told
+            a_failed_job_is_tried_again_and_keeps_its_attempts
+            a_late_word_of_a_former_holder_changes_nothing
+            the_lowest_priority_number_goes_first_and_then_the_oldest
+            a_job_for_later_waits_and_keeps_no_other_waiting
+            concurrency_keys_take_turns
+            deliveries_and_jobs_never_meet
+            only_queues_that_are_asked_for_give
+            a_worker_gets_the_kinds_it_takes
+            no_more_than_its_room_is_taken_of_a_queue
+            a_limit_holds_over_all_sessions
+            a_limit_per_key_leaves_other_keys_alone
+            a_rate_holds_over_all_sessions
+            a_rate_is_not_used_up_by_asking
+            a_paused_queue_gives_nothing_until_it_is_resumed
+            a_target_that_wants_no_more_stops_its_queue
+            queues_are_known_by_configuration_or_by_their_jobs
+            two_changes_of_a_queue_do_not_undo_each_other
+            statistics_tell_what_is_in_a_queue
+            a_unique_job_is_accepted_once_per_queue
+            a_unique_key_counts_within_its_window_only
+            the_same_request_again_is_the_same_job
+            a_bulk_is_judged_one_by_one
+            what_is_cancelled_ends_now_or_at_the_next_word
+            a_dead_job_is_retried_with_fresh_tries
+            a_deleted_job_leaves_nothing_behind
+            only_the_holder_reports_progress
+            a_watched_job_is_taken_back_when_its_time_is_over
+            lists_have_what_is_asked_for
+        }
+        $crate::conformance_cases! { $backend, batch:
+            a_batch_completes_when_all_its_jobs_have_succeeded
+            the_first_death_is_announced_at_once_and_with_its_job
+            an_empty_batch_completes_when_it_is_sealed
+            a_job_that_is_refused_by_its_batch_keeps_no_key
+            a_retry_opens_a_phase_that_is_announced_again
+            a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted
+            a_bad_selection_changes_nothing
+            a_repeated_end_is_counted_once
+            a_job_that_a_sweep_ends_is_announced
+            the_ends_of_many_jobs_in_one_transaction_are_one_announcement
+            a_batch_whose_application_is_gone_goes_on_silently
+            a_batch_is_created_once_per_request_and_found_again
+        }
+        $crate::conformance_cases! { $backend, job_race:
+            a_limit_is_never_exceeded_however_many_lease
+            a_unique_key_at_once_is_one_job
+            the_last_two_jobs_of_a_batch_at_once_are_one_announcement
+            what_is_enqueued_while_lanes_are_drained_is_not_forgotten
+            a_job_is_cancelled_or_leased_never_both
+        }
+    };
+}
+
 /// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
 #[macro_export]
 macro_rules! conformance_full {
     ($backend:ty) => {
         $crate::conformance_lease!($backend);
+        $crate::conformance_jobs!($backend);
+        $crate::conformance_cases! { $backend, schedule:
+            a_schedule_starts_its_job_and_tells
+            a_schedule_sends_its_message
+            whoever_looks_a_time_is_started_once
+            a_paused_schedule_starts_nothing_and_goes_on_from_now
+            a_run_on_request_changes_no_time
+            a_run_that_is_still_open_is_not_overlapped
+            schedules_are_kept_listed_and_deleted
+        }
+        $crate::conformance_cases! { $backend, maintenance:
+            messages_that_are_done_are_forgotten
+            jobs_that_are_done_are_forgotten
+            keys_are_forgotten_when_they_expire
+            slots_that_nobody_uses_are_forgotten
+            closed_sessions_that_hold_nothing_are_forgotten
+            everything_can_be_pruned_when_there_is_nothing
+            a_worker_is_a_session_that_says_what_it_takes
+        }
         $crate::conformance_cases! { $backend, applications:
             an_environment_is_made_once
             a_key_works_until_it_is_revoked

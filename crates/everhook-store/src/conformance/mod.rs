@@ -24,7 +24,8 @@
 //! ```
 //!
 //! `conformance_full!` is everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone, for stores that are no more than that.
+//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone and `conformance_jobs!` what jobs add to it, for stores
+//! that are no more than that.
 //! Each expands to one `#[test]` per case; a case gets a [`Fixture`](fixture::Fixture) on a fresh store.
 //!
 //! Cases neither sleep nor measure: a task is due at once or in an hour, a lease lasts no time or an hour. While a case runs in
@@ -35,18 +36,24 @@
 
 pub mod append;
 pub mod applications;
+pub mod batch;
 pub mod dedup;
 pub mod delivery;
 pub mod endpoints;
 pub mod fixture;
 pub mod history;
+pub mod job;
+pub mod job_race;
+pub mod job_stage;
 pub mod lease;
 mod list;
+pub mod maintenance;
 pub mod model;
 pub mod mutants;
 pub mod once;
 pub mod outbox;
 pub mod race;
+pub mod schedule;
 pub mod sessions;
 pub mod settle;
 pub mod stage;

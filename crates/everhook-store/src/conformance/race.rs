@@ -24,7 +24,7 @@ use crate::lease::{Append, Appended, FastPath, LeaseAsk, NewMessage, Settled, Se
 const TURNS_MAX: usize = 20_000;
 
 /// Runs all of it at once and waits for all of it.
-async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+pub(super) async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let set: JoinSet<T> = work.into_iter().collect();
     set.join_all().await
 }

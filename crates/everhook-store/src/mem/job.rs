@@ -14,7 +14,6 @@ use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
-use crate::batch::ended as batch_ended;
 use crate::catalog::Order;
 use crate::error::StoreError;
 use crate::ids::Ids;
@@ -63,20 +62,11 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
     Enqueued::Accepted { created_at: now, due_at }
 }
 
-/// What a settlement that counts means for the job besides its task: its result, and its batch.
-pub(super) fn ended(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settlement) {
-    if settlement.kind != TaskKind::Job {
-        return;
-    }
-    let environment = settlement.key.environment;
-    if let (Some(result), Some(row)) =
-        (&settlement.result, tables.jobs.get_mut(&(environment, JobId(settlement.key.subject))))
-    {
+/// Keeps the result that a settlement brings.
+pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
+    let id = (settlement.key.environment, JobId(settlement.key.subject));
+    if let (Some(result), Some(row)) = (&settlement.result, tables.jobs.get_mut(&id)) {
         row.result = Some(result.clone());
-    }
-    let ended = settlement.attempt.as_ref().and_then(|attempt| batch_ended(attempt.end));
-    if let (Some(batch), Some(ended)) = (settlement.batch, ended) {
-        batch::tell(tables, ids, now, (environment, batch), Change::Ended(ended)).expect("the job was pending");
     }
 }
 

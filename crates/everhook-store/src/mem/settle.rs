@@ -1,21 +1,43 @@
 //! Ending attempts: fenced by task, epoch and session.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use everhook_core::batch::{Change, Ended};
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{EndpointId, EnvironmentId, LaneId};
+use everhook_core::id::{BatchId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 
+use crate::batch;
 use crate::ids::Ids;
 use crate::lease::{Settled, Settlement};
 use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{job, queue};
 use crate::mutant::{self, Mutant};
 
+/// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
+pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> Vec<Settled> {
+    let mut told: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
+    let mut settled = Vec::with_capacity(batch.len());
+    for settlement in batch {
+        let holder = tables.tasks.get(&settlement.key).map(|row| (row.place, row.task.epoch));
+        let counts = holder == Some((TaskPlace::Leased(settlement.session), settlement.epoch));
+        settled.push(settle_one(tables, now, settlement));
+        let ended = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
+        if let (true, Some(id), Some(ended)) = (counts, settlement.batch, ended) {
+            told.entry((settlement.key.environment, id)).or_default().add(ended);
+        }
+    }
+    for (id, ended) in told {
+        super::batch::tell(tables, ids, now, id, Change::Ended(ended)).expect("the jobs were pending");
+    }
+    settled
+}
+
 /// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
-pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settlement) -> Settled {
+fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
     let fits = |epoch| epoch == settlement.epoch || mutant::is(Mutant::SettleWithoutEpoch);
     let held = |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && fits(row.task.epoch);
     let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
@@ -49,7 +71,7 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement:
             TaskKind::Job => queue::stop(tables, environment, settlement.lane, now),
         }
     }
-    job::ended(tables, ids, now, settlement);
+    job::keep_result(tables, settlement);
     Settled::Done
 }
 

@@ -26,6 +26,7 @@ impl Backend for Mem {
 }
 
 everhook_store::conformance_lease!(Mem);
+everhook_store::conformance_jobs!(Mem);
 
 /// Trivially equal; what it shows is that every list of operations can be played, and played again.
 #[test]
