@@ -1,7 +1,8 @@
 //! The dispatch machine: how many tasks may run, and when to lease more.
 //!
 //! Sans I/O: `handle` takes events, `poll_command` says what to do, `next_wakeup` says when to call again. It counts
-//! slots, for the whole node and per lane, for tasks that were leased and for those that were inserted already leased. Time
+//! slots, for the whole node and per lane, for tasks that were leased and for those that were inserted already leased. Where tasks
+//! are short it leases ahead: as many as end in a moment, so that the next ones are there when they are wanted. Time
 //! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
 //! the simulator do.
 
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 use crate::id::LaneId;
 use crate::limits::LEASE_TASKS_MAX;
+
+/// Tasks that are leased ahead are those that would end within this.
+const AHEAD: Duration = Duration::from_millis(50);
 
 /// How much a node does at once, and how often it looks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,14 @@ pub enum Command {
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     config: DispatchConfig,
+    /// Lanes with slots of their own.
+    own: BTreeMap<LaneId, usize>,
+    /// Tasks that may be leased beyond the slots.
+    ahead_max: usize,
+    /// How fast tasks end, where they may be leased ahead.
+    paces: BTreeMap<LaneId, Pace>,
+    /// How many tasks are leased beyond the slots now.
+    ahead: usize,
     running: BTreeMap<LaneId, usize>,
     total: usize,
     leasing: bool,
@@ -83,6 +95,10 @@ impl Dispatch {
         assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
         Dispatch {
             config,
+            own: BTreeMap::new(),
+            ahead_max: 0,
+            paces: BTreeMap::new(),
+            ahead: 0,
             running: BTreeMap::new(),
             total: 0,
             leasing: false,
@@ -93,6 +109,20 @@ impl Dispatch {
             due_at: Duration::MAX,
             poll_at: Duration::ZERO,
         }
+    }
+
+    /// The same machine, which leases up to so many tasks beyond its slots, if they end fast enough.
+    #[must_use]
+    pub fn leasing_ahead(self, tasks: usize) -> Dispatch {
+        Dispatch { ahead_max: tasks, ..self }
+    }
+
+    /// The same machine, with another number of slots for one lane.
+    #[must_use]
+    pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch {
+        assert!(slots > 0, "a lane without slots does nothing for ever");
+        self.own.insert(lane, slots);
+        self
     }
 
     /// Takes a slot for one task of `lane`, if the node and the lane have room and the node is not stopping.
@@ -118,13 +148,20 @@ impl Dispatch {
         if *running == 0 {
             self.running.remove(&lane);
         }
-        let was_full = self.total >= self.config.slots || self.full.contains(&lane);
+        let was_full = self.is_full() || self.full.contains(&lane);
         self.total -= 1;
-        let worth_it = (self.backlog || was_full) && !self.leasing && !self.draining;
+        let worth_it = (self.backlog || was_full) && !self.leasing && !self.draining && !self.is_full();
         if worth_it {
             self.poll_at = Duration::ZERO;
         }
         worth_it
+    }
+
+    /// Counts a task that was run to its end, for leasing ahead.
+    pub fn ended(&mut self, lane: LaneId) {
+        if self.ahead_max > 0 {
+            self.paces.entry(lane).or_default().ended += 1;
+        }
     }
 
     /// Applies what happened; the only place where the machine changes besides its slots.
@@ -159,32 +196,62 @@ impl Dispatch {
     /// The next thing to do, if any.
     pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
         let early = now < self.poll_at && now < self.due_at;
-        if self.leasing || self.draining || early || self.total >= self.config.slots {
+        if self.leasing || self.draining || early || self.is_full() {
             return None;
         }
+        self.look_ahead(now);
         if now >= self.due_at {
             self.due_at = Duration::MAX;
         }
         self.leasing = true;
         // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
         self.hinted = false;
-        let per_lane = self.config.slots_per_lane;
-        let room = |running: &usize| per_lane.saturating_sub(*running);
-        let rooms = self.running.iter().map(|(lane, running)| (*lane, room(running))).collect::<Vec<_>>();
+        let rooms = self.running.keys().chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
+        let rooms = rooms.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>();
         self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
-        Some(Command::Lease { limit: (self.config.slots - self.total).min(LEASE_TASKS_MAX), rooms, per_lane })
+        Some(Command::Lease { limit: self.free().min(LEASE_TASKS_MAX), rooms, per_lane: self.config.slots_per_lane })
+    }
+
+    /// Leases ahead what ended within a moment, lane by lane: a lane of long tasks takes none from others, however short those of its
+    /// neighbour are.
+    fn look_ahead(&mut self, now: Duration) {
+        self.paces.retain(|_, pace| {
+            pace.turn(now);
+            pace.ahead() > 0
+        });
+        self.ahead = self.paces.values().map(Pace::ahead).sum::<usize>().min(self.ahead_max);
+    }
+
+    fn room(&self, lane: LaneId) -> usize {
+        let slots = self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane);
+        let ahead = self.paces.get(&lane).map_or(0, Pace::ahead).min(self.ahead_max);
+        (slots + ahead).saturating_sub(self.running.get(&lane).copied().unwrap_or(0))
     }
 
     fn has_room(&self, lane: LaneId) -> bool {
-        self.running.get(&lane).is_none_or(|running| *running < self.config.slots_per_lane)
+        self.room(lane) > 0
+    }
+
+    fn free(&self) -> usize {
+        (self.config.slots + self.ahead).saturating_sub(self.total)
+    }
+
+    /// Whether there is too little room to ask for more. Where tasks are leased ahead, it is not filled one by one.
+    fn is_full(&self) -> bool {
+        self.free() < (self.ahead / 2).clamp(1, LEASE_TASKS_MAX)
     }
 
     /// When to call again with a tick.
     pub fn next_wakeup(&self) -> Duration {
-        if self.leasing || self.draining || self.total >= self.config.slots {
+        if self.leasing || self.draining || self.is_full() {
             return Duration::MAX;
         }
         self.poll_at.min(self.due_at)
+    }
+
+    /// How many tasks may run at once.
+    pub fn slots(&self) -> usize {
+        self.config.slots
     }
 
     /// Whether the node is stopping.
@@ -195,6 +262,28 @@ impl Dispatch {
     /// How many tasks run now.
     pub fn running(&self) -> usize {
         self.total
+    }
+}
+
+/// How many tasks of a lane end in a moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    since: Duration,
+    ended: usize,
+    before: usize,
+}
+
+impl Pace {
+    fn turn(&mut self, now: Duration) {
+        let span = now.saturating_sub(self.since);
+        if span >= AHEAD {
+            let share = AHEAD.as_secs_f64() / span.as_secs_f64();
+            *self = Pace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };
+        }
+    }
+
+    fn ahead(&self) -> usize {
+        self.before.max(self.ended)
     }
 }
 
@@ -328,5 +417,43 @@ mod tests {
         dispatch.handle(Event::Drain, Duration::ZERO);
         assert!(!dispatch.reserve(LANE));
         assert_eq!(dispatch.poll_command(SECOND), None);
+    }
+
+    #[test]
+    fn short_tasks_are_leased_ahead_and_in_batches() {
+        let mut dispatch = dispatch().leasing_ahead(8);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));
+        for _ in 0..4 {
+            dispatch.occupy(LANE);
+            dispatch.ended(LANE);
+            dispatch.release(LANE);
+        }
+        dispatch.handle(Event::Leased { count: 4, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(7, &[]), "3 slots and 4 ahead");
+        for _ in 0..6 {
+            dispatch.occupy(LANE);
+        }
+        dispatch.handle(Event::Leased { count: 6, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None, "room for one is not worth it");
+        assert!(dispatch.release(LANE));
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+    }
+
+    #[test]
+    fn long_tasks_are_not_leased_ahead() {
+        let mut dispatch = dispatch().leasing_ahead(8);
+        dispatch.ended(LANE);
+        dispatch.poll_command(SECOND * 60);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, SECOND * 60);
+        assert_eq!(dispatch.poll_command(SECOND * 61), lease(3, &[]));
+    }
+
+    #[test]
+    fn a_lane_may_have_slots_of_its_own() {
+        let mut dispatch = dispatch().with_slots(LANE, 1);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[(LANE, 1)]));
+        dispatch.occupy(LANE);
+        dispatch.handle(Event::Leased { count: 1, next_ready: None }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 0)]));
     }
 }

@@ -2,40 +2,30 @@
 //!
 //! Requests that arrive while one transaction commits share the next. A message is answered only after the commit has
 //! returned; tasks that were inserted already leased start then, at once. When the node's slots are
-//! taken and come free, the next group waits for them a moment, so that accepting does not outrun delivering. When the queue is
-//! full callers wait, so that memory does not grow; when the store is gone they are told within seconds.
+//! taken and come free, the next group waits for them a moment, so that accepting does not outrun delivering.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::{Id, MessageId};
-use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_core::message::Message;
-use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::mutant::{self, Mutant};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::delivery::Deliverer;
 use crate::dispatcher::Room;
+use crate::group::{self, Queue, WRITERS, Weigh};
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 use crate::wakeup::Wakeups;
-
-/// Transactions under way at once: one commits while the next one is filled.
-const WRITERS: usize = 2;
-/// How long a caller waits for its place in the queue.
-const QUEUE_DEADLINE: Duration = Duration::from_secs(5);
-/// How long a caller waits for its commit. The commit itself has no deadline: it is left to finish.
-const COMMIT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The only way messages enter, and what a node knows that handlers must not find out for themselves.
 #[async_trait]
@@ -90,11 +80,16 @@ pub enum AcceptError {
     Stopping,
 }
 
-type Answer = Result<Accepted, AcceptError>;
+type Waiting = group::Waiting<NewMessage, Accepted>;
 
-struct Waiting {
-    message: NewMessage,
-    answer: oneshot::Sender<Answer>,
+impl Weigh for NewMessage {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn bytes(&self) -> usize {
+        self.message.payload.as_ref().map_or(0, bytes::Bytes::len)
+    }
 }
 
 /// Takes messages to the store in groups.
@@ -105,36 +100,18 @@ pub(crate) struct Acceptor {
     pub(crate) room: Arc<Room>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) role: Role,
+    /// Whether what it accepts may start here.
+    pub(crate) delivers: bool,
     pub(crate) deliveries: TaskTracker,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<NewMessage, Accepted>,
     /// How many tasks the last group of requests became: the best guess for the next one.
     pub(crate) last_tasks: AtomicUsize,
 }
 
-/// Messages that wait for a transaction.
-pub(crate) struct Queue {
-    sender: mpsc::Sender<Waiting>,
-    waiting: Mutex<mpsc::Receiver<Waiting>>,
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        let (sender, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
-        Queue { sender, waiting: Mutex::new(waiting) }
-    }
-}
-
 impl Acceptor {
     /// Appends one message and waits for the commit.
-    pub(crate) async fn accept(&self, message: NewMessage) -> Answer {
-        let (answer, answered) = oneshot::channel();
-        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.queue.sender.send(Waiting { message, answer })).await;
-        queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;
-        match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
-            Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
-            Err(late) => Err(AcceptError::Store(StoreError::InDoubt { op: "append", source: late.into() })),
-        }
+    pub(crate) async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
+        self.queue.submit("append", message).await
     }
 
     /// Appends messages that belong together as a group of their own, in order; returns when they are durable. One that the
@@ -169,43 +146,19 @@ impl Acceptor {
     }
 
     async fn write_groups(&self, stop: &CancellationToken) {
-        while let Some(group) = self.next_group(stop).await {
+        while let Some(group) = self.queue.next_group(stop).await {
             if !group.is_empty() {
                 self.write(group).await;
             }
-            if self.role.delivers() {
+            if self.delivers {
                 // Requests that come meanwhile share the next transaction.
                 self.room.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
             }
         }
     }
 
-    /// Everything that waits, up to the bounds of one transaction; none when the end is reached.
-    async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting>> {
-        // One writer waits for work at a time, so that it gets all of what has come, not a share.
-        let mut waiting = self.queue.waiting.lock().await;
-        let first = match stop.run_until_cancelled(waiting.recv()).await {
-            Some(first) => first?,
-            None => {
-                // Whoever comes from now on is told at once; what has come is still written.
-                waiting.close();
-                waiting.recv().await?
-            }
-        };
-        let mut bytes = size(&first);
-        let mut group = vec![first];
-        while group.len() < APPEND_BATCH_MAX && bytes < APPEND_BATCH_BYTES_MAX {
-            let Ok(next) = waiting.try_recv() else { break };
-            bytes += size(&next);
-            group.push(next);
-        }
-        // Whoever stopped waiting before it was begun is not written: it was told so.
-        group.retain(|waiting| !waiting.answer.is_closed());
-        Some(group)
-    }
-
     async fn write(&self, group: Vec<Waiting>) {
-        let (messages, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.message, w.answer)).unzip();
+        let (messages, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.request, w.answer)).unzip();
         let answers =
             if mutant::is(Mutant::AcknowledgeBeforeCommit) { answer_early(&messages, answers) } else { answers };
         let again = (messages.len() > 1).then(|| messages.clone());
@@ -236,7 +189,7 @@ impl Acceptor {
     /// Answers what became of each, and how many tasks they became.
     async fn append(&self, messages: Vec<NewMessage>) -> Result<(Vec<Accepted>, usize), StoreError> {
         // A node that does not deliver leaves everything to the others.
-        let tenure = self.sessions.current().filter(|_| self.role.delivers());
+        let tenure = self.sessions.current().filter(|_| self.delivers);
         let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
         let (size, begun) = (messages.len(), self.metrics.begin());
         match self.store.append(Append { fast, messages }).await {
@@ -281,7 +234,7 @@ impl Acceptor {
 }
 
 /// Answers what is not written yet; whatever becomes of it is told to nobody.
-fn answer_early(messages: &[NewMessage], answers: Vec<oneshot::Sender<Answer>>) -> Vec<oneshot::Sender<Answer>> {
+fn answer_early(messages: &[NewMessage], answers: Vec<group::Answer<Accepted>>) -> Vec<group::Answer<Accepted>> {
     for (new, answer) in messages.iter().zip(answers) {
         let _ = answer.send(Ok(Accepted::New(Arc::new(new.message.clone()))));
     }
@@ -293,8 +246,4 @@ fn tasks(appended: &Appended) -> usize {
         Appended::Accepted { leased, pending, .. } => leased.len() + pending,
         _ => 0,
     }
-}
-
-fn size(waiting: &Waiting) -> usize {
-    waiting.message.message.payload.as_ref().map_or(0, bytes::Bytes::len)
 }

@@ -7,40 +7,62 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use everhook_store::lease::Leased;
+use everhook_store::lease::{LeaseAsk, LeaseStore, Leased};
 use everhook_store::slots::Slot;
 use futures_util::FutureExt;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use tokio_util::sync::CancellationToken;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
+use crate::dispatcher::{Ask, Grant, Source};
+use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Held, Record, Settler};
-use crate::transport::Transport;
+use crate::settle::{End, Ended, Held, Holder, Record, Settler};
 
 /// What a delivery needs besides its task.
 pub(crate) struct Deliverer {
-    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) outbound: Arc<Outbound>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) user_agent: HeaderValue,
-    /// Fires when the grace period of a stop is over.
-    pub(crate) interrupt: CancellationToken,
 }
 
-/// How a send ended, if not by itself.
-enum Sent {
-    Answered(Result<Reply, SendFailure>),
-    Interrupted,
-    TenureClosed,
+/// Deliveries, for their dispatcher.
+pub(crate) struct Deliveries {
+    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) deliverer: Arc<Deliverer>,
+    pub(crate) running: TaskTracker,
+}
+
+#[async_trait]
+impl Source for Deliveries {
+    type Work = Leased;
+
+    async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Leased> {
+        let Ask { limit, rooms, per_lane } = ask;
+        match self.store.lease(LeaseAsk { session: tenure.id, limit, rooms, per_lane }).await {
+            Ok(grant) => {
+                let work = grant.tasks.into_iter().map(|leased| (leased.task.lane, leased)).collect();
+                Grant { work, next_ready: grant.next_ready, failed: None }
+            }
+            Err(error) => Grant { work: Vec::new(), next_ready: None, failed: Some(error) },
+        }
+    }
+
+    fn begin(&self, work: Vec<(Slot, Leased)>, tenure: &Arc<Tenure>) {
+        for (slot, leased) in work {
+            let (deliverer, tenure) = (Arc::clone(&self.deliverer), Arc::clone(tenure));
+            self.running.spawn(async move { deliverer.run(leased, slot, tenure).await });
+        }
+    }
 }
 
 impl Deliverer {
@@ -55,7 +77,8 @@ impl Deliverer {
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
         };
-        self.settler.settle(Ended { task, tenure, slot: Held::Slot { _slot: slot }, end }).await;
+        let by = Holder::Node(tenure);
+        self.settler.settle(Ended { task, job: None, by, slot: Held::Slot { _slot: slot }, end }).await;
     }
 
     async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<End> {
@@ -74,7 +97,7 @@ impl Deliverer {
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
         let begun = self.clock.elapsed();
         let sent = match headers {
-            Ok(headers) => self.send(Request { url: endpoint.url.clone(), headers, body }, tenure).await,
+            Ok(headers) => self.outbound.send(Request { url: endpoint.url.clone(), headers, body }, tenure).await,
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.clock.elapsed().saturating_sub(begun);
@@ -83,15 +106,6 @@ impl Deliverer {
             Sent::TenureClosed => None,
             Sent::Interrupted => Some(End::Attempted(interrupted(url, started_at, duration))),
             Sent::Answered(answer) => Some(End::Attempted(self.record(answer, url, started_at, duration))),
-        }
-    }
-
-    async fn send(&self, request: Request, tenure: &Tenure) -> Sent {
-        tokio::select! {
-            biased;
-            answer = self.transport.send(request) => Sent::Answered(answer),
-            () = tenure.closed() => Sent::TenureClosed,
-            () = self.interrupt.cancelled() => Sent::Interrupted,
         }
     }
 
@@ -107,7 +121,7 @@ impl Deliverer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
-        Record { outcome, class, url, status, reply, started_at, duration }
+        Record { outcome, class, url, status, reply, started_at, duration, result: None }
     }
 
     /// The endpoint's own headers first: ours win.
@@ -124,32 +138,11 @@ impl Deliverer {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
-        let now = self.clock.now();
-        let webhook_id = message.id.to_string();
-        let signature = header(endpoint.keys.sign(&webhook_id, now, body))?;
-        let webhook_id = header(webhook_id)?;
-        let timestamp = HeaderValue::from(now.as_secs());
-        headers.insert("webhook-id", webhook_id.clone());
-        headers.insert("webhook-timestamp", timestamp.clone());
-        headers.insert("webhook-signature", signature.clone());
-        headers.insert("svix-id", webhook_id.clone());
-        headers.insert("svix-timestamp", timestamp);
-        headers.insert("svix-signature", signature);
-        headers.insert("idempotency-key", webhook_id);
+        let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt };
+        self.outbound.sign(&mut headers, signed)?;
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
-        headers.insert("everhook-attempt", HeaderValue::from(attempt));
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(headers)
     }
-}
-
-fn header(text: String) -> Result<HeaderValue, SendFailure> {
-    HeaderValue::try_from(text).map_err(|_| internal("a header cannot be sent".to_owned()))
-}
-
-fn internal(detail: String) -> SendFailure {
-    SendFailure { class: Class::Internal, detail }
 }
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
@@ -166,6 +159,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
         reply: Bytes::from_static(reason.as_bytes()),
         started_at,
         duration: Duration::ZERO,
+        result: None,
     }
 }
 
@@ -178,6 +172,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> Record {
         reply: Bytes::from_static(b"the server failed while it made the request; its log says why"),
         started_at,
         duration: Duration::ZERO,
+        result: None,
     }
 }
 
@@ -190,5 +185,6 @@ fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> Record
         reply: Bytes::from_static(b"the server was stopped before the reply came"),
         started_at,
         duration,
+        result: None,
     }
 }

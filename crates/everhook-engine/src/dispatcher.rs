@@ -1,25 +1,23 @@
 //! Drives the dispatch machine: leases tasks when it says so and starts them.
 //!
-//! Also the node's slots, for tasks that were leased and for those that an append inserted already leased.
+//! One for deliveries and one for jobs; where tasks come from and who runs them is their [`Source`]. Also the node's slots, for tasks
+//! that were leased and for those that an append inserted already leased.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use everhook_core::dispatch::{Command, Dispatch, DispatchConfig, Event};
+use async_trait::async_trait;
+use everhook_core::dispatch::{Command, Dispatch, Event};
 use everhook_core::id::LaneId;
 use everhook_store::error::StoreError;
-use everhook_store::lease::LeaseStore;
-use everhook_store::lease::{LeaseAsk, LeaseGrant};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::delivery::Deliverer;
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 
@@ -40,9 +38,14 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    pub(crate) fn new(config: DispatchConfig) -> Room {
-        let slots = config.slots;
-        Room { dispatch: Mutex::new(Dispatch::new(config)), wake: Notify::new(), slots, released: AtomicU64::new(0) }
+    pub(crate) fn new(dispatch: Dispatch) -> Room {
+        let slots = dispatch.slots();
+        Room { dispatch: Mutex::new(dispatch), wake: Notify::new(), slots, released: AtomicU64::new(0) }
+    }
+
+    /// A task of this lane was run to its end.
+    pub(crate) fn ended(&self, lane: LaneId) {
+        self.lock().ended(lane);
     }
 
     /// There may be new work.
@@ -104,25 +107,56 @@ impl Slots for Room {
     }
 }
 
+/// What the machine wants to be leased.
+pub(crate) struct Ask {
+    /// Tasks at most.
+    pub(crate) limit: usize,
+    /// What these lanes have room for.
+    pub(crate) rooms: Vec<(LaneId, usize)>,
+    /// Room of every other lane.
+    pub(crate) per_lane: usize,
+}
+
+/// What a lease brought.
+pub(crate) struct Grant<W> {
+    /// Leased now, each with the lane whose slot it takes.
+    pub(crate) work: Vec<(LaneId, W)>,
+    /// When there may be more.
+    pub(crate) next_ready: Option<Duration>,
+    /// What went wrong; what came before that is there all the same.
+    pub(crate) failed: Option<StoreError>,
+}
+
+/// Where tasks come from, and who runs them.
+#[async_trait]
+pub(crate) trait Source: Send + Sync {
+    /// A leased task with what it takes to run it.
+    type Work: Send;
+
+    /// Leases tasks.
+    async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Self::Work>;
+
+    /// Starts them.
+    fn begin(&self, work: Vec<(Slot, Self::Work)>, tenure: &Arc<Tenure>);
+}
+
 /// Leases tasks and starts them.
-pub(crate) struct Dispatcher {
-    pub(crate) store: Arc<dyn LeaseStore>,
+pub(crate) struct Dispatcher<S> {
+    pub(crate) source: Arc<S>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) room: Arc<Room>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) deliveries: TaskTracker,
 }
 
 /// What the loop waits for.
-enum Happened {
+enum Happened<W> {
     Stop,
     Wake,
-    Leased(Arc<Tenure>, Result<LeaseGrant, StoreError>),
+    Leased(Arc<Tenure>, Grant<W>),
 }
 
-impl Dispatcher {
+impl<S: Source> Dispatcher<S> {
     /// Runs until `stop`; a lease under way is finished first, because what it brings is ours.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         let mut lease = None;
@@ -150,50 +184,45 @@ impl Dispatcher {
                 Happened::Wake => {}
                 Happened::Leased(tenure, grant) => {
                     lease = None;
-                    self.finish(tenure, grant);
+                    self.finish(&tenure, grant);
                 }
             }
         }
     }
 
     /// Starts a lease, if there is a session to lease under.
-    fn begin(
-        &self,
-        command: Command,
-    ) -> Option<impl Future<Output = (Arc<Tenure>, Result<LeaseGrant, StoreError>)> + use<>> {
+    fn begin(&self, command: Command) -> Option<impl Future<Output = (Arc<Tenure>, Grant<S::Work>)> + use<S>> {
         let Command::Lease { limit, rooms, per_lane } = command;
         let tenure = self.sessions.current()?;
-        let (store, metrics) = (Arc::clone(&self.store), Arc::clone(&self.metrics));
+        let (source, metrics) = (Arc::clone(&self.source), Arc::clone(&self.metrics));
         Some(async move {
             let begun = metrics.begin();
-            let grant = store.lease(LeaseAsk { session: tenure.id, limit, rooms, per_lane }).await;
-            metrics.leased(grant.as_ref().map_or(0, |grant| grant.tasks.len()), begun);
+            let grant = source.lease(&tenure, Ask { limit, rooms, per_lane }).await;
+            metrics.leased(grant.work.len(), begun);
             (tenure, grant)
         })
     }
 
-    fn finish(&self, tenure: Arc<Tenure>, grant: Result<LeaseGrant, StoreError>) {
-        let grant = match grant {
-            Ok(grant) => grant,
-            Err(error) => {
+    fn finish(&self, tenure: &Arc<Tenure>, grant: Grant<S::Work>) {
+        let slots: Arc<dyn Slots> = Arc::clone(&self.room) as Arc<dyn Slots>;
+        let count = grant.work.len();
+        {
+            let mut dispatch = self.room.lock();
+            grant.work.iter().for_each(|(lane, _)| dispatch.occupy(*lane));
+        }
+        let work = grant.work.into_iter().map(|(lane, work)| (Slot::held(&slots, lane), work));
+        self.source.begin(work.collect(), tenure);
+        let event = match grant.failed {
+            None => Event::Leased { count, next_ready: grant.next_ready },
+            Some(error) => {
                 warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
                 if error.is_in_doubt() {
                     // It may have leased rows that we do not know of.
-                    self.sessions.retire(&tenure);
+                    self.sessions.retire(tenure);
                 }
-                self.room.lock().handle(Event::LeaseFailed, self.clock.elapsed());
-                return;
+                Event::LeaseFailed
             }
         };
-        let slots: Arc<dyn Slots> = Arc::clone(&self.room) as Arc<dyn Slots>;
-        let count = grant.tasks.len();
-        for leased in grant.tasks {
-            self.room.lock().occupy(leased.task.lane);
-            let slot = Slot::held(&slots, leased.task.lane);
-            let (deliverer, tenure) = (Arc::clone(&self.deliverer), Arc::clone(&tenure));
-            self.deliveries.spawn(async move { deliverer.run(leased, slot, tenure).await });
-        }
-        let event = Event::Leased { count, next_ready: grant.next_ready };
         self.room.lock().handle(event, self.clock.elapsed());
     }
 

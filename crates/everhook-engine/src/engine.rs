@@ -5,35 +5,47 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::dispatch::DispatchConfig;
-use everhook_core::id::Id;
+use everhook_core::dispatch::{Dispatch, DispatchConfig};
+use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
+use everhook_core::job::{JobState, NotYours, Tenure as HeldBy};
+use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_sender::Request;
+use everhook_store::Jobs;
 use everhook_store::catalog::Catalog;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
 use everhook_store::uids::Uids;
+use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::FutureExt;
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::accept::{Accept, AcceptError, Accepted, Acceptor, Queue};
+use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
 use crate::clock::Clock;
-use crate::delivery::Deliverer;
+use crate::delivery::{Deliverer, Deliveries};
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
+use crate::group::Queue;
+use crate::jobs::counts::Counts;
+use crate::jobs::maintenance::{Ages, Pruner};
+use crate::jobs::part::{Does, JobParts, JobsConfig, JobsPart};
+use crate::jobs::{Ending, Heartbeat, HeldJob, RunJobs, WorkerRefused};
 use crate::metrics::{Metrics, Now};
+use crate::outbound::{Outbound, internal};
 use crate::relay::{Relay, RelaySource};
 use crate::session::{NodeName, Sessions};
-use crate::settle::Settler;
+use crate::settle::{Settler, SettlerParts};
 use crate::sweeper::Sweeper;
 use crate::transport::Transport;
-use crate::wakeup::Wakeups;
+use crate::wakeup::{Rooms, Wakeups};
 
 /// How often partitions and the like are looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -55,14 +67,20 @@ pub struct EngineConfig {
     pub role: Role,
     /// Whether nodes wake each other; without, work is found by polling.
     pub wakeups: bool,
+    /// Jobs.
+    pub jobs: JobsConfig,
+    /// How long things are kept.
+    pub retention: Ages,
 }
 
 /// What an engine stands on. The server and the simulator differ in nothing else.
 pub struct Parts {
     /// Where everything is kept.
     pub store: Arc<dyn LeaseStore>,
-    /// How requests leave.
-    pub transport: Arc<dyn Transport>,
+    /// The same store, for jobs; none where there are none.
+    pub jobs: Option<Arc<dyn Jobs>>,
+    /// How requests leave. None do without: such an engine neither delivers nor pushes, and runs the jobs of its handlers only.
+    pub transport: Option<Arc<dyn Transport>>,
     /// Shared with the store.
     pub ids: Arc<Ids>,
     /// Jitter.
@@ -72,17 +90,23 @@ pub struct Parts {
 /// A running engine.
 pub struct Engine {
     role: Role,
+    /// Whether this node delivers.
+    delivers: bool,
     store: Arc<dyn LeaseStore>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     sessions: Arc<Sessions>,
+    settler: Arc<Settler>,
     acceptor: Arc<Acceptor>,
-    dispatcher: Arc<Dispatcher>,
-    room: Arc<Room>,
+    dispatcher: Arc<Dispatcher<Deliveries>>,
+    jobs: Option<Arc<JobsPart>>,
+    deliveries_room: Arc<Room>,
+    jobs_room: Arc<Room>,
     wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
-    deliveries: TaskTracker,
-    /// The loops that begin deliveries.
+    /// Deliveries and jobs under way.
+    running: TaskTracker,
+    /// The loops that begin them.
     intake: TaskTracker,
     loops: TaskTracker,
     /// Stops taking work.
@@ -95,91 +119,147 @@ pub struct Engine {
 impl Engine {
     /// Starts every loop. The first session is open when this returns.
     pub async fn start(parts: Parts, config: EngineConfig) -> Result<Engine, StoreError> {
-        let Parts { store, transport, ids, entropy } = parts;
-        let clock = Arc::new(Clock::new(store.now().await?));
-        let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
-        let user_agent = user_agent.unwrap_or(HeaderValue::from_static("Everhook"));
+        let clock = Arc::new(Clock::new(parts.store.now().await?));
+        let (store, ids) = (parts.store.clone(), parts.ids.clone());
         let (name, role) = (config.name.clone(), config.role);
-        let sessions = Sessions::new(store.clone(), ids.clone(), clock.clone(), name, role, config.lease);
+        let sessions = Sessions::new(store, ids, clock.clone(), name, role, config.lease);
         let sessions = Arc::new(sessions);
         sessions.step().await;
-        let dispatch =
-            DispatchConfig { poll_interval: apart(config.dispatch.poll_interval, &entropy), ..config.dispatch };
-        let room = Arc::new(Room::new(dispatch));
-        let retry = config.retry.clone();
-        let metrics = Arc::new(Metrics::new(clock.clone()));
-        let settler =
-            Settler::new(store.clone(), ids.clone(), entropy, clock.clone(), retry, room.clone(), metrics.clone());
-        let settler = Arc::new(settler);
+        let sweep_interval = (config.lease / 8).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        let engine = Engine::assemble(parts, config, clock, sessions);
+        let sweeper = Sweeper {
+            store: engine.store.clone(),
+            sessions: engine.sessions.clone(),
+            settler: engine.settler.clone(),
+            clock: engine.clock.clone(),
+            interval: sweep_interval,
+            jobs: engine.jobs.as_ref().is_some_and(|jobs| jobs.is_enabled()),
+        };
+        engine.spawn_loops(sweeper);
+        Ok(engine)
+    }
+
+    fn assemble(parts: Parts, config: EngineConfig, clock: Arc<Clock>, sessions: Arc<Sessions>) -> Engine {
+        let Parts { store, jobs, transport, ids, entropy } = parts;
+        let (role, mut jobs_config) = (config.role, config.jobs);
+        let delivers = role.delivers() && transport.is_some();
+        let does = Does { runs: role.delivers(), serves: transport.is_some() };
+        let pruner = |store: &Arc<dyn Jobs>| {
+            Arc::new(Pruner { store: store.clone(), clock: clock.clone(), ages: config.retention })
+        };
+        let pruner = jobs.as_ref().map(pruner);
+        if let (true, None, Some(pruner)) = (does.serves, &jobs_config.handlers, &pruner) {
+            jobs_config.handlers = Some(Arc::new(Arc::clone(pruner).into_handlers()));
+        }
+        let poll_interval = apart(config.dispatch.poll_interval, &entropy);
+        let deliveries_room = Room::new(Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch }));
+        let deliveries_room = Arc::new(deliveries_room);
+        let jobs_room = Arc::new(Room::new(jobs_config.dispatch(poll_interval)));
+        let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(Counts::default()));
         let hints = store.hints().filter(|_| config.wakeups);
-        let wakeups = Arc::new(Wakeups::new(room.clone(), clock.clone(), hints));
-        let (deliveries, interrupt) = (TaskTracker::new(), CancellationToken::new());
+        let rooms = Rooms { deliveries: deliveries_room.clone(), jobs: jobs_room.clone() };
+        let wakeups = Arc::new(Wakeups::new(rooms, clock.clone(), hints));
+        let settler = Arc::new(Settler::new(SettlerParts {
+            store: store.clone(),
+            ids: ids.clone(),
+            entropy,
+            clock: clock.clone(),
+            policy: config.retry,
+            wakeups: wakeups.clone(),
+            metrics: metrics.clone(),
+            counts: counts.clone(),
+        }));
+        let (running, interrupt, stop) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+        let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
+        let outbound = Arc::new(Outbound {
+            transport: transport.unwrap_or_else(|| Arc::new(Nowhere)),
+            clock: clock.clone(),
+            user_agent: user_agent.unwrap_or(HeaderValue::from_static("Everhook")),
+            interrupt: interrupt.clone(),
+        });
         let deliverer = Arc::new(Deliverer {
-            transport,
+            outbound: outbound.clone(),
             sessions: sessions.clone(),
             settler: settler.clone(),
             clock: clock.clone(),
-            user_agent,
-            interrupt: interrupt.clone(),
         });
+        let source = Deliveries { store: store.clone(), deliverer: deliverer.clone(), running: running.clone() };
         let dispatcher = Arc::new(Dispatcher {
-            store: store.clone(),
+            source: Arc::new(source),
             sessions: sessions.clone(),
-            deliverer: deliverer.clone(),
-            room: room.clone(),
+            room: deliveries_room.clone(),
             clock: clock.clone(),
             metrics: metrics.clone(),
-            deliveries: deliveries.clone(),
         });
         let acceptor = Arc::new(Acceptor {
             store: store.clone(),
             sessions: sessions.clone(),
             deliverer,
-            room: room.clone(),
+            room: deliveries_room.clone(),
             wakeups: wakeups.clone(),
             metrics: metrics.clone(),
-            role,
-            deliveries: deliveries.clone(),
+            delivers,
+            deliveries: running.clone(),
             queue: Queue::default(),
             last_tasks: Default::default(),
         });
-        let sweeper = Sweeper {
-            store: store.clone(),
-            sessions: sessions.clone(),
-            settler: settler.clone(),
-            clock: clock.clone(),
-            interval: (config.lease / 8).clamp(Duration::from_millis(50), Duration::from_secs(1)),
-        };
-        let (stop, halt) = (CancellationToken::new(), CancellationToken::new());
-        let (intake, loops) = (TaskTracker::new(), TaskTracker::new());
-        let engine = Engine {
+        let jobs = jobs.zip(pruner).map(|(jobs, pruner)| {
+            Arc::new(JobsPart::new(JobParts {
+                lease: store.clone(),
+                store: jobs,
+                ids: ids.clone(),
+                clock: clock.clone(),
+                sessions: sessions.clone(),
+                settler: settler.clone(),
+                wakeups: wakeups.clone(),
+                metrics: metrics.clone(),
+                counts,
+                room: jobs_room.clone(),
+                outbound,
+                running: running.clone(),
+                stop: stop.clone(),
+                config: jobs_config,
+                pruner,
+                lease_time: config.lease,
+                does,
+            }))
+        });
+        let (intake, loops, halt) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
+        Engine {
             role,
+            delivers,
             store,
             ids,
             clock,
             sessions,
+            settler,
             acceptor,
             dispatcher,
-            room,
+            jobs,
+            deliveries_room,
+            jobs_room,
             wakeups,
             metrics,
-            deliveries,
+            running,
             intake,
             loops,
             stop,
             halt,
             interrupt,
-        };
-        engine.spawn_loops(settler, sweeper);
-        Ok(engine)
+        }
     }
 
-    fn spawn_loops(&self, settler: Arc<Settler>, sweeper: Sweeper) {
+    fn spawn_loops(&self, sweeper: Sweeper) {
         // Every node has a session, also one that never holds anything: it shows that the node lives and that the store
         // answers, and it brings the store's time.
         let (sessions, halt) = (Arc::clone(&self.sessions), self.halt.clone());
         self.loops.spawn(vital(async move {
             sessions.run(halt).await;
+        }));
+        // And every node settles: what remote workers say comes to any of them.
+        let (settler, halt) = (Arc::clone(&self.settler), self.halt.clone());
+        self.loops.spawn(vital(async move {
+            halt.run_until_cancelled(settler.run()).await;
         }));
         let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
         self.loops.spawn(vital(async move {
@@ -193,34 +273,31 @@ impl Engine {
         self.loops.spawn(vital(async move {
             stop.run_until_cancelled(wakeups.speak()).await;
         }));
+        let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
+        self.loops.spawn(vital(async move {
+            stop.run_until_cancelled(wakeups.listen()).await;
+        }));
         if self.role.accepts() {
             let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
             self.intake.spawn(vital(async move {
                 halt.run_until_cancelled(acceptor.run(&stop)).await;
             }));
         }
-        if self.role.delivers() {
-            self.spawn_deliveries(settler, sweeper);
+        if self.delivers {
+            let (dispatcher, stop, halt) = (Arc::clone(&self.dispatcher), self.stop.clone(), self.halt.clone());
+            self.intake.spawn(vital(async move {
+                halt.run_until_cancelled(dispatcher.run(stop)).await;
+            }));
         }
-    }
-
-    fn spawn_deliveries(&self, settler: Arc<Settler>, sweeper: Sweeper) {
-        let halt = self.halt.clone();
-        self.loops.spawn(vital(async move {
-            halt.run_until_cancelled(settler.run()).await;
-        }));
-        let (dispatcher, stop, halt) = (Arc::clone(&self.dispatcher), self.stop.clone(), self.halt.clone());
-        self.intake.spawn(vital(async move {
-            halt.run_until_cancelled(dispatcher.run(stop)).await;
-        }));
-        let stop = self.stop.clone();
-        self.loops.spawn(vital(async move {
-            sweeper.run(stop).await;
-        }));
-        let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-        self.loops.spawn(vital(async move {
-            stop.run_until_cancelled(wakeups.listen()).await;
-        }));
+        if self.role.delivers() {
+            let stop = self.stop.clone();
+            self.loops.spawn(vital(async move {
+                sweeper.run(stop).await;
+            }));
+        }
+        if let Some(jobs) = &self.jobs {
+            jobs.spawn(&self.intake, &self.loops, &self.halt);
+        }
     }
 
     /// Relays what is in these outboxes, until the engine is drained. A node that does not accept leaves them to the others.
@@ -245,22 +322,25 @@ impl Engine {
 
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
     pub async fn drain(&self, grace: Duration) {
-        info!(running = self.room.running(), "stopping: waiting up to {} s for deliveries", grace.as_secs());
+        info!(running = self.running(), "stopping: waiting up to {} s for what runs", grace.as_secs());
         self.dispatcher.drain();
+        if let Some(jobs) = &self.jobs {
+            jobs.drain();
+        }
         self.stop.cancel();
         self.intake.close();
-        self.deliveries.close();
+        self.running.close();
         let finished = async {
             // What an append or a lease under way brings is ours, and is delivered and settled like the rest.
             self.intake.wait().await;
-            self.deliveries.wait().await;
+            self.running.wait().await;
         };
         if tokio::time::timeout(grace, finished).await.is_err() {
-            warn!(running = self.room.running(), "grace period is over: interrupting deliveries");
+            warn!(running = self.running(), "grace period is over: interrupting what runs");
             self.interrupt.cancel();
         }
         if tokio::time::timeout(FLUSH_DEADLINE, self.settled()).await.is_err() {
-            warn!(running = self.room.running(), "could not settle everything: the rest is reclaimed later");
+            warn!(running = self.running(), "could not settle everything: the rest is reclaimed later");
         }
         // What a store that hangs still has of ours is found by others, because the session is closed.
         self.halt.cancel();
@@ -275,10 +355,19 @@ impl Engine {
 
     async fn settled(&self) {
         const STEP: Duration = Duration::from_millis(10);
-        while self.room.running() > 0 {
+        while self.running() > 0 {
             tokio::time::sleep(STEP).await;
         }
-        self.dispatcher.deliverer.settler.settled().await;
+        self.settler.settled().await;
+    }
+
+    fn running(&self) -> usize {
+        self.deliveries_room.running() + self.jobs_room.running()
+    }
+
+    fn jobs(&self) -> Result<&JobsPart, StoreError> {
+        let jobs = self.jobs.as_deref().filter(|jobs| jobs.is_enabled());
+        jobs.ok_or_else(|| StoreError::Refused { op: "jobs", source: "jobs are disabled on this node".into() })
     }
 }
 
@@ -302,8 +391,9 @@ impl Accept for Engine {
 
     fn metrics(&self) -> String {
         self.metrics.render(Now {
-            running: self.room.running(),
-            unsettled: self.dispatcher.deliverer.settler.unsettled(),
+            running: self.deliveries_room.running(),
+            jobs: self.jobs_room.running(),
+            unsettled: self.settler.unsettled(),
             pool: self.store.pool_use(),
         })
     }
@@ -319,6 +409,61 @@ impl Accept for Engine {
     }
 }
 
+#[async_trait]
+impl RunJobs for Engine {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
+        self.jobs().map_err(AcceptError::Store)?.enqueuer.enqueue(jobs).await
+    }
+
+    async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
+        self.jobs()?.remote.open(name, takes, lease).await
+    }
+
+    async fn lease_for(
+        &self,
+        worker: &WorkerRecord,
+        limit: usize,
+        wait: Duration,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+        self.jobs()?.remote.lease(worker, limit, wait, held).await
+    }
+
+    async fn heartbeat(
+        &self,
+        worker: SessionId,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
+        self.jobs()?.remote.heartbeat(worker, held).await
+    }
+
+    async fn end_job(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: HeldBy,
+        ending: Ending,
+    ) -> Result<Result<JobState, NotYours>, StoreError> {
+        self.jobs()?.remote.end(environment, id, by, ending).await
+    }
+
+    fn hint_jobs(&self) {
+        if let Some(jobs) = &self.jobs {
+            jobs.hint();
+        }
+    }
+}
+
+/// The transport of an engine from which nothing leaves.
+struct Nowhere;
+
+#[async_trait]
+impl Transport for Nowhere {
+    async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
+        Err(internal("this worker sends no requests".to_owned()))
+    }
+}
+
 /// A tenth more or less, so that nodes that were started together do not look for work together.
 fn apart(interval: Duration, entropy: &Entropy) -> Duration {
     interval - interval / 10 + entropy.jitter().share_of(interval / 5)
@@ -326,7 +471,7 @@ fn apart(interval: Duration, entropy: &Entropy) -> Duration {
 
 /// A loop without which the node does not do its work. If it panics the process ends at once: others take over what it holds,
 /// instead of waiting for a node that heartbeats and does nothing.
-async fn vital(work: impl Future<Output = ()>) {
+pub(crate) async fn vital(work: impl Future<Output = ()>) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
         error!("a loop of the engine panicked: ending the process, so that others take over");
         std::process::abort();

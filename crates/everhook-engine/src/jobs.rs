@@ -15,6 +15,19 @@ use everhook_store::worker::{Takes, WorkerRecord};
 
 use crate::accept::AcceptError;
 
+pub(crate) mod counts;
+pub(crate) mod enqueue;
+pub mod handler;
+pub mod maintenance;
+pub(crate) mod part;
+pub(crate) mod push;
+pub(crate) mod remote;
+pub(crate) mod runner;
+pub(crate) mod schedules;
+pub(crate) mod source;
+
+pub use part::JobsConfig;
+
 /// A job that a worker says it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldJob {

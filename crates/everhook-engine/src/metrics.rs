@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
+use everhook_core::task::TaskKind;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::lease::LeaseStore;
 use everhook_store::outbox::OutboxStatus;
@@ -42,8 +43,10 @@ struct OutboxLabels {
 
 /// What a node knows of itself when it is asked.
 pub(crate) struct Now {
-    /// Tasks under way.
+    /// Deliveries under way.
     pub(crate) running: usize,
+    /// Jobs under way, or leased ahead.
+    pub(crate) jobs: usize,
     /// Tasks that ended and are not written yet.
     pub(crate) unsettled: usize,
     /// The store's connections.
@@ -60,12 +63,16 @@ pub(crate) struct Metrics {
     append_seconds: Histogram,
     attempts: Family<AttemptLabels, Counter>,
     attempt_seconds: Histogram,
+    enqueued: Counter,
+    job_attempts: Family<AttemptLabels, Counter>,
+    job_attempt_seconds: Histogram,
     settle_size: Histogram,
     settle_seconds: Histogram,
     lost: Counter,
     leased: Counter,
     lease_seconds: Histogram,
     running: Gauge,
+    jobs: Gauge,
     outbox_relayed: Family<OutboxLabels, Counter>,
     outbox_set_aside: Family<OutboxLabels, Counter>,
     outbox_lag_seconds: Histogram,
@@ -94,12 +101,16 @@ impl Metrics {
             append_seconds: seconds(),
             attempts: Family::default(),
             attempt_seconds: seconds(),
+            enqueued: Counter::default(),
+            job_attempts: Family::default(),
+            job_attempt_seconds: seconds(),
             settle_size: sizes(),
             settle_seconds: seconds(),
             lost: Counter::default(),
             leased: Counter::default(),
             lease_seconds: seconds(),
             running: Gauge::default(),
+            jobs: Gauge::default(),
             outbox_relayed: Family::default(),
             outbox_set_aside: Family::default(),
             outbox_lag_seconds: seconds(),
@@ -137,12 +148,17 @@ impl Metrics {
         seconds(registry, "append", "Time of one append transaction", &self.append_seconds);
         registry.register("attempts", "Attempts that ended, by how", self.attempts.clone());
         seconds(registry, "attempt", "Time of one attempt", &self.attempt_seconds);
+        registry.register("jobs_enqueued", "Jobs committed", self.enqueued.clone());
+        registry.register("job_attempts", "Attempts of jobs that ended, by how", self.job_attempts.clone());
+        seconds(registry, "job_attempt", "Time of one attempt of a job", &self.job_attempt_seconds);
         registry.register("settle_size", "Attempts in one settle transaction", self.settle_size.clone());
         seconds(registry, "settle", "Time of one settle transaction", &self.settle_seconds);
         registry.register("settlements_lost", "Results that came after the task was taken over", self.lost.clone());
         registry.register("tasks_leased", "Tasks that leases brought", self.leased.clone());
         seconds(registry, "lease", "Time of one lease", &self.lease_seconds);
-        registry.register("tasks_running", "Tasks under way on this node", self.running.clone());
+        registry.register("tasks_running", "Deliveries under way on this node", self.running.clone());
+        let jobs = "Jobs leased to this node itself: under way, or about to be";
+        registry.register("jobs_running", jobs, self.jobs.clone());
         registry.register(
             "outbox_rows_relayed",
             "Rows that left an outbox, set aside ones too",
@@ -172,7 +188,8 @@ impl Metrics {
     pub(crate) fn render(&self, now: Now) -> String {
         let pool = now.pool.unwrap_or_default();
         self.running.set(gauge(now.running as u64));
-        self.held.set(gauge((now.running + now.unsettled) as u64));
+        self.jobs.set(gauge(now.jobs as u64));
+        self.held.set(gauge((now.running + now.jobs + now.unsettled) as u64));
         self.pool_max.set(gauge(pool.max as u64));
         self.pool_busy.set(gauge(pool.busy as u64));
         self.pool_waiting.set(gauge(pool.waiting as u64));
@@ -206,9 +223,17 @@ impl Metrics {
         self.append_seconds.observe(self.since(begun));
     }
 
-    pub(crate) fn attempted(&self, class: Class, took: Duration) {
-        self.attempts.get_or_create(&AttemptLabels { class: class.to_string() }).inc();
-        self.attempt_seconds.observe(took.as_secs_f64());
+    pub(crate) fn attempted(&self, kind: TaskKind, class: Class, took: Duration) {
+        let (attempts, seconds) = match kind {
+            TaskKind::Delivery => (&self.attempts, &self.attempt_seconds),
+            TaskKind::Job => (&self.job_attempts, &self.job_attempt_seconds),
+        };
+        attempts.get_or_create(&AttemptLabels { class: class.to_string() }).inc();
+        seconds.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn enqueued(&self, jobs: usize) {
+        self.enqueued.inc_by(jobs as u64);
     }
 
     /// Rows that left an outbox, by how long each had waited; some of them were set aside.
@@ -260,12 +285,18 @@ mod tests {
     async fn a_page_has_what_happened() {
         let metrics = Metrics::new(Arc::new(Clock::new(everhook_core::time::Timestamp::default())));
         metrics.appended(3, 4, Duration::ZERO);
-        metrics.attempted(Class::Timeout, Duration::from_secs(15));
+        metrics.attempted(TaskKind::Delivery, Class::Timeout, Duration::from_secs(15));
+        metrics.attempted(TaskKind::Job, Class::Panicked, Duration::from_secs(2));
+        metrics.enqueued(6);
         metrics.leased(7, Duration::ZERO);
         metrics.lost();
         metrics.waits(Backlog { pending: 9, dead: 2, ready_for: Duration::from_millis(1500) });
-        let page =
-            metrics.render(Now { running: 5, unsettled: 1, pool: Some(PoolUse { max: 8, busy: 3, waiting: 4 }) });
+        let page = metrics.render(Now {
+            running: 5,
+            jobs: 2,
+            unsettled: 1,
+            pool: Some(PoolUse { max: 8, busy: 3, waiting: 4 }),
+        });
         for line in [
             "everhook_messages_accepted_total 3",
             "everhook_append_size_count 1",
@@ -274,7 +305,10 @@ mod tests {
             "everhook_tasks_leased_total 7",
             "everhook_settlements_lost_total 1",
             "everhook_tasks_running 5",
-            "everhook_leases_held 6",
+            "everhook_jobs_running 2",
+            "everhook_jobs_enqueued_total 6",
+            "everhook_job_attempts_total{class=\"panicked\"} 1",
+            "everhook_leases_held 8",
             "everhook_tasks_pending 9",
             "everhook_tasks_dead 2",
             "everhook_oldest_due_seconds 1.5",

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::id::AttemptId;
-use everhook_core::lifecycle::{self, Decision, NextRow, Verdict};
+use everhook_core::id::{AttemptId, SessionId};
+use everhook_core::job::Job;
+use everhook_core::job::report::KeptResult;
+use everhook_core::lifecycle::{self, Decision, EndState, NextRow, Verdict};
 use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
 use everhook_core::retry::RetryPolicy;
-use everhook_core::task::Task;
+use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -22,28 +24,71 @@ use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
-use crate::dispatcher::Room;
 use crate::entropy::Entropy;
+use crate::jobs::counts::Counts;
 use crate::metrics::Metrics;
 use crate::session::Tenure;
+use crate::wakeup::Wakeups;
 
 /// Transactions under way at once: one commits while the next one is filled.
 const WRITERS: usize = 2;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long someone waits for what becomes of a settlement.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// An attempt that ended, or a task that was not begun.
 pub(crate) struct Ended {
     pub(crate) task: Task,
-    pub(crate) tenure: Arc<Tenure>,
+    /// What the task is about, if it is a job: it has its own retry policy.
+    pub(crate) job: Option<Arc<Job>>,
+    pub(crate) by: Holder,
     /// Held, not read: dropping it after the write frees it.
     pub(crate) slot: Held,
     pub(crate) end: End,
+}
+
+/// Who held the task.
+pub(crate) enum Holder {
+    /// This node.
+    Node(Arc<Tenure>),
+    /// A remote worker, in whose name someone waits for the answer.
+    Worker {
+        session: SessionId,
+        /// Dropped unanswered if nothing can be said: the worker repeats what it said.
+        answer: oneshot::Sender<Told>,
+    },
+}
+
+/// What whoever waits for a settlement is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It counts; how it left the task, unless that was handed back.
+    Done(Option<EndState>),
+    /// It does not.
+    Lost,
+}
+
+impl Holder {
+    fn session(&self) -> SessionId {
+        match self {
+            Holder::Node(tenure) => tenure.id,
+            Holder::Worker { session, .. } => *session,
+        }
+    }
+
+    /// Nobody cares any more.
+    fn is_gone(&self) -> bool {
+        match self {
+            Holder::Node(tenure) => tenure.is_closed(),
+            Holder::Worker { answer, .. } => answer.is_closed(),
+        }
+    }
 }
 
 /// What the end of an attempt holds until it is written.
@@ -73,6 +118,7 @@ pub(crate) struct Record {
     pub(crate) reply: Bytes,
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
+    pub(crate) result: Option<KeptResult>,
 }
 
 /// Takes what ended to the store.
@@ -82,37 +128,34 @@ pub(crate) struct Settler {
     clock: Arc<Clock>,
     policy: RetryPolicy,
     entropy: Entropy,
-    room: Arc<Room>,
+    wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
+    counts: Arc<Counts>,
     queue: mpsc::Sender<Ended>,
     waiting: Mutex<mpsc::Receiver<Ended>>,
     /// What gave its slot back and is not written.
     unsettled: TaskTracker,
 }
 
+/// What a settler stands on.
+pub(crate) struct SettlerParts {
+    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) entropy: Entropy,
+    pub(crate) clock: Arc<Clock>,
+    /// The policy of deliveries.
+    pub(crate) policy: RetryPolicy,
+    pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) counts: Arc<Counts>,
+}
+
 impl Settler {
-    pub(crate) fn new(
-        store: Arc<dyn LeaseStore>,
-        ids: Arc<Ids>,
-        entropy: Entropy,
-        clock: Arc<Clock>,
-        policy: RetryPolicy,
-        room: Arc<Room>,
-        metrics: Arc<Metrics>,
-    ) -> Settler {
+    pub(crate) fn new(parts: SettlerParts) -> Settler {
+        let SettlerParts { store, ids, entropy, clock, policy, wakeups, metrics, counts } = parts;
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        Settler {
-            store,
-            ids,
-            clock,
-            policy,
-            entropy,
-            room,
-            metrics,
-            queue,
-            waiting: Mutex::new(waiting),
-            unsettled: TaskTracker::new(),
-        }
+        let (waiting, unsettled) = (Mutex::new(waiting), TaskTracker::new());
+        Settler { store, ids, clock, policy, entropy, wakeups, metrics, counts, queue, waiting, unsettled }
     }
 
     /// Waits until everything is written that gave its slot back before.
@@ -137,6 +180,20 @@ impl Settler {
         place.send(ended);
     }
 
+    /// Settles what a remote worker said, and waits for the answer; none if there is none.
+    pub(crate) async fn settle_for(
+        &self,
+        session: SessionId,
+        task: Task,
+        job: Option<Arc<Job>>,
+        end: End,
+    ) -> Option<Told> {
+        let (answer, answered) = oneshot::channel();
+        let by = Holder::Worker { session, answer };
+        self.settle(Ended { task, job, by, slot: Held::Nothing, end }).await;
+        tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
+    }
+
     /// Writes settlements for ever; dropped when the engine has drained.
     pub(crate) async fn run(&self) {
         let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_batches());
@@ -148,39 +205,56 @@ impl Settler {
         loop {
             // One writer waits for work at a time, so that it gets all of what has come, not a share.
             self.waiting.lock().await.recv_many(&mut batch, SETTLE_BATCH_MAX).await;
-            self.write(&batch).await;
+            self.write(&mut batch).await;
             batch.clear();
         }
     }
 
-    async fn write(&self, batch: &[Ended]) {
+    async fn write(&self, batch: &mut Vec<Ended>) {
         let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| self.decide(ended)).unzip();
         let begun = self.metrics.begin();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
         self.metrics.settled(settlements.len(), begun);
-        for (((ended, settlement), decision), settled) in batch.iter().zip(&settlements).zip(&decided).zip(settled) {
-            log(ended, decision.as_ref(), settled);
-            self.count(ended, settled);
+        let mut jobs = false;
+        for (((ended, settlement), decision), settled) in batch.drain(..).zip(&settlements).zip(&decided).zip(settled) {
+            log(&ended, decision.as_ref(), settled);
+            self.count(&ended, settled);
+            jobs |= settlement.kind == TaskKind::Job;
             if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
-                self.room.due_in(due_in, self.clock.elapsed());
+                self.wakeups.due_in(settlement.kind, due_in);
             }
+            if let Holder::Worker { answer, .. } = ended.by {
+                let end = decision.map(|decision| decision.end);
+                let _ = answer.send(if settled == Settled::Done { Told::Done(end) } else { Told::Lost });
+            }
+        }
+        if jobs {
+            // A queue at its limit has room again; whoever leases from it was told nothing of when.
+            self.wakeups.hint_jobs_here();
         }
     }
 
     fn count(&self, ended: &Ended, settled: Settled) {
         match (settled, &ended.end) {
             (Settled::Lost, _) => self.metrics.lost(),
-            (Settled::Done, End::Attempted(record)) => self.metrics.attempted(record.class, record.duration),
             (Settled::Done, End::HandedBack) => {}
+            (Settled::Done, End::Attempted(record)) => {
+                self.metrics.attempted(ended.task.kind, record.class, record.duration);
+                if let Some(job) = &ended.job {
+                    self.counts.ended(ended.task.key.environment, &job.queue);
+                }
+            }
         }
     }
 
     fn decide(&self, ended: &Ended) -> (Settlement, Option<Decision>) {
-        let (task, session) = (&ended.task, ended.tenure.id);
+        let task = &ended.task;
         let settlement = Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
-            session,
+            batch: task.batch,
+            session: ended.by.session(),
             epoch: task.epoch,
             row: NextRow::Pending { due_in: Duration::ZERO },
             tries: task.tries,
@@ -188,9 +262,11 @@ impl Settler {
             attempt: None,
             hold_lane: None,
             stop_lane: false,
+            result: None,
         };
         let End::Attempted(record) = &ended.end else { return (settlement, None) };
-        let decision = lifecycle::decide(task, record.outcome, &self.policy, self.entropy.jitter());
+        let policy = ended.job.as_ref().map_or(&self.policy, |job| &job.retry);
+        let decision = lifecycle::decide(task, record.outcome, policy, self.entropy.jitter());
         let attempt = NewAttempt {
             id: AttemptId(self.ids.next(self.clock.now())),
             class: record.class,
@@ -209,6 +285,7 @@ impl Settler {
             attempt: Some(attempt),
             hold_lane: decision.hold_lane,
             stop_lane: decision.stop_lane,
+            result: record.result.clone(),
             ..settlement
         };
         (settlement, Some(decision))
@@ -237,8 +314,8 @@ impl Settler {
                     warn!(error, "could not settle {} tasks, trying again", settlements.len());
                 }
             }
-            if batch.iter().all(|ended| ended.tenure.is_closed()) {
-                warn!("gave up settling {} tasks: their session was closed", settlements.len());
+            if batch.iter().all(|ended| ended.by.is_gone()) {
+                warn!("gave up settling {} tasks: their session was closed, or nobody waits", settlements.len());
                 return None;
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -263,20 +340,30 @@ fn give_up(ended: &Ended) {
     if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Abandoned) {
         return;
     }
-    ended.tenure.retire("it holds a task that could not be settled");
+    if let Holder::Node(tenure) = &ended.by {
+        tenure.retire("it holds a task that could not be settled");
+    }
 }
 
 fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
     let task = &ended.task;
     if settled == Settled::Lost {
         // Superseded: someone else holds or ended the task. It changed nothing.
-        warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %ended.tenure.id, "lost task {}", task.key.id);
+        let session = ended.by.session();
+        warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session, "lost task {}", task.key.id);
         return;
     }
     let (End::Attempted(record), Some(decision)) = (&ended.end, decision) else {
         info!(task.id = %task.key.id, "handed back task {}", task.key.id);
         return;
     };
+    match task.kind {
+        TaskKind::Delivery => log_delivery(task, record, decision),
+        TaskKind::Job => log_job(task, ended.job.as_deref(), record, decision),
+    }
+}
+
+fn log_delivery(task: &Task, record: &Record, decision: &Decision) {
     let duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX);
     let subject = everhook_core::id::MessageId(task.key.subject);
     let endpoint = everhook_core::id::EndpointId(task.lane.0);
@@ -290,6 +377,22 @@ fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
             task.id = %task.key.id, message.id = %subject, endpoint.id = %endpoint, class = %record.class,
             http.status = record.status, duration_ms, attempt = decision.tries, verdict = %verdict,
             "attempt of {subject} ended as {}: {verdict}", record.class
+        ),
+    }
+}
+
+fn log_job(task: &Task, job: Option<&Job>, record: &Record, decision: &Decision) {
+    let duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX);
+    let id = everhook_core::id::JobId(task.key.subject);
+    let (queue, kind) = job.map_or(("", ""), |job| (job.queue.as_str(), job.kind.as_str()));
+    match decision.verdict {
+        Verdict::Succeed => debug!(
+            task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,
+            attempt = decision.tries, "did {id} of {queue} in {duration_ms} ms"
+        ),
+        verdict => warn!(
+            task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,
+            attempt = decision.tries, verdict = %verdict, "attempt of {id} ended as {}: {verdict}", record.class
         ),
     }
 }

@@ -1,4 +1,5 @@
-//! Wakes whoever can do the work there may be: this node's dispatcher, and the other nodes of the store.
+//! Wakes whoever can do the work there may be: this node's dispatchers and the remote workers that wait at it, and the other nodes
+//! of the store.
 //!
 //! Hints only: nothing waits for them alone. What is told within a moment goes out as one, so that a flood of messages is not
 //! a flood of wake-ups.
@@ -6,9 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everhook_core::task::TaskKind;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
@@ -20,9 +23,18 @@ const PAUSE: Duration = Duration::from_millis(10);
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// The node's room for either kind of work.
+pub(crate) struct Rooms {
+    pub(crate) deliveries: Arc<Room>,
+    pub(crate) jobs: Arc<Room>,
+}
+
 /// Tells of work, and hears of it.
 pub(crate) struct Wakeups {
-    room: Arc<Room>,
+    deliveries: Arc<Room>,
+    jobs: Arc<Room>,
+    /// Remote workers that wait for jobs.
+    waiting: Notify,
     clock: Arc<Clock>,
     /// The line to the other nodes, if there is one.
     hints: Option<Arc<dyn Hints>>,
@@ -30,14 +42,40 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    pub(crate) fn new(room: Arc<Room>, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
-        Wakeups { room, clock, hints, told: Notify::new() }
+    pub(crate) fn new(rooms: Rooms, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
+        let Rooms { deliveries, jobs } = rooms;
+        Wakeups { deliveries, jobs, waiting: Notify::new(), clock, hints, told: Notify::new() }
     }
 
     /// There may be work: looks for it here, and soon has the others look.
     pub(crate) fn hint(&self) {
-        self.room.hint(self.clock.elapsed());
+        self.hint_here();
         self.told.notify_one();
+    }
+
+    /// There may be jobs for this node and whoever waits at it.
+    pub(crate) fn hint_jobs_here(&self) {
+        self.jobs.hint(self.clock.elapsed());
+        self.waiting.notify_waiters();
+    }
+
+    /// There will be work after this span.
+    pub(crate) fn due_in(&self, kind: TaskKind, span: Duration) {
+        let room = match kind {
+            TaskKind::Delivery => &self.deliveries,
+            TaskKind::Job => &self.jobs,
+        };
+        room.due_in(span, self.clock.elapsed());
+    }
+
+    /// The next hint of jobs, for a remote worker that waits. Hints count from this call on.
+    pub(crate) fn next_hint(&self) -> Notified<'_> {
+        self.waiting.notified()
+    }
+
+    fn hint_here(&self) {
+        self.deliveries.hint(self.clock.elapsed());
+        self.hint_jobs_here();
     }
 
     /// Wakes the other nodes whenever there was a hint.
@@ -59,7 +97,7 @@ impl Wakeups {
         loop {
             let heard = hints.next().await;
             if heard.is_ok() {
-                self.room.hint(self.clock.elapsed());
+                self.hint_here();
             }
             tokio::time::sleep(failures.count("listen for the other nodes", heard)).await;
         }

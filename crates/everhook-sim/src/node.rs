@@ -8,6 +8,8 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
 use everhook_store::ids::Ids;
 
@@ -33,7 +35,8 @@ impl Node {
             let seed = shared.rng.next();
             let parts = Parts {
                 store: Arc::new(NodeStore { shared: Arc::clone(shared), gate: Arc::clone(&gate), node }),
-                transport: Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node }),
+                jobs: None,
+                transport: Some(Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node })),
                 ids: Arc::new(Ids::seeded(seed)),
                 entropy: Entropy::seeded(seed),
             };
@@ -44,6 +47,8 @@ impl Node {
                 name: NodeName { node: format!("node {node}"), version: "0".to_owned() },
                 role: Role::All,
                 wakeups: true,
+                jobs: JobsConfig::default(),
+                retention: Ages::default(),
             };
             if let Ok(engine) = Engine::start(parts, config).await {
                 shared.trace.event(format_args!("node {node} started"));

@@ -9,6 +9,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
+use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
@@ -136,6 +137,28 @@ impl LeaseStore for NodeStore {
             Ok(appended)
         };
         self.call("append", append).await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.call("enqueue", self.shared.store.enqueue(jobs)).await
+    }
+
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+        let lease = async {
+            let grant = self.shared.store.lease_jobs(ask).await?;
+            grant.jobs.iter().for_each(|leased| self.shared.witness().holds(ask.session, &leased.task));
+            Ok(grant)
+        };
+        self.call("lease jobs", lease).await
+    }
+
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+        let reclaim = async {
+            let jobs = self.shared.store.reclaim_overdue(session, limit).await?;
+            jobs.iter().for_each(|leased| self.shared.witness().reclaimed(session, &leased.task));
+            Ok(jobs)
+        };
+        self.call("reclaim overdue", reclaim).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {

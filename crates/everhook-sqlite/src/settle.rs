@@ -62,7 +62,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<Vec<Sett
         if let Some(attempt) = &settlement.attempt {
             log.append(settlement, attempt)?;
             if let (Some(batch), Some(ended)) = (settlement.batch, ended(attempt.end)) {
-                batches.entry((settlement.key.environment, batch)).or_default().add(ended);
+                *batches.entry((settlement.key.environment, batch)).or_default() += ended;
             }
         }
         if let Some(hold) = settlement.hold_lane {

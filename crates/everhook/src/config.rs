@@ -15,6 +15,8 @@ use anyhow::{Context, anyhow, bail};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
 use toml::{Table, Value};
 
@@ -36,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) grace: Duration,
+    pub(crate) jobs: JobsConfig,
+    pub(crate) retention: Ages,
     pub(crate) egress_allow: Vec<IpNet>,
     pub(crate) https_only: bool,
     pub(crate) jwt_secret: Option<String>,
@@ -98,7 +102,7 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 24] = [
+const KEYS: [(&str, Kind); 36] = [
     ("listen", Kind::Text),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -117,6 +121,18 @@ const KEYS: [(&str, Kind); 24] = [
     ("poll_interval_ms", Kind::Number),
     ("slots", Kind::Number),
     ("slots_per_endpoint", Kind::Number),
+    ("jobs", Kind::Switch),
+    ("schedules", Kind::Switch),
+    ("job_slots", Kind::Number),
+    ("job_slots_per_queue", Kind::Number),
+    ("job_ahead", Kind::Number),
+    ("keep_messages_days", Kind::Number),
+    ("keep_dead_deliveries_days", Kind::Number),
+    ("keep_once_slots_days", Kind::Number),
+    ("keep_jobs_days", Kind::Number),
+    ("keep_batches_days", Kind::Number),
+    ("keep_runs_days", Kind::Number),
+    ("keep_sessions_days", Kind::Number),
     ("egress_allow", Kind::Texts),
     ("https_only", Kind::Switch),
     ("jwt_secret", Kind::Secret),

@@ -13,6 +13,7 @@ use everhook_engine::entropy::Entropy;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
+use everhook_store::Jobs;
 use everhook_store::catalog::Catalog;
 use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
@@ -115,10 +116,13 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
         name,
         role: config.role,
         wakeups: config.wakeups,
+        jobs: config.jobs.clone(),
+        retention: config.retention,
     };
     let parts = Parts {
         store: Arc::clone(&opened.store) as Arc<dyn LeaseStore>,
-        transport: sender,
+        jobs: Some(Arc::clone(&opened.store) as Arc<dyn Jobs>),
+        transport: Some(sender),
         ids: Arc::clone(&opened.ids),
         entropy: Entropy::from_system(),
     };

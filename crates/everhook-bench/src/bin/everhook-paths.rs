@@ -26,6 +26,8 @@ use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
@@ -112,11 +114,14 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         name: NodeName { node: "node".to_owned(), version: "0".to_owned() },
         role: Role::All,
         wakeups: false,
+        jobs: JobsConfig::default(),
+        retention: Ages::default(),
     };
     let ids = Arc::new(Ids::seeded(2));
     let parts = Parts {
         store: Arc::new(store),
-        transport: Arc::new(AnswersAtOnce),
+        jobs: None,
+        transport: Some(Arc::new(AnswersAtOnce)),
         ids: Arc::clone(&ids),
         entropy: Entropy::seeded(1),
     };

@@ -12,6 +12,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
+use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
@@ -148,6 +149,18 @@ impl LeaseStore for Faulty {
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
         self.call("append", self.inner.append(append)).await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.call("enqueue", self.inner.enqueue(jobs)).await
+    }
+
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+        self.call("lease jobs", self.inner.lease_jobs(ask)).await
+    }
+
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+        self.call("reclaim overdue", self.inner.reclaim_overdue(session, limit)).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {

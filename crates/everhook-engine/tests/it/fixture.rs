@@ -15,6 +15,8 @@ use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::{Egress, Sender, SenderConfig};
@@ -44,6 +46,8 @@ pub(crate) fn config(node: &str) -> EngineConfig {
         name: NodeName { node: node.to_owned(), version: "1.2.3".to_owned() },
         role: Role::All,
         wakeups: true,
+        jobs: JobsConfig::default(),
+        retention: Ages::default(),
     }
 }
 
@@ -64,7 +68,8 @@ pub(crate) async fn engine_over(
     transport: Arc<dyn Transport>,
 ) -> Engine {
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
-    Engine::start(Parts { store: store.clone(), transport, ids, entropy }, config).await.unwrap()
+    let parts = Parts { store: store.clone(), jobs: None, transport: Some(transport), ids, entropy };
+    Engine::start(parts, config).await.unwrap()
 }
 
 /// Adds the application with one endpoint at `url`.

@@ -6,6 +6,8 @@ use anyhow::{Context, bail};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
 use toml::Value;
 
@@ -42,6 +44,8 @@ impl Settings {
             timeout,
             connect_timeout,
             grace: self.seconds("grace_seconds", 0..=3600)?,
+            jobs: self.jobs()?,
+            retention: self.retention()?,
             egress_allow: self.networks()?,
             https_only: self.switch("https_only"),
             jwt_secret: self.jwt_secret()?,
@@ -93,6 +97,37 @@ impl Settings {
             Duration::try_from_secs_f64(secs).with_context(|| format!("bad delay {value} in `retry_schedule`"))
         });
         RetryPolicy::new(delays.collect::<anyhow::Result<_>>()?).context("bad `retry_schedule`")
+    }
+
+    fn jobs(&self) -> anyhow::Result<JobsConfig> {
+        let slots = self.number("job_slots", 1..=100_000)?;
+        let slots_per_queue = self.number("job_slots_per_queue", 1..=100_000)?;
+        if slots_per_queue > slots {
+            bail!(
+                "`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: the first must not be larger"
+            );
+        }
+        Ok(JobsConfig {
+            enabled: self.switch("jobs"),
+            schedules: self.switch("schedules"),
+            slots,
+            slots_per_queue,
+            ahead: self.number("job_ahead", 0..=100_000)?,
+            handlers: None,
+        })
+    }
+
+    fn retention(&self) -> anyhow::Result<Ages> {
+        let days = |key: &str| anyhow::Ok(Duration::from_secs(self.number(key, 1..=36_500)? as u64 * 24 * 3600));
+        Ok(Ages {
+            messages: days("keep_messages_days")?,
+            dead_deliveries: days("keep_dead_deliveries_days")?,
+            once_slots: days("keep_once_slots_days")?,
+            jobs: days("keep_jobs_days")?,
+            batches: days("keep_batches_days")?,
+            runs: days("keep_runs_days")?,
+            sessions: days("keep_sessions_days")?,
+        })
     }
 
     fn networks(&self) -> anyhow::Result<Vec<IpNet>> {

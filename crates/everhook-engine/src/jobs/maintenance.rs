@@ -1,0 +1,211 @@
+//! Forgets what is old, in slices: as jobs of schedules that everyone can see and pause, or by a timer where there are none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::job::Job;
+use everhook_core::job::report::Report;
+use everhook_core::limits::MESSAGES_KEPT;
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::schedule::{Cadence, Overlap, Schedule};
+use everhook_core::time::Timestamp;
+use everhook_store::Jobs;
+use everhook_store::catalog::Created;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::retention::Prunable;
+use everhook_store::schedule::{ScheduleRecord, Starts};
+use serde::{Deserialize, Serialize};
+use tracing::{debug, info, warn};
+
+use crate::clock::Clock;
+use crate::jobs::handler::{Context, Finish, Handler, Handlers};
+
+/// Nobody's environment: what the server does for itself.
+pub const MAINTENANCE_ENVIRONMENT: EnvironmentId = EnvironmentId(0);
+/// The queue of what the server does for itself.
+pub const MAINTENANCE_QUEUE: &str = "everhook.maintenance";
+/// The kind of jobs that forget.
+pub const PRUNE_KIND: &str = "everhook.prune";
+
+/// Rows that one transaction removes.
+const SLICE: usize = 1000;
+/// Others may want to write, too.
+const SLICE_PAUSE: Duration = Duration::from_millis(50);
+/// How often each kind of thing is looked at.
+const INTERVAL: Duration = Duration::from_secs(3600);
+/// The schedules do not all begin at one instant.
+const JITTER: Duration = Duration::from_secs(1800);
+/// How long one run may take; what is left then is for the next one.
+const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
+/// How soon to try again to create the schedules, while the store fails.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ages {
+    /// Messages without open deliveries, with their attempts.
+    pub messages: Duration,
+    /// Deliveries that were given up.
+    pub dead_deliveries: Duration,
+    /// Once-slots that nobody claimed since.
+    pub once_slots: Duration,
+    /// Jobs that succeeded or were cancelled.
+    pub jobs: Duration,
+    /// Batches that are done with.
+    pub batches: Duration,
+    /// Runs of schedules.
+    pub runs: Duration,
+    /// Sessions that were closed.
+    pub sessions: Duration,
+}
+
+impl Default for Ages {
+    fn default() -> Ages {
+        Ages {
+            messages: MESSAGES_KEPT,
+            dead_deliveries: 90 * DAY,
+            once_slots: 90 * DAY,
+            jobs: 7 * DAY,
+            batches: 90 * DAY,
+            runs: 90 * DAY,
+            sessions: DAY,
+        }
+    }
+}
+
+impl Ages {
+    fn of(&self, what: Prunable) -> Duration {
+        match what {
+            Prunable::Messages => self.messages,
+            Prunable::DeadDeliveries => self.dead_deliveries,
+            // They say themselves when.
+            Prunable::Keys => Duration::ZERO,
+            Prunable::Jobs => self.jobs,
+            Prunable::OnceSlots => self.once_slots,
+            Prunable::Sessions => self.sessions,
+            Prunable::Batches => self.batches,
+            Prunable::Runs => self.runs,
+        }
+    }
+}
+
+/// Forgets what is old.
+pub(crate) struct Pruner {
+    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) ages: Ages,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Payload {
+    what: String,
+}
+
+#[async_trait]
+impl Handler for Pruner {
+    async fn run(&self, context: Context) -> Finish {
+        let payload = context.job().payload.as_deref().and_then(|json| serde_json::from_slice::<Payload>(json).ok());
+        let what = payload.and_then(|payload| Prunable::ALL.into_iter().find(|what| what.as_str() == payload.what));
+        let Some(what) = what else {
+            return Finish::other(Report::Failed { retry_after: None }, "nothing of that name can be forgotten");
+        };
+        match self.prune(what, || context.is_cancelled()).await {
+            Ok(_) if context.is_cancelled() => Finish::other(Report::Cancelled, "it was cancelled"),
+            Ok(removed) => Finish::completed(Some(Bytes::from(format!("{{\"removed\": {removed}}}")))),
+            Err(error) => Finish::other(Report::Failed { retry_after: None }, error.to_string()),
+        }
+    }
+}
+
+impl Pruner {
+    /// Removes slice by slice what is too old; answers how many rows left.
+    async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
+        let before = self.clock.now().minus(self.ages.of(what));
+        let mut removed = 0;
+        while !is_over() {
+            let slice = self.store.prune(what, before, SLICE).await?;
+            removed += slice;
+            if slice < SLICE {
+                break;
+            }
+            tokio::time::sleep(SLICE_PAUSE).await;
+        }
+        if removed > 0 {
+            info!(removed, "forgot {removed} rows of {}", what.as_str());
+        }
+        Ok(removed)
+    }
+
+    /// Forgets by a timer, where no schedules do.
+    pub(crate) async fn run_by_timer(&self) {
+        loop {
+            for what in Prunable::ALL {
+                if let Err(error) = self.prune(what, || false).await {
+                    warn!(error = &error as &dyn std::error::Error, "could not prune {}", what.as_str());
+                }
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// The handlers of what the server does for itself.
+    pub(crate) fn into_handlers(self: Arc<Self>) -> Handlers {
+        Handlers {
+            environment: MAINTENANCE_ENVIRONMENT,
+            queues: BTreeMap::from([(name(MAINTENANCE_QUEUE), 1)]),
+            kinds: BTreeMap::from([(name(PRUNE_KIND), self as Arc<dyn Handler>)]),
+        }
+    }
+}
+
+/// Makes sure that the schedules are there. Those that are stay as they are: someone may have paused or changed them.
+pub(crate) async fn create_schedules(store: Arc<dyn Jobs>, ids: Arc<Ids>, clock: Arc<Clock>) {
+    for what in Prunable::ALL {
+        let record = schedule(what, ScheduleId(ids.next(clock.now())));
+        while let Err(error) = create(&*store, &record).await {
+            warn!(error = &error as &dyn std::error::Error, "could not create schedule {}", record.name);
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+}
+
+async fn create(store: &dyn Jobs, record: &ScheduleRecord) -> Result<(), StoreError> {
+    match store.create_schedule(MAINTENANCE_ENVIRONMENT, record, None).await? {
+        Created::New(_) => info!("created schedule {}", record.name),
+        Created::Repeated(_) | Created::Taken(_) => {}
+        Created::KeyReused | Created::NoParent => debug!("there is no place for schedule {}", record.name),
+    }
+    Ok(())
+}
+
+fn schedule(what: Prunable, id: ScheduleId) -> ScheduleRecord {
+    let cadence = Cadence::Every { every: INTERVAL, anchor: Timestamp::default() };
+    let payload = serde_json::to_vec(&Payload { what: what.as_str().to_owned() }).unwrap_or_default();
+    let job = Job {
+        timeout: TIMEOUT,
+        name: Some(format!("prune {}", what.as_str())),
+        concurrency_key: Some(what.as_str().to_owned()),
+        ..Job::new(JobId(Id::MIN), name(MAINTENANCE_QUEUE), name(PRUNE_KIND), Bytes::from(payload))
+    };
+    ScheduleRecord {
+        name: name(&format!("everhook.prune-{}", what.as_str())),
+        schedule: Schedule { jitter: JITTER, overlap: Overlap::Skip, ..Schedule::new(id, cadence) },
+        starts: Starts::Job(Box::new(job)),
+        paused: false,
+        state: ScheduleState::paused(),
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        revision: 0,
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("the names of the server's own things are names")
+}

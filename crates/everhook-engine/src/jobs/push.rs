@@ -1,0 +1,86 @@
+//! Jobs that leave as requests: to the target of their queue, signed like deliveries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::job::Job;
+use everhook_core::job::report::{Note, Report};
+use everhook_core::outcome::{Class, Outcome, SendFailure, classify_push};
+use everhook_core::queue::Target;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_sender::Request;
+use http::header::HeaderMap;
+
+use crate::clock::Clock;
+use crate::jobs::runner::record;
+use crate::outbound::{Outbound, Sent, Signed, header};
+use crate::session::Tenure;
+use crate::settle::{End, Record};
+
+/// Sends jobs to the target of their queue.
+pub(crate) struct Pusher {
+    pub(crate) outbound: Arc<Outbound>,
+    pub(crate) clock: Arc<Clock>,
+}
+
+impl Pusher {
+    /// Sends one; none if the tenure was closed meanwhile.
+    pub(crate) async fn push(&self, job: &Job, target: &Target, task: &Task, tenure: &Tenure) -> Option<End> {
+        let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
+        let body = job.payload.clone().unwrap_or_default();
+        let sent = match self.headers(job, target, &body, task.tries + 1) {
+            Ok(headers) => {
+                let request = Request { url: target.url.clone(), headers, body };
+                let sent = tokio::time::timeout(job.timeout, self.outbound.send(request, tenure)).await;
+                sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow())))
+            }
+            Err(failure) => Sent::Answered(Err(failure)),
+        };
+        let duration = self.clock.elapsed().saturating_sub(begun);
+        match sent {
+            Sent::TenureClosed => None,
+            Sent::Interrupted => {
+                let note = Note::new("the server was stopped before the reply came", []).to_bytes();
+                Some(End::Attempted(Record { duration, ..record(Report::Interrupted, note, started_at) }))
+            }
+            Sent::Answered(answer) => {
+                let (class, outcome) = classify_push(&answer, self.clock.now());
+                let (status, reply) = match answer {
+                    Ok(reply) => (reply.status, reply.body),
+                    Err(failure) => (0, Bytes::from(failure.detail)),
+                };
+                Some(End::Attempted(answered(class, outcome, status, &reply, started_at, duration)))
+            }
+        }
+    }
+
+    fn headers(&self, job: &Job, target: &Target, body: &[u8], attempt: u32) -> Result<HeaderMap, SendFailure> {
+        let mut headers = HeaderMap::with_capacity(16);
+        self.outbound.sign(&mut headers, Signed { id: job.id.to_string(), keys: &target.keys, body, attempt })?;
+        headers.insert("everhook-queue", header(job.queue.to_string())?);
+        headers.insert("everhook-kind", header(job.kind.to_string())?);
+        Ok(headers)
+    }
+}
+
+fn answered(
+    class: Class,
+    outcome: Outcome,
+    status: u16,
+    reply: &[u8],
+    started_at: Timestamp,
+    duration: Duration,
+) -> Record {
+    // What a target says when all is well is no error.
+    let reply = match outcome {
+        Outcome::Success => Bytes::new(),
+        _ => Note::new(&String::from_utf8_lossy(reply), []).to_bytes(),
+    };
+    Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None }
+}
+
+fn too_slow() -> SendFailure {
+    SendFailure { class: Class::Timeout, detail: "it took longer than the job may".to_owned() }
+}

@@ -1,0 +1,259 @@
+//! Remote workers: sessions that are renewed, given jobs and heard over the API.
+//!
+//! Nothing is kept here but who is waiting: any node may serve any call of a worker. What it says of a job goes through `settle`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everhook_core::id::{EnvironmentId, JobId, SessionId};
+use everhook_core::job::report::{Note, Report, keep_result};
+use everhook_core::job::{JobState, NotYours, Tenure, check_tenure};
+use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, LEASED_AT_MAX, WORKER_LEASE_MAX};
+use everhook_core::role::Role;
+use everhook_core::task::{Task, TaskState};
+use everhook_core::time::Timestamp;
+use everhook_store::Jobs;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
+use everhook_store::lease::{LeaseStore, NewSession, Renewed, SessionRecord};
+use everhook_store::worker::{Takes, WorkerRecord};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::jobs::runner::record;
+use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
+use crate::settle::{End, Record, Settler, Told};
+use crate::wakeup::Wakeups;
+
+/// How long a worker that waits goes without a look: hints come from this node and perhaps from others, not from time that passes.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Hints come in floods; a look at the store does not.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Serves remote workers.
+pub(crate) struct Remote {
+    pub(crate) lease: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) settler: Arc<Settler>,
+    pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) ids: Arc<Ids>,
+    /// Workers with a lease call under way here.
+    pub(crate) asking: Mutex<HashSet<SessionId>>,
+    /// When jobs were given out here, for the log of attempts; beyond its bound the memory begins anew.
+    pub(crate) leased_at: Mutex<HashMap<(JobId, u32), Timestamp>>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// A lease call under way.
+struct Asking<'a> {
+    asking: &'a Mutex<HashSet<SessionId>>,
+    worker: SessionId,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.asking.lock().expect("nothing panics while it holds this lock").remove(&self.worker);
+    }
+}
+
+impl Remote {
+    /// Begins the tenure of a worker.
+    pub(crate) async fn open(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
+        let id = SessionId(self.ids.next(self.clock.now()));
+        let session = NewSession { id, node: name, role: Role::Worker, version: String::new(), lease };
+        self.store.open_worker(&session, &takes).await?;
+        info!(session.id = %id, "opened worker {id}");
+        let NewSession { id, node, role, version, lease } = session;
+        let now = self.clock.now();
+        let (started_at, renewed_at, closed_at, held) = (now, now, None, 0);
+        let session = SessionRecord { id, node, role, version, lease, started_at, renewed_at, closed_at, held };
+        Ok(WorkerRecord { session, takes })
+    }
+
+    /// Renews the worker, takes back what it never heard of, and leases jobs to it; waits up to `wait` for the first.
+    pub(crate) async fn lease(
+        &self,
+        worker: &WorkerRecord,
+        limit: usize,
+        wait: Duration,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+        let id = worker.session.id;
+        if !self.asking.lock().expect("nothing panics while it holds this lock").insert(id) {
+            return Ok(Err(WorkerRefused::Busy));
+        }
+        let _asking = Asking { asking: &self.asking, worker: id };
+        let mut renewed = self.clock.elapsed();
+        let until = renewed.saturating_add(wait);
+        if !self.renew(id).await? {
+            return Ok(Err(WorkerRefused::Closed));
+        }
+        if let Some(held) = held {
+            self.hand_back_unheard(id, held).await?;
+        }
+        loop {
+            // From here on: what is told while the store is asked is not missed.
+            let mut hint = std::pin::pin!(self.wakeups.next_hint());
+            hint.as_mut().enable();
+            let (jobs, next_ready) = self.take(worker, limit).await?;
+            let now = self.clock.elapsed();
+            if !jobs.is_empty() || now >= until || self.stop.is_cancelled() {
+                return Ok(Ok(jobs));
+            }
+            let look = next_ready.unwrap_or(LOOK_INTERVAL).clamp(LOOK_PAUSE, LOOK_INTERVAL).min(until - now);
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = hint => tokio::time::sleep(LOOK_PAUSE.min(until - now)).await,
+                () = tokio::time::sleep(look) => {}
+            }
+            // Whoever waits says that it lives.
+            if self.clock.elapsed().saturating_sub(renewed) >= worker.session.lease / 4 {
+                renewed = self.clock.elapsed();
+                if !self.renew(id).await? {
+                    return Ok(Err(WorkerRefused::Closed));
+                }
+            }
+        }
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerRecord,
+        limit: usize,
+    ) -> Result<(Vec<LeasedJob>, Option<Duration>), StoreError> {
+        let Takes { environment, queues, kinds } = &worker.takes;
+        let limit = limit.min(WORKER_LEASE_MAX);
+        let queue = |name| QueueAsk { environment: *environment, name, room: limit };
+        let queues = queues.iter().cloned().map(queue).collect();
+        let (session, kinds) = (worker.session.id, kinds.clone());
+        let grant = self.lease.lease_jobs(&JobAsk { session, limit, queues, kinds, watched: true }).await?;
+        let mut jobs = Vec::with_capacity(grant.jobs.len());
+        for leased in grant.jobs {
+            if leased.task.cancel || leased.job.is_none() {
+                self.cancel(session, leased).await;
+            } else {
+                jobs.push(leased);
+            }
+        }
+        self.remember(&jobs);
+        Ok((jobs, grant.next_ready))
+    }
+
+    /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
+    async fn cancel(&self, session: SessionId, leased: LeasedJob) {
+        let why = if leased.job.is_none() { "the job was deleted" } else { "it was cancelled" };
+        let end = End::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
+        self.settler.settle_for(session, leased.task, leased.job, end).await;
+    }
+
+    /// Renews the worker; tells what it lost and what is cancelled.
+    pub(crate) async fn heartbeat(
+        &self,
+        worker: SessionId,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
+        if !self.renew(worker).await? {
+            return Ok(Err(WorkerRefused::Closed));
+        }
+        let owned = by_job(self.store.list_held(worker).await?);
+        let Some(held) = held else {
+            let cancelled = owned.into_values().filter(|task| task.cancel).map(|task| JobId(task.key.subject));
+            return Ok(Ok(Heartbeat { lost: Vec::new(), cancelled: cancelled.collect() }));
+        };
+        let mut heartbeat = Heartbeat::default();
+        for HeldJob { id, epoch } in held {
+            match owned.get(id).filter(|task| task.epoch == *epoch) {
+                None => heartbeat.lost.push(*id),
+                Some(task) if task.cancel => heartbeat.cancelled.push(*id),
+                Some(_) => {}
+            }
+        }
+        Ok(Ok(heartbeat))
+    }
+
+    /// Ends an attempt; answers where the job stands now.
+    pub(crate) async fn end(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: Tenure,
+        ending: Ending,
+    ) -> Result<Result<JobState, NotYours>, StoreError> {
+        let Some(found) = self.store.find_job(environment, id).await? else { return Ok(Err(NotYours::NotRunning)) };
+        let task = match held_by(&found, by) {
+            Ok(task) => task,
+            Err(why) => return self.said_before(environment, id, by, found.state, why).await,
+        };
+        let now = self.clock.now();
+        let started_at = self.forget(id, by.epoch).unwrap_or(now);
+        let reply = if ending.note == Note::default() { Default::default() } else { ending.note.to_bytes() };
+        let record = Record {
+            duration: now.since(started_at),
+            result: ending.result.map(keep_result),
+            ..record(ending.report, reply, started_at)
+        };
+        let job = Some(Arc::new(found.job));
+        match self.settler.settle_for(by.session, task, job, End::Attempted(record)).await {
+            Some(Told::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
+            Some(Told::Lost) => self.said_before(environment, id, by, found.state, NotYours::Lost).await,
+            None => Err(StoreError::InDoubt { op: "settle", source: "no answer in time".into() }),
+        }
+    }
+
+    /// Whether this very attempt was ended before: then it counts, and this is where the job stands.
+    async fn said_before(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: Tenure,
+        state: JobState,
+        why: NotYours,
+    ) -> Result<Result<JobState, NotYours>, StoreError> {
+        let attempts = self.store.list_job_attempts(environment, id, JOB_ATTEMPTS_SHOWN).await?;
+        let own = attempts.iter().any(|attempt| attempt.epoch == by.epoch && attempt.session == by.session);
+        Ok(if own { Ok(state) } else { Err(why) })
+    }
+
+    async fn renew(&self, worker: SessionId) -> Result<bool, StoreError> {
+        Ok(!matches!(self.lease.renew_session(worker).await?, Renewed::Closed))
+    }
+
+    /// Hands back what the worker holds and does not know of: the answer to its lease was lost on the way.
+    async fn hand_back_unheard(&self, worker: SessionId, held: &[HeldJob]) -> Result<(), StoreError> {
+        for task in self.store.list_held(worker).await? {
+            let is_it = |it: &HeldJob| it.id.0 == task.key.subject && it.epoch == task.epoch;
+            if !held.iter().any(is_it) {
+                self.settler.settle_for(worker, task, None, End::HandedBack).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&self, jobs: &[LeasedJob]) {
+        let now = self.clock.now();
+        let mut leased_at = self.leased_at.lock().expect("nothing panics while it holds this lock");
+        if leased_at.len() >= LEASED_AT_MAX {
+            leased_at.clear();
+        }
+        leased_at.extend(jobs.iter().map(|leased| ((JobId(leased.task.key.subject), leased.task.epoch), now)));
+    }
+
+    fn forget(&self, id: JobId, epoch: u32) -> Option<Timestamp> {
+        self.leased_at.lock().expect("nothing panics while it holds this lock").remove(&(id, epoch))
+    }
+}
+
+fn held_by(found: &JobRecord, by: Tenure) -> Result<Task, NotYours> {
+    let open = found.open.filter(|open| open.state == TaskState::Leased);
+    let holder = open.and_then(|open| Some(Tenure { session: open.owner?, epoch: open.task.epoch }));
+    check_tenure(holder, by)?;
+    open.map(|open| open.task).ok_or(NotYours::NotRunning)
+}
+
+fn by_job(held: Vec<Task>) -> BTreeMap<JobId, Task> {
+    held.into_iter().map(|task| (JobId(task.key.subject), task)).collect()
+}

@@ -1,0 +1,177 @@
+//! Jobs for their dispatcher: from queues with a target, which are pushed, and from queues with handlers in this process.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::id::{EnvironmentId, LaneId, SessionId};
+use everhook_core::name::Name;
+use everhook_core::queue::gate;
+use everhook_store::Jobs;
+use everhook_store::error::StoreError;
+use everhook_store::job::{JobAsk, LeasedJob, QueueAsk};
+use everhook_store::lease::LeaseStore;
+use everhook_store::slots::Slot;
+use everhook_store::worker::Takes;
+use tracing::warn;
+
+use crate::clock::Clock;
+use crate::dispatcher::{Ask, Grant, Source};
+use crate::jobs::handler::Handlers;
+use crate::jobs::runner::{How, Runner, Work};
+use crate::session::Tenure;
+
+/// How often the queues with a target are looked up.
+const TARGETS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A queue with what its slots are counted under.
+type Queues = BTreeMap<(EnvironmentId, Name), LaneId>;
+
+/// Jobs, for their dispatcher.
+pub(crate) struct JobSource {
+    pub(crate) lease: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) runner: Arc<Runner>,
+    /// Whether requests leave this node.
+    pub(crate) pushes: bool,
+    pub(crate) handlers: Option<Arc<Handlers>>,
+    pub(crate) handled: Queues,
+    pub(crate) targets: Mutex<Targets>,
+    /// Someone changed a queue.
+    pub(crate) changed: Arc<AtomicBool>,
+    /// The session that the store was last told of, what it takes.
+    pub(crate) told: Mutex<Option<SessionId>>,
+}
+
+/// Queues with a target, as of the last look.
+#[derive(Default)]
+pub(crate) struct Targets {
+    queues: Queues,
+    looked_at: Option<Duration>,
+}
+
+/// The lanes of the queues that handlers take from.
+pub(crate) fn handled(handlers: &Handlers) -> Queues {
+    let environment = handlers.environment;
+    handlers.queues.keys().map(|name| ((environment, name.clone()), LaneId(gate(environment, name)))).collect()
+}
+
+#[async_trait]
+impl Source for JobSource {
+    type Work = Work;
+
+    async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Work> {
+        self.runner.give_up_waiting();
+        let mut grant = Grant { work: Vec::new(), next_ready: None, failed: None };
+        if let Err(error) = self.lease_all(tenure, &ask, &mut grant).await {
+            grant.failed = Some(error);
+        }
+        grant
+    }
+
+    fn begin(&self, work: Vec<(Slot, Work)>, tenure: &Arc<Tenure>) {
+        self.runner.begin(work, tenure);
+    }
+}
+
+impl JobSource {
+    async fn lease_all(&self, tenure: &Tenure, ask: &Ask, grant: &mut Grant<Work>) -> Result<(), StoreError> {
+        if self.pushes {
+            let targets = self.targets().await?;
+            self.lease_from(tenure, ask, &targets, None, grant).await?;
+        }
+        if let Some(handlers) = &self.handlers {
+            self.tell(tenure.id, handlers).await?;
+            self.lease_from(tenure, ask, &self.handled, Some(handlers), grant).await?;
+        }
+        Ok(())
+    }
+
+    async fn lease_from(
+        &self,
+        tenure: &Tenure,
+        ask: &Ask,
+        queues: &Queues,
+        handlers: Option<&Handlers>,
+        grant: &mut Grant<Work>,
+    ) -> Result<(), StoreError> {
+        let room = |lane: &LaneId| ask.rooms.iter().find(|(it, _)| it == lane).map_or(ask.per_lane, |(_, room)| *room);
+        let queue_asks = queues.iter().map(|((environment, name), lane)| QueueAsk {
+            environment: *environment,
+            name: name.clone(),
+            room: room(lane),
+        });
+        let job_ask = JobAsk {
+            session: tenure.id,
+            limit: ask.limit.saturating_sub(grant.work.len()),
+            queues: queue_asks.filter(|queue| queue.room > 0).collect(),
+            kinds: handlers.map(|handlers| handlers.kinds.keys().cloned().collect()).unwrap_or_default(),
+            watched: false,
+        };
+        if job_ask.limit == 0 || job_ask.queues.is_empty() {
+            return Ok(());
+        }
+        let jobs = self.lease.lease_jobs(&job_ask).await?;
+        grant.next_ready = [grant.next_ready, jobs.next_ready].into_iter().flatten().min();
+        grant.work.extend(jobs.jobs.into_iter().map(|leased| self.work(leased, queues, handlers)));
+        Ok(())
+    }
+
+    fn work(&self, leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>) -> (LaneId, Work) {
+        let LeasedJob { task, job, target } = leased;
+        let queue = job.as_ref().map(|job| (task.key.environment, job.queue.clone()));
+        // A job without a record has no queue that anyone could know; its own lane will do for the moment it takes to end it.
+        let lane = queue.and_then(|queue| queues.get(&queue).copied()).unwrap_or(task.lane);
+        let how = match (handlers, &job, target) {
+            (Some(handlers), Some(job), _) => {
+                handlers.kinds.get(&job.kind).map_or(How::Nobody, |handler| How::Handler(Arc::clone(handler)))
+            }
+            (None, _, Some(target)) => How::Push(target),
+            _ => How::Nobody,
+        };
+        (lane, Work { lane, task, job, how })
+    }
+
+    /// The queues with a target; looked up now and then, and when one was changed here.
+    async fn targets(&self) -> Result<Queues, StoreError> {
+        let now = self.clock.elapsed();
+        let is_fresh = |looked_at: Duration| now.saturating_sub(looked_at) < TARGETS_INTERVAL;
+        if !self.changed.swap(false, Ordering::AcqRel) {
+            let targets = self.targets.lock().expect("nothing panics while it holds this lock");
+            if targets.looked_at.is_some_and(is_fresh) {
+                return Ok(targets.queues.clone());
+            }
+        }
+        let queues: Queues = match self.store.list_targets().await {
+            Ok(found) => found.into_iter().map(|(at, name)| ((at, name.clone()), LaneId(gate(at, &name)))).collect(),
+            Err(error) => {
+                self.changed.store(true, Ordering::Release);
+                return Err(error);
+            }
+        };
+        let mut targets = self.targets.lock().expect("nothing panics while it holds this lock");
+        *targets = Targets { queues: queues.clone(), looked_at: Some(now) };
+        Ok(queues)
+    }
+
+    /// Tells the store what a new session takes, for those who ask why a job waits.
+    async fn tell(&self, session: SessionId, handlers: &Handlers) -> Result<(), StoreError> {
+        if *self.told.lock().expect("nothing panics while it holds this lock") == Some(session) {
+            return Ok(());
+        }
+        let takes = Takes {
+            environment: handlers.environment,
+            queues: handlers.queues.keys().cloned().collect(),
+            kinds: handlers.kinds.keys().cloned().collect(),
+        };
+        if let Err(error) = self.store.replace_takes(session, &takes).await {
+            warn!(error = &error as &dyn std::error::Error, "could not tell what this worker takes");
+            return Ok(());
+        }
+        *self.told.lock().expect("nothing panics while it holds this lock") = Some(session);
+        Ok(())
+    }
+}

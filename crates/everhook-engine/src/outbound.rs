@@ -1,0 +1,78 @@
+//! Requests on their way out, for deliveries and pushed jobs alike: signed the same way, sent the same way, cut short the same way.
+
+use std::sync::Arc;
+
+use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::signing::SigningKeys;
+use everhook_sender::Request;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::session::Tenure;
+use crate::transport::Transport;
+
+/// What a request needs besides what it says.
+pub(crate) struct Outbound {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) user_agent: HeaderValue,
+    /// Fires when the grace period of a stop is over.
+    pub(crate) interrupt: CancellationToken,
+}
+
+/// How a send ended, if not by itself.
+pub(crate) enum Sent {
+    Answered(Result<Reply, SendFailure>),
+    Interrupted,
+    TenureClosed,
+}
+
+/// What is signed.
+pub(crate) struct Signed<'a> {
+    /// The same for every attempt.
+    pub(crate) id: String,
+    pub(crate) keys: &'a SigningKeys,
+    pub(crate) body: &'a [u8],
+    pub(crate) attempt: u32,
+}
+
+impl Outbound {
+    /// Adds the headers that every request has; ours win.
+    pub(crate) fn sign(&self, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
+        let Signed { id, keys, body, attempt } = signed;
+        let now = self.clock.now();
+        let signature = header(keys.sign(&id, now, body))?;
+        let id = header(id)?;
+        let timestamp = HeaderValue::from(now.as_secs());
+        headers.insert("webhook-id", id.clone());
+        headers.insert("webhook-timestamp", timestamp.clone());
+        headers.insert("webhook-signature", signature.clone());
+        headers.insert("svix-id", id.clone());
+        headers.insert("svix-timestamp", timestamp);
+        headers.insert("svix-signature", signature);
+        headers.insert("idempotency-key", id);
+        headers.insert("everhook-attempt", HeaderValue::from(attempt));
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(())
+    }
+
+    /// Sends a request, unless the tenure is closed or the node's grace period ends before it is answered.
+    pub(crate) async fn send(&self, request: Request, tenure: &Tenure) -> Sent {
+        tokio::select! {
+            biased;
+            answer = self.transport.send(request) => Sent::Answered(answer),
+            () = tenure.closed() => Sent::TenureClosed,
+            () = self.interrupt.cancelled() => Sent::Interrupted,
+        }
+    }
+}
+
+pub(crate) fn header(text: String) -> Result<HeaderValue, SendFailure> {
+    HeaderValue::try_from(text).map_err(|_| internal("a header cannot be sent".to_owned()))
+}
+
+pub(crate) fn internal(detail: String) -> SendFailure {
+    SendFailure { class: Class::Internal, detail }
+}
