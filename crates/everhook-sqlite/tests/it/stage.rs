@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, OrgId, SessionId};
+use everhook_core::id::{
+    ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, OrgId, SessionId,
+};
 use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
