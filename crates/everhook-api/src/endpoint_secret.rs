@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::signing::{BadSigningKey, SigningKey};
+use everhook_core::signing::{BadSigningKey, SigningKey, SigningKeys};
 use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointSecretOut))
 )]
 async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointSecretOut> {
-    EndpointSecretOut::of(endpoint)
+    Json(EndpointSecretOut::of(&endpoint.keys))
 }
 
 /// Rotate the secret of an endpoint; the old one goes on signing for a while. Answers the new one.
@@ -81,12 +81,13 @@ async fn rotate(
     let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
     let changed = endpoint::replace(&api, scope, &locator, input.key.as_ref(), change).await?;
     let changed = changed.ok_or_else(ApiError::not_found)?;
-    Ok(Json(EndpointSecretOut { key: changed.keys.current.shared() }))
+    Ok(Json(EndpointSecretOut::of(&changed.keys)))
 }
 
 impl EndpointSecretOut {
-    fn of(endpoint: Endpoint) -> Json<EndpointSecretOut> {
-        Json(EndpointSecretOut { key: endpoint.keys.current.shared() })
+    /// What receivers verify with now.
+    pub(crate) fn of(keys: &SigningKeys) -> EndpointSecretOut {
+        EndpointSecretOut { key: keys.current.shared() }
     }
 }
 

@@ -107,6 +107,11 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
     }
 
+    /// What a switch in the settings turned off.
+    pub(crate) fn switched_off(code: &'static str, detail: &'static str) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+    }
+
     pub(crate) fn too_large() -> ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Request payload is too large.")
     }

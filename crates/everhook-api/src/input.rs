@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -136,6 +137,78 @@ impl<T, E: Display> At<T> for Result<T, E> {
     fn at_index(self, field: &'static str, index: usize) -> Result<T, ApiError> {
         self.map_err(|error| ApiError::invalid(["body".to_owned(), field.to_owned(), format!("[{index}]")], error))
     }
+}
+
+/// A place in a request; the fields of what is there are named below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'p> {
+    /// The body itself.
+    Body,
+    /// The path, where it gives a name.
+    Path,
+    /// What a member of another place holds.
+    Member(&'p Place<'p>, &'static str),
+    /// An entry of a list.
+    Entry(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    /// A field of what is here breaks a rule.
+    pub(crate) fn refuse(&self, field: &str, rule: impl Display) -> ApiError {
+        let mut path = self.path();
+        path.push(field.to_owned());
+        ApiError::invalid(path, rule)
+    }
+
+    /// An entry of a list of what is here breaks a rule.
+    pub(crate) fn refuse_entry(&self, field: &'static str, index: usize, rule: impl Display) -> ApiError {
+        let mut path = self.path();
+        path.extend([field.to_owned(), format!("[{index}]")]);
+        ApiError::invalid(path, rule)
+    }
+
+    fn path(&self) -> Vec<String> {
+        match self {
+            Place::Body => vec!["body".to_owned()],
+            Place::Path => vec!["path".to_owned()],
+            Place::Member(place, name) => {
+                let mut path = place.path();
+                path.push((*name).to_owned());
+                path
+            }
+            Place::Entry(place, index) => {
+                let mut path = place.path();
+                path.push(format!("[{index}]"));
+                path
+            }
+        }
+    }
+
+    /// A span that came as seconds, whole or not.
+    pub(crate) fn span(&self, field: &'static str, seconds: f64) -> Result<Duration, ApiError> {
+        let rule = "must be a number of seconds, at least 0";
+        let span = Duration::try_from_secs_f64(seconds).map_err(|_| self.refuse(field, rule))?;
+        // More than any time can be moved by, and still far below what a sum of two can hold.
+        Ok(span.min(SPAN_MAX))
+    }
+
+    /// A name that is not kept for Everhook itself.
+    pub(crate) fn own_name(&self, field: &'static str, text: String) -> Result<Name, ApiError> {
+        let name = Name::try_from(text).map_err(|bad| self.refuse(field, bad))?;
+        if is_built_in(&name) {
+            return Err(self.refuse(field, format!("must not begin with {BUILT_IN_PREFIX:?}, which is Everhook's own")));
+        }
+        Ok(name)
+    }
+}
+
+/// What the names of Everhook's own queues and schedules begin with.
+const BUILT_IN_PREFIX: &str = "everhook.";
+const SPAN_MAX: Duration = Duration::from_secs(1000 * 366 * 24 * 3600);
+
+/// Whether a queue or schedule of this name is Everhook's own.
+pub(crate) fn is_built_in(name: &Name) -> bool {
+    name.as_str().starts_with(BUILT_IN_PREFIX)
 }
 
 /// A uid, if there is one.

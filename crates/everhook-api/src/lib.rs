@@ -2,13 +2,14 @@
 //!
 //! One file per resource, each with its wire types, its rules and its handlers. A request is authenticated by [`auth`],
 //! what its path names is resolved within the caller's rights by `scope`, its body is read by `input`; the resource
-//! decides what it means and calls the store. Messages enter only through [`accept::Accept`]. Handlers never spawn, read
-//! no clock and keep no state; what goes wrong is told by `error`, in one place.
+//! decides what it means and calls the store. Messages enter only through [`accept::Accept`], jobs and the words of their
+//! workers only through `RunJobs`. Handlers never spawn, read no clock and keep no state; what goes wrong is told by `error`, in one place.
 
 pub mod accept;
 mod application;
 mod attempt;
 mod auth;
+mod batch;
 mod destination;
 mod document;
 mod endpoint;
@@ -18,6 +19,8 @@ mod error;
 mod event_type;
 mod health;
 mod input;
+mod job;
+mod job_end;
 mod limits;
 mod message;
 mod node;
@@ -26,11 +29,14 @@ mod outbox;
 mod page;
 mod portal;
 mod query;
+mod queue;
 mod redrive;
 mod routes;
+mod schedule;
 mod scope;
 mod serve;
 mod state;
+mod worker;
 
 pub use crate::document::openapi;
 pub use crate::outbox::NamedOutbox;

@@ -46,3 +46,22 @@ pub(crate) const VISIBLE_ROUNDS_MAX: usize = 40;
 pub(crate) const ROTATE_GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 /// The longest a request may ask for.
 pub(crate) const ROTATE_GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How long the key of a unique job counts, where the request does not say.
+pub(crate) const UNIQUE_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+/// How long a worker's lease lasts, where it does not say.
+pub(crate) const WORKER_LEASE_DEFAULT: Duration = Duration::from_secs(30);
+/// The shortest lease a worker gets.
+pub(crate) const WORKER_LEASE_SHORTEST: Duration = Duration::from_secs(5);
+/// The longest lease a worker gets: for so long its jobs wait when it dies.
+pub(crate) const WORKER_LEASE_LONGEST: Duration = Duration::from_secs(300);
+/// The longest a request for jobs waits for the first one.
+pub(crate) const WORKER_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Jobs that a worker may say it holds.
+pub(crate) const WORKER_HELD_MAX: usize = 10_000;
+/// Longest name of a worker or of a batch.
+pub(crate) const TITLE_BYTES_MAX: usize = 256;
+/// Runs of a schedule that are shown: the latest ones.
+pub(crate) const RUNS_SHOWN: usize = 20;
+/// Slices of one request that puts dead jobs back; what is left is for the next one.
+pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;

@@ -9,6 +9,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
+use everhook_engine::jobs::RunJobs;
 use everhook_store::Store;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{StatusCode, Uri};
@@ -21,16 +22,16 @@ use crate::accept::Accept;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
-    application, attempt, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type, health,
-    message, node, once, outbox, portal, redrive,
+    application, attempt, batch, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type,
+    health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
 const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Everything under `/api/v1`, and the documentation; on a worker only what tells whether it lives and works.
-pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Router {
-    let api = Arc::new(Api::new(store, accept, config));
+pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, jobs: Arc<dyn RunJobs>, config: ApiConfig) -> Router {
+    let api = Arc::new(Api::new(store, accept, jobs, config));
     if !api.role.accepts() {
         return health::routes()
             .router
@@ -72,6 +73,12 @@ pub(crate) fn all() -> Routes {
         .merge(portal::routes())
         .merge(node::routes())
         .merge(outbox::routes())
+        .merge(job::routes())
+        .merge(job_end::routes())
+        .merge(worker::routes())
+        .merge(queue::routes())
+        .merge(batch::routes())
+        .merge(schedule::routes())
         .merge(health::routes())
 }
 

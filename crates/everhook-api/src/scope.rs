@@ -57,6 +57,17 @@ pub(crate) struct InEnvironment {
     pub(crate) environment: EnvironmentId,
 }
 
+/// Routes of jobs, queues, batches and workers: no application tokens, and only where jobs are switched on.
+pub(crate) struct InJobs {
+    pub(crate) environment: EnvironmentId,
+}
+
+/// Routes of schedules: no application tokens, and only where schedules are switched on.
+pub(crate) struct InSchedules {
+    pub(crate) environment: EnvironmentId,
+    pub(crate) rights: Rights,
+}
+
 /// Routes of one application: those of its environment, and its own tokens.
 pub(crate) struct InApplication {
     pub(crate) environment: EnvironmentId,
@@ -126,6 +137,38 @@ impl FromRequestParts<Arc<Api>> for InEnvironment {
             Rights::Application { .. } => Err(ApiError::forbidden()),
         }
     }
+}
+
+impl FromRequestParts<Arc<Api>> for InJobs {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InJobs, ApiError> {
+        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
+        need_jobs(api).map(|()| InJobs { environment })
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for InSchedules {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InSchedules, ApiError> {
+        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
+        if !api.has_schedules {
+            let detail = "Schedules are switched off on this server: set `schedules = true` (EVERHOOK_SCHEDULES).";
+            return Err(ApiError::switched_off("schedules_disabled", detail));
+        }
+        let rights = Caller::from_request_parts(parts, api).await?.rights;
+        Ok(InSchedules { environment, rights })
+    }
+}
+
+/// Refuses what needs jobs where they are switched off.
+pub(crate) fn need_jobs(api: &Api) -> Result<(), ApiError> {
+    if api.has_jobs {
+        return Ok(());
+    }
+    let detail = "Jobs are switched off on this server: set `jobs = true` (EVERHOOK_JOBS).";
+    Err(ApiError::switched_off("jobs_disabled", detail))
 }
 
 impl FromRequestParts<Arc<Api>> for InApplication {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::id::Id;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_engine::jobs::RunJobs;
 use everhook_sender::egress::Egress;
 use everhook_store::Store;
 use everhook_store::uids::Uids;
@@ -28,12 +29,17 @@ pub struct ApiConfig {
     pub role: Role,
     /// The outboxes that the node relays.
     pub outboxes: Vec<NamedOutbox>,
+    /// Whether there are jobs; if not, their routes say so.
+    pub jobs: bool,
+    /// Whether there are schedules; if not, their routes say so.
+    pub schedules: bool,
 }
 
 /// What every handler gets.
 pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) accept: Arc<dyn Accept>,
+    pub(crate) jobs: Arc<dyn RunJobs>,
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
     pub(crate) role: Role,
@@ -42,13 +48,21 @@ pub(crate) struct Api {
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
     pub(crate) outboxes: Vec<NamedOutbox>,
+    pub(crate) has_jobs: bool,
+    pub(crate) has_schedules: bool,
 }
 
 impl Api {
-    pub(crate) fn new(store: Arc<dyn Store>, accept: Arc<dyn Accept>, config: ApiConfig) -> Api {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        accept: Arc<dyn Accept>,
+        jobs: Arc<dyn RunJobs>,
+        config: ApiConfig,
+    ) -> Api {
         Api {
             store,
             accept,
+            jobs,
             egress: config.egress,
             version: config.version,
             role: config.role,
@@ -57,6 +71,8 @@ impl Api {
             environments: Environments::default(),
             uids: Uids::default(),
             outboxes: config.outboxes,
+            has_jobs: config.jobs,
+            has_schedules: config.schedules,
         }
     }
 

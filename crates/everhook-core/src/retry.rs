@@ -135,7 +135,7 @@ impl Backoff {
 
 /// A back-off in JSON, of the API and of the stores: `[5, 60]` or `{"baseSeconds": 5, "capSeconds": 3600}`.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a list of seconds, or an object with baseSeconds and capSeconds")]
 enum BackoffForm {
     List(Vec<u64>),
     #[serde(rename_all = "camelCase")]

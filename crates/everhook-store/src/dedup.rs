@@ -59,6 +59,12 @@ impl DedupKey {
         DedupKey { scope: Idempotency, hash, body: self::hash(&[body]), kept: IDEMPOTENCY_KEPT }
     }
 
+    /// The key of one of the things that a request asks for, by its place.
+    #[must_use]
+    pub fn entry(&self, index: usize) -> DedupKey {
+        DedupKey { hash: hash(&[&self.hash, &(index as u64).to_be_bytes()]), ..self.clone() }
+    }
+
     /// The key of an event id.
     pub fn event_id(application: ApplicationId, event_id: &Name) -> DedupKey {
         let hash = hash(&[application.as_bytes(), event_id.as_str().as_bytes()]);

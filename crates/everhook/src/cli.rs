@@ -5,9 +5,14 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
+use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, StoreConfig};
+use crate::job::JobCommand;
 use crate::outbox::OutboxCommand;
+use crate::queue::QueueCommand;
 use crate::remote::Remote;
+use crate::schedule::ScheduleCommand;
+use crate::worker::WorkerCommand;
 use crate::{keys, logging, nodes, once, serve, store};
 
 /// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
@@ -66,6 +71,24 @@ enum Command {
     /// Show and repair what waits in the outboxes of a running server (EVERHOOK_URL, EVERHOOK_KEY), and make new ones.
     #[command(subcommand)]
     Outbox(OutboxCommand),
+    /// Enqueue, find and steer jobs (EVERHOOK_URL, EVERHOOK_KEY).
+    ///
+    /// A job waits on a queue until a worker takes it: a program that asks the server for work, or a URL that the queue is pushed to.
+    /// One that fails is tried again after a while; when its attempts are used up it is dead, and waits for `retry` or `redrive`.
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Show queues, pause them, limit them, push them to a URL (EVERHOOK_URL, EVERHOOK_KEY).
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Show and mend sets of jobs whose outcome is announced (EVERHOOK_URL, EVERHOOK_KEY).
+    #[command(subcommand)]
+    Batch(BatchCommand),
+    /// Start jobs or messages by the clock (EVERHOOK_URL, EVERHOOK_KEY).
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
+    /// Show who takes jobs (EVERHOOK_URL, EVERHOOK_KEY).
+    #[command(subcommand)]
+    Worker(WorkerCommand),
     /// Print a settings template, or check and show the settings in force.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -156,18 +179,13 @@ impl Cli {
         if let Command::Config(ConfigCommand::Init) = self.command {
             return print(Settings::TEMPLATE);
         }
-        // What a running server is asked needs no settings of one.
         let command = match self.command {
-            Command::Node(command) => return print(&runtime()?.block_on(run_node(command))?),
-            Command::Once(command) => return print(&runtime()?.block_on(run_once(command))?),
-            Command::Outbox(command) if !command.is_local() => {
-                let remote = Remote::from_environment()?;
-                return print(&runtime()?.block_on(command.ask(&remote))?);
-            }
             // Somebody else's database, or a file: nothing of the settings is for it.
             Command::Outbox(command @ OutboxCommand::Install { .. }) => {
                 return print(&runtime()?.block_on(command.run(self.settings.database))?);
             }
+            // What a running server is asked needs no settings of one.
+            command if command.is_remote() => return print(&runtime()?.block_on(command.ask())?),
             command => command,
         };
         let (listen, role) = match &command {
@@ -191,7 +209,8 @@ impl Cli {
                 };
                 print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url))))?)
             }
-            Command::Openapi | Command::Node(_) | Command::Once(_) => Ok(()),
+            Command::Openapi | Command::Node(_) | Command::Once(_) | Command::Worker(_) => Ok(()),
+            Command::Job(_) | Command::Queue(_) | Command::Batch(_) | Command::Schedule(_) => Ok(()),
         }
     }
 }
@@ -200,16 +219,41 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Runtime::new().context("could not start the runtime")
 }
 
-async fn run_node(NodeCommand::List { json }: NodeCommand) -> anyhow::Result<String> {
-    nodes::list(&Remote::from_environment()?, json).await
+impl Command {
+    /// Whether a running server does it.
+    fn is_remote(&self) -> bool {
+        match self {
+            Command::Outbox(command) => !command.is_local(),
+            Command::Node(_) | Command::Once(_) | Command::Job(_) | Command::Queue(_) => true,
+            Command::Batch(_) | Command::Schedule(_) | Command::Worker(_) => true,
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => false,
+        }
+    }
+
+    /// Has a running server do it; answers what to print.
+    async fn ask(self) -> anyhow::Result<String> {
+        let remote = &Remote::from_environment()?;
+        match self {
+            Command::Node(NodeCommand::List { json }) => nodes::list(remote, json).await,
+            Command::Once(command) => run_once(command, remote).await,
+            Command::Outbox(command) => command.ask(remote).await,
+            Command::Job(command) => command.ask(remote).await,
+            Command::Queue(command) => command.ask(remote).await,
+            Command::Batch(command) => command.ask(remote).await,
+            Command::Schedule(command) => command.ask(remote).await,
+            Command::Worker(command) => command.ask(remote).await,
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => {
+                Ok(String::new())
+            }
+        }
+    }
 }
 
-async fn run_once(command: OnceCommand) -> anyhow::Result<String> {
-    let remote = Remote::from_environment()?;
+async fn run_once(command: OnceCommand, remote: &Remote) -> anyhow::Result<String> {
     match command {
-        OnceCommand::List { application, json } => once::list(&remote, &application, json).await,
-        OnceCommand::Show { application, key, json } => once::show(&remote, &application, &key, json).await,
-        OnceCommand::Reset { application, key } => once::reset(&remote, &application, &key).await,
+        OnceCommand::List { application, json } => once::list(remote, &application, json).await,
+        OnceCommand::Show { application, key, json } => once::show(remote, &application, &key, json).await,
+        OnceCommand::Reset { application, key } => once::reset(remote, &application, &key).await,
     }
 }
 

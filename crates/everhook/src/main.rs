@@ -2,9 +2,11 @@
 //!
 //! The command line, the settings and the wiring. Knows every crate, contains no logic.
 
+mod batch;
 mod cli;
 mod config;
 mod environment;
+mod job;
 mod keys;
 mod logging;
 mod nodes;
@@ -12,10 +14,13 @@ mod once;
 mod outbox;
 mod outboxes;
 mod patience;
+mod queue;
 mod remote;
+mod schedule;
 mod serve;
 mod store;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 

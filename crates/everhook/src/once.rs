@@ -1,11 +1,9 @@
 //! `everhook once`: the once-slots of an application, as a running server knows them.
 
-use anyhow::Context;
 use everhook_core::limits::PAGE_MAX;
-use everhook_core::name::Name;
 use serde_json::Value;
 
-use crate::remote::Remote;
+use crate::remote::{Remote, named};
 use crate::table::{seconds, table, text};
 
 /// Every slot of an application, as a table for people or as JSON for machines.
@@ -53,11 +51,6 @@ pub(crate) async fn reset(remote: &Remote, application: &str, key: &str) -> anyh
 
 fn path(application: &str, key: &str) -> anyhow::Result<String> {
     Ok(format!("/app/{}/once/{}", named("application", application)?, named("key", key)?))
-}
-
-/// What goes into a path has to be a name; ids are names as well.
-fn named(what: &str, text: &str) -> anyhow::Result<Name> {
-    text.parse().with_context(|| format!("bad {what} {text:?}"))
 }
 
 fn state(slot: &Value) -> String {

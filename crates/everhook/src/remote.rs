@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
+use everhook_core::name::Name;
 use http::header::{AUTHORIZATION, HOST, USER_AGENT};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -17,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls_platform_verifier::BuilderVerifierExt;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -62,14 +64,21 @@ impl Remote {
 
     /// Reads every page of the list at a path of the API.
     pub(crate) async fn get_all(&self, path: &str, page: usize) -> anyhow::Result<Vec<Value>> {
+        self.get_some(path, page, usize::MAX).await
+    }
+
+    /// Reads the first items of the list at a path of the API, page by page.
+    pub(crate) async fn get_some(&self, path: &str, page: usize, limit: usize) -> anyhow::Result<Vec<Value>> {
+        let mark = if path.contains('?') { '&' } else { '?' };
         let (mut all, mut iterator) = (Vec::new(), String::new());
         loop {
-            let mut answer = self.get(&format!("{path}?limit={page}{iterator}")).await?;
+            let wanted = page.min(limit - all.len());
+            let mut answer = self.get(&format!("{path}{mark}limit={wanted}{iterator}")).await?;
             if let Value::Array(data) = answer["data"].take() {
                 all.extend(data);
             }
             match answer["iterator"].as_str() {
-                Some(last) if answer["done"] == false => iterator = format!("&iterator={last}"),
+                Some(last) if answer["done"] == false && all.len() < limit => iterator = format!("&iterator={last}"),
                 _ => return Ok(all),
             }
         }
@@ -81,8 +90,9 @@ impl Remote {
     }
 
     /// Changes what is at a path of the API.
-    pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<()> {
-        self.call(Method::PATCH, path, Some(body)).await.map(drop)
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = self.call(Method::PATCH, path, Some(body.to_string())).await?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
     /// Has something done at a path of the API.
@@ -91,7 +101,14 @@ impl Remote {
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Bytes> {
+    /// Gives something to a path of the API.
+    pub(crate) async fn post_body(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
+        let body = serde_json::to_string(body).context("could not write the request")?;
+        let answer = self.call(Method::POST, path, Some(body)).await?;
+        Ok(serde_json::from_slice(&answer).unwrap_or_default())
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Bytes> {
         let called = tokio::time::timeout(DEADLINE, self.answer(method, path, body)).await;
         let (status, body) = called.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.url))??;
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
@@ -100,7 +117,7 @@ impl Remote {
     /// What to do about an answer that is no success.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
         let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
-        let detail = problem["detail"].as_str().unwrap_or("it gave no reason");
+        let detail = problem["detail"].as_str().map_or_else(|| rules(&problem), str::to_owned);
         let url = &self.url;
         match (status, &self.key) {
             (StatusCode::UNAUTHORIZED, None) => {
@@ -112,12 +129,13 @@ impl Remote {
             (StatusCode::NOT_FOUND, _) => {
                 anyhow!("{url} answered that there is no such thing: check what was named. {detail}")
             }
+            (StatusCode::UNPROCESSABLE_ENTITY, _) => anyhow!("{url} refused it: {detail}"),
             (StatusCode::FORBIDDEN, _) => anyhow!("the key in EVERHOOK_KEY may not do this at {url}. {detail}"),
             _ => anyhow!("{url} answered {status}: {detail}"),
         }
     }
 
-    async fn answer(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<(StatusCode, Bytes)> {
+    async fn answer(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(StatusCode, Bytes)> {
         let response = self.send(self.request(method, path, body)?).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
@@ -125,7 +143,7 @@ impl Remote {
         Ok((status, body.to_bytes()))
     }
 
-    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Request<Full<Bytes>>> {
+    fn request(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<Request<Full<Bytes>>> {
         let authority = self.url.authority().map_or("", |authority| authority.as_str());
         let base = self.url.path().trim_end_matches('/');
         let request = Request::builder()
@@ -137,7 +155,7 @@ impl Remote {
             Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
             None => request,
         };
-        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+        let body = body.map_or_else(Bytes::new, Bytes::from);
         request.body(Full::new(body)).context("EVERHOOK_KEY has characters that no key has: copy the key again")
     }
 
@@ -155,6 +173,40 @@ impl Remote {
         let stream = connector()?.connect(name, stream).await.with_context(unreachable)?;
         exchange(stream, request).await.with_context(unreachable)
     }
+}
+
+/// Which values break which rules, as a 422 tells it.
+fn rules(problem: &Value) -> String {
+    let broken = problem["detail"].as_array().into_iter().flatten().map(|rule| {
+        let place = rule["loc"].as_array().into_iter().flatten().filter_map(Value::as_str).skip(1);
+        let place = place.collect::<Vec<_>>().join(".").replace(".[", "[");
+        format!("{place}: {}", rule["msg"].as_str().unwrap_or_default())
+    });
+    let broken = broken.collect::<Vec<_>>().join("; ");
+    if broken.is_empty() { "it gave no reason".to_owned() } else { broken }
+}
+
+/// A query string of what is given; empty if nothing is.
+pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encode(value.as_ref()?))));
+    let given = given.collect::<Vec<_>>().join("&");
+    if given.is_empty() { given } else { format!("?{given}") }
+}
+
+fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+/// What goes into a path has to be a name; ids are names as well.
+pub(crate) fn named(what: &str, text: &str) -> anyhow::Result<Name> {
+    text.parse().with_context(|| format!("bad {what} {text:?}"))
 }
 
 fn connector() -> anyhow::Result<TlsConnector> {
@@ -199,6 +251,16 @@ mod tests {
         let forbidden = refusal(StatusCode::FORBIDDEN, Some("x"), r#"{"code": "c", "detail": "Use an admin key."}"#);
         assert!(forbidden.ends_with("Use an admin key."), "{forbidden}");
         assert!(refusal(StatusCode::BAD_GATEWAY, None, "<html>").contains("answered 502"));
+        let rule =
+            r#"{"detail": [{"loc": ["body", "jobs", "[0]", "queue"], "msg": "must not be empty", "type": "t"}]}"#;
+        assert!(refusal(StatusCode::UNPROCESSABLE_ENTITY, None, rule).ends_with("jobs[0].queue: must not be empty"));
+    }
+
+    #[test]
+    fn a_query_holds_any_text() {
+        let given = [("a", Some("x y&z".to_owned())), ("b", None), ("c", Some("ü".to_owned()))];
+        assert_eq!(query(&given), "?a=x%20y%26z&c=%C3%BC");
+        assert_eq!(query(&[("a", None)]), "");
     }
 
     #[test]

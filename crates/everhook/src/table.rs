@@ -28,3 +28,32 @@ pub(crate) fn text(object: &Value, key: &str) -> String {
 pub(crate) fn seconds(object: &Value, key: &str) -> String {
     text(object, key).split('.').next().unwrap_or_default().to_owned() + "Z"
 }
+
+/// Whatever an object has there, in one cell; a dash where it has nothing.
+pub(crate) fn cell(object: &Value, key: &str) -> String {
+    match &object[key] {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => one_line(text),
+        Value::Array(list) if list.is_empty() => "-".to_owned(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// A time of an object to the second; a dash where it has none.
+pub(crate) fn time(object: &Value, key: &str) -> String {
+    if object[key].is_null() { "-".to_owned() } else { seconds(object, key) }
+}
+
+/// The beginning of a text, as one line.
+pub(crate) fn one_line(text: &str) -> String {
+    const CHARS: usize = 80;
+    let line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(CHARS + 1).collect();
+    if line.chars().count() > CHARS { line.chars().take(CHARS - 1).chain(['…']).collect() } else { line }
+}
+
+/// Names with their values, those without a value left out.
+pub(crate) fn facts(facts: Vec<(&str, String)>) -> String {
+    let given = facts.into_iter().filter(|(_, value)| !value.is_empty() && value != "-");
+    table(&given.map(|(name, value)| [name.to_owned(), value]).collect::<Vec<_>>())
+}

@@ -1,0 +1,326 @@
+//! Batches: sets of jobs whose outcome is announced, as messages of an application, once per phase.
+//!
+//! A batch is open while jobs are added, then sealed. The announcements are the store's, in the transactions that end the jobs; here
+//! batches are created, filled, sealed and shown, and dead jobs of them retried or skipped.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use everhook_core::application::Application;
+use everhook_core::batch::{self, Announcement, Batch, Counts, Intake, Resolution};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
+use everhook_core::limits::BATCH_SELECTION_MAX;
+use everhook_core::name::{Metadata, Name};
+use everhook_core::time::Timestamp;
+use everhook_store::batch::{BatchRecord, Resolved};
+use everhook_store::catalog::{Created, Order};
+use http::StatusCode;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::{self, At, Input, Place};
+use crate::job::form::JobIn;
+use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
+use crate::limits::TITLE_BYTES_MAX;
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::Query;
+use crate::routes::Routes;
+use crate::scope::{self, InJobs, Slots};
+use crate::state::Api;
+
+/// A batch to create.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct BatchIn {
+    /// A text for people.
+    #[schema(min_length = 1, max_length = 256, example = "import of 4 May")]
+    name: String,
+    /// The application whose messages the announcements are, by id or uid.
+    application: String,
+    /// The announcements are messages of the types `<prefix>.failed` and `<prefix>.completed`.
+    #[schema(max_length = 246, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "import")]
+    prefix: String,
+    /// Never interpreted; the announcements carry it.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    metadata: Option<Metadata>,
+}
+
+/// A batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BatchOut {
+    #[schema(value_type = String, example = "batch_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: BatchId,
+    name: String,
+    /// `open`: jobs can be added; `sealed`: all are there.
+    #[schema(value_type = String)]
+    state: &'static str,
+    #[schema(value_type = String)]
+    application: ApplicationId,
+    #[schema(value_type = String)]
+    prefix: Name,
+    /// Counted from 1; another one begins when dead jobs are retried or skipped.
+    phase: u32,
+    /// What this phase has announced: `failed`, `completed` or nothing yet.
+    #[schema(value_type = Option<String>)]
+    announced: Option<&'static str>,
+    counts: CountsOut,
+    #[schema(value_type = BTreeMap<String, String>)]
+    metadata: Metadata,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// The jobs of a batch by what became of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CountsOut {
+    /// Waiting or running.
+    pending: u32,
+    succeeded: u32,
+    /// Given up, waiting for someone to retry or to skip them.
+    dead: u32,
+    cancelled: u32,
+    /// Given up, and left at that.
+    skipped: u32,
+}
+
+/// Dead jobs of a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct SelectionIn {
+    /// Their ids.
+    #[schema(min_items = 1, max_items = 1000)]
+    jobs: Vec<String>,
+}
+
+/// Which form a body has.
+#[derive(Deserialize)]
+struct JobOrJobs {
+    jobs: Option<IgnoredAny>,
+}
+
+/// The slot of a batch.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct BatchPath {
+    /// The batch's id.
+    batch_id: String,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(add_jobs, __path_add_jobs)
+        .add(seal, __path_seal)
+        .add(retry, __path_retry)
+        .add(skip, __path_skip)
+}
+
+/// List batches, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/batch", operation_id = "v1.batch.list", tag = "Batch",
+    params(PageParams, OrderParams), responses((status = 200, body = Page<BatchOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+) -> Result<Json<Page<BatchOut>>, ApiError> {
+    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
+    let rows = api.store.list_batches(environment, &cursor.slice()).await?;
+    Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
+}
+
+/// Create a batch, without jobs yet.
+#[utoipa::path(
+    post, path = "/api/v1/batch", operation_id = "v1.batch.create", tag = "Batch", request_body = BatchIn,
+    responses((status = 201, body = BatchOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    input: Input,
+) -> Result<(StatusCode, Json<BatchOut>), ApiError> {
+    let wanted: BatchIn = input.json()?;
+    let name = input::some_text("name", wanted.name)?;
+    if name.len() > TITLE_BYTES_MAX {
+        return Err(ApiError::invalid(["body", "name"], format!("must have at most {TITLE_BYTES_MAX} bytes")));
+    }
+    let prefix = batch::prefix(&wanted.prefix).at("prefix")?;
+    let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
+    let application = find_application(&api, environment, &wanted.application, &Place::Body).await?.id;
+    let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
+    let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
+    match api.store.create_batch(environment, &new, input.key.as_ref()).await? {
+        Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(no_application(&Place::Body)),
+    }
+}
+
+/// Get a batch. Its dead jobs are in the list of jobs, by `batch` and `state`.
+#[utoipa::path(
+    get, path = "/api/v1/batch/{batch_id}", operation_id = "v1.batch.get", tag = "Batch",
+    params(BatchPath), responses((status = 200, body = BatchOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<BatchPath>,
+) -> Result<Json<BatchOut>, ApiError> {
+    let found = api.store.find_batch(environment, path.id()?).await?;
+    found.map(|found| Json(found.into())).ok_or_else(ApiError::not_found)
+}
+
+/// Add a job to a batch, or up to 1,000 under `jobs` in one transaction.
+#[utoipa::path(
+    post, path = "/api/v1/batch/{batch_id}/job", operation_id = "v1.batch.create-job", tag = "Batch",
+    params(BatchPath), request_body = JobIn,
+    responses((status = 202, body = job::shown::JobOut, description = "With `jobs`, an entry for each of them."))
+)]
+async fn add_jobs(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<BatchPath>,
+    input: Input,
+) -> Result<Response, ApiError> {
+    let id = path.id()?;
+    api.store.find_batch(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    let JobOrJobs { jobs } = input.json()?;
+    if jobs.is_none() {
+        return job::enqueue_one(&api, environment, input.json()?, Some(id), input.key.clone()).await;
+    }
+    let JobsIn { jobs } = input.json()?;
+    let data = job::enqueue_all(&api, environment, jobs, Some(id), input.key.as_ref()).await?;
+    // A request that is repeated after the seal is told what it was told before it.
+    if data.iter().all(EnqueuedOut::came_too_late) {
+        return Err(job::batch_sealed());
+    }
+    Ok((StatusCode::ACCEPTED, Json(EnqueuedListOut { data })).into_response())
+}
+
+/// Seal a batch: all its jobs are there. One without jobs completes. Saying it again is harmless.
+#[utoipa::path(
+    post, path = "/api/v1/batch/{batch_id}/seal", operation_id = "v1.batch.seal", tag = "Batch",
+    params(BatchPath), responses((status = 200, body = BatchOut))
+)]
+async fn seal(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<BatchPath>,
+) -> Result<Json<BatchOut>, ApiError> {
+    let sealed = api.store.seal_batch(environment, path.id()?).await?.ok_or_else(ApiError::not_found)?;
+    // It may have announced its end: a message is pending then.
+    api.accept.hint();
+    Ok(Json(sealed.into()))
+}
+
+/// Retry dead jobs of a batch, with fresh tries; a new phase begins, whose outcome is announced again.
+#[utoipa::path(
+    post, path = "/api/v1/batch/{batch_id}/retry", operation_id = "v1.batch.retry", tag = "Batch",
+    params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
+)]
+async fn retry(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<BatchPath>,
+    input: Input,
+) -> Result<Json<BatchOut>, ApiError> {
+    resolve(&api, environment, &path, &input, Resolution::Retried).await
+}
+
+/// Go on without dead jobs of a batch; a new phase begins, whose outcome is announced again.
+#[utoipa::path(
+    post, path = "/api/v1/batch/{batch_id}/skip", operation_id = "v1.batch.skip", tag = "Batch",
+    params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))
+)]
+async fn skip(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<BatchPath>,
+    input: Input,
+) -> Result<Json<BatchOut>, ApiError> {
+    resolve(&api, environment, &path, &input, Resolution::Skipped).await
+}
+
+async fn resolve(
+    api: &Api,
+    environment: EnvironmentId,
+    path: &BatchPath,
+    input: &Input,
+    how: Resolution,
+) -> Result<Json<BatchOut>, ApiError> {
+    let id = path.id()?;
+    let SelectionIn { jobs } = input.json()?;
+    if jobs.len() > BATCH_SELECTION_MAX {
+        return Err(ApiError::invalid(["body", "jobs"], format!("must have 1 to {BATCH_SELECTION_MAX} entries")));
+    }
+    let ids = jobs.iter().enumerate().map(|(index, text)| text.parse().at_index("jobs", index));
+    let ids = ids.collect::<Result<Vec<JobId>, ApiError>>()?;
+    match api.store.resolve_batch(environment, id, &ids, how).await? {
+        Resolved::Done(batch) => {
+            api.jobs.hint_jobs();
+            api.accept.hint();
+            Ok(Json(batch.into()))
+        }
+        Resolved::Bad(bad) => Err(ApiError::invalid(["body", "jobs"], bad)),
+        Resolved::NoBatch => Err(ApiError::not_found()),
+    }
+}
+
+/// The application that a body names by id or uid.
+pub(crate) async fn find_application(
+    api: &Api,
+    environment: EnvironmentId,
+    named: &str,
+    place: &Place<'_>,
+) -> Result<Application, ApiError> {
+    let locator = scope::locator(named, ApplicationId::PREFIX).map_err(|_| no_application(place))?;
+    api.store.find_application(environment, &locator).await?.ok_or_else(|| no_application(place))
+}
+
+fn no_application(place: &Place<'_>) -> ApiError {
+    place.refuse("application", "there is no application of this id or uid")
+}
+
+impl From<BatchRecord> for BatchOut {
+    fn from(record: BatchRecord) -> BatchOut {
+        let Batch { intake, phase, announced, counts } = record.batch;
+        BatchOut {
+            id: record.id,
+            name: record.name,
+            state: match intake {
+                Intake::Open => "open",
+                Intake::Sealed => "sealed",
+            },
+            application: record.application,
+            prefix: record.prefix,
+            phase,
+            announced: announced.map(|announced| match announced {
+                Announcement::Failed => "failed",
+                Announcement::Completed => "completed",
+            }),
+            counts: counts.into(),
+            metadata: record.metadata,
+            created_at: record.created_at,
+        }
+    }
+}
+
+impl From<Counts> for CountsOut {
+    fn from(Counts { pending, succeeded, dead, cancelled, skipped }: Counts) -> CountsOut {
+        CountsOut { pending, succeeded, dead, cancelled, skipped }
+    }
+}
+
+impl BatchPath {
+    /// What is no id names nothing.
+    fn id(&self) -> Result<BatchId, ApiError> {
+        self.batch_id.parse().map_err(|_| ApiError::not_found())
+    }
+}

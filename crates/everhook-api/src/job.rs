@@ -1,0 +1,383 @@
+//! Jobs: enqueued alone or in bulk, found, shown, and steered by operators.
+//!
+//! The body is parsed once and a payload is cut out of it as it is. What may be done to a job in which state is decided by the core
+//! (`JobState::on`) under the store's lock; here a refusal becomes a conflict that says so. What workers say is in `job_end`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use everhook_core::id::{BatchId, EnvironmentId, JobId};
+use everhook_core::job::{Job, JobState, Plan, Wish};
+use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
+use everhook_store::catalog::Order;
+use everhook_store::dedup::DedupKey;
+use everhook_store::job::{Enqueued, JobRecord, NewJob};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::{Input, Place};
+use crate::job::form::JobIn;
+use crate::job::search::JobParams;
+use crate::job::shown::{JobAttemptOut, JobOut, Shown};
+use crate::page::{Cursor, Page, PageParams};
+use crate::query::Query;
+use crate::routes::Routes;
+use crate::scope::{InJobs, Slots};
+use crate::state::Api;
+
+pub(crate) mod form;
+pub(crate) mod search;
+pub(crate) mod shown;
+
+/// Jobs to enqueue, all in one transaction.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct JobsIn<'a> {
+    #[serde(borrow)]
+    #[schema(min_items = 1, max_items = 1000)]
+    pub(crate) jobs: Vec<JobIn<'a>>,
+}
+
+/// What became of each, in their order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EnqueuedListOut {
+    pub(crate) data: Vec<EnqueuedOut>,
+}
+
+/// What became of one of several jobs: `id` and `state`, or `error`.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct EnqueuedOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    id: Option<JobId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    state: Option<Shown<JobState>>,
+    /// Whether it was there before: the same request was sent before, or its unique key is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    existing: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<NotEnqueuedOut>,
+}
+
+/// Why one of several jobs was not enqueued.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NotEnqueuedOut {
+    #[schema(value_type = String)]
+    code: &'static str,
+    #[schema(value_type = String)]
+    detail: &'static str,
+}
+
+/// Another time to run at: one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobPatch {
+    /// Not before this time.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    run_at: Option<everhook_core::time::Timestamp>,
+    /// Not before so many seconds have passed.
+    #[schema(minimum = 0)]
+    delay_seconds: Option<f64>,
+}
+
+/// The slot of a job.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct JobPath {
+    /// The job's id.
+    job_id: String,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(create, __path_create)
+        .add(create_all, __path_create_all)
+        .add(list, __path_list)
+        .add(get, __path_get)
+        .add(cancel, __path_cancel)
+        .add(retry, __path_retry)
+        .add(patch, __path_patch)
+        .add(delete, __path_delete)
+        .add(search::redrive, search::__path_redrive)
+}
+
+/// Enqueue a job. The answer comes when it is durable.
+#[utoipa::path(
+    post, path = "/api/v1/job", operation_id = "v1.job.create", tag = "Job", request_body = JobIn,
+    responses(
+        (status = 202, body = JobOut),
+        (status = 200, body = JobOut, description = "It exists: the same request was sent before, or its unique key is taken."),
+    )
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    input: Input,
+) -> Result<Response, ApiError> {
+    enqueue_one(&api, environment, input.json()?, None, input.key.clone()).await
+}
+
+/// Enqueue up to 1,000 jobs in one transaction. One that breaks a rule refuses the whole request; what becomes of each of the others is
+/// told one by one.
+#[utoipa::path(
+    post, path = "/api/v1/job/bulk", operation_id = "v1.job.create-bulk", tag = "Job", request_body = JobsIn,
+    responses((status = 202, body = EnqueuedListOut))
+)]
+async fn create_all(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    input: Input,
+) -> Result<(StatusCode, Json<EnqueuedListOut>), ApiError> {
+    let JobsIn { jobs } = input.json()?;
+    let data = enqueue_all(&api, environment, jobs, None, input.key.as_ref()).await?;
+    Ok((StatusCode::ACCEPTED, Json(EnqueuedListOut { data })))
+}
+
+/// List jobs, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/job", operation_id = "v1.job.list", tag = "Job",
+    params(PageParams, JobParams), responses((status = 200, body = Page<JobOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Query(page): Query<PageParams>,
+    Query(params): Query<JobParams>,
+) -> Result<Json<Page<JobOut>>, ApiError> {
+    let mut cursor: Cursor<JobId> = Cursor::new(&page, Order::Descending)?;
+    if params.starts_after() {
+        cursor = cursor.or_last();
+    }
+    let rows = api.store.list_jobs(environment, &params.filter(cursor.slice())).await?;
+    Ok(Json(cursor.page(rows, |row| row.job.id, JobOut::new)))
+}
+
+/// Get a job with its payload, its attempts, its progress and its result.
+#[utoipa::path(
+    get, path = "/api/v1/job/{job_id}", operation_id = "v1.job.get", tag = "Job",
+    params(JobPath), responses((status = 200, body = JobOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<JobPath>,
+) -> Result<Json<JobOut>, ApiError> {
+    show(&api, environment, path.id()?).await
+}
+
+/// Cancel a job. One that runs is flagged: its worker learns at its next heartbeat.
+#[utoipa::path(
+    post, path = "/api/v1/job/{job_id}/cancel", operation_id = "v1.job.cancel", tag = "Job",
+    params(JobPath), responses((status = 200, body = JobOut))
+)]
+async fn cancel(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<JobPath>,
+) -> Result<Json<JobOut>, ApiError> {
+    let id = path.id()?;
+    change(&api, environment, id, Wish::Cancel, "A job that has succeeded cannot be cancelled.").await?;
+    show(&api, environment, id).await
+}
+
+/// Try a job now: one that waits at once, a dead one with fresh tries.
+#[utoipa::path(
+    post, path = "/api/v1/job/{job_id}/retry", operation_id = "v1.job.retry", tag = "Job",
+    params(JobPath), responses((status = 200, body = JobOut))
+)]
+async fn retry(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<JobPath>,
+) -> Result<Json<JobOut>, ApiError> {
+    let id = path.id()?;
+    let refusal = "A job that has succeeded or was cancelled cannot be retried: enqueue another one.";
+    change(&api, environment, id, Wish::Retry, refusal).await?;
+    show(&api, environment, id).await
+}
+
+/// Move a job that waits to another time.
+#[utoipa::path(
+    patch, path = "/api/v1/job/{job_id}", operation_id = "v1.job.patch", tag = "Job",
+    params(JobPath), request_body = JobPatch, responses((status = 200, body = JobOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<JobPath>,
+    input: Input,
+) -> Result<Json<JobOut>, ApiError> {
+    let id = path.id()?;
+    let JobPatch { run_at, delay_seconds } = input.json()?;
+    if run_at.is_none() && delay_seconds.is_none() {
+        return Err(ApiError::invalid(["body", "runAt"], "must be there, or delaySeconds"));
+    }
+    let at = form::run_at(run_at, delay_seconds, api.now(), &Place::Body)?;
+    change(&api, environment, id, Wish::RunAt(at), "Only a job that is pending can be moved.").await?;
+    show(&api, environment, id).await
+}
+
+/// Delete a job with its attempts and its result. Not while it runs: cancel it first.
+#[utoipa::path(
+    delete, path = "/api/v1/job/{job_id}", operation_id = "v1.job.delete", tag = "Job",
+    params(JobPath), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<JobPath>,
+) -> Result<StatusCode, ApiError> {
+    let refusal = "A job that runs cannot be deleted: cancel it first.";
+    change(&api, environment, path.id()?, Wish::Delete, refusal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Enqueues a job; `batch` is the one that it belongs to, where the path names it.
+pub(crate) async fn enqueue_one(
+    api: &Api,
+    environment: EnvironmentId,
+    wanted: JobIn<'_>,
+    batch: Option<BatchId>,
+    key: Option<DedupKey>,
+) -> Result<Response, ApiError> {
+    let new = new_job(api, environment, wanted, &Place::Body, batch, key)?;
+    let job = Job { payload: None, ..new.job.clone() };
+    let mut enqueued = api.jobs.enqueue(vec![new]).await?;
+    match enqueued.pop().ok_or_else(no_answer)? {
+        Enqueued::Accepted { created_at, due_at } => {
+            Ok((StatusCode::ACCEPTED, Json(JobOut::accepted(job, created_at, due_at))).into_response())
+        }
+        Enqueued::Existing(id) => match api.store.find_job(environment, id).await? {
+            Some(found) => Ok(Json(JobOut::new(found)).into_response()),
+            // It was deleted since: its id is what is left to tell.
+            None => Ok(Json(serde_json::json!({ "id": id, "state": "deleted" })).into_response()),
+        },
+        Enqueued::KeyReused => Err(ApiError::key_reused()),
+        Enqueued::NoBatch if batch.is_some() => Err(ApiError::not_found()),
+        Enqueued::NoBatch => Err(ApiError::invalid(["body", "batchId"], "there is no such batch")),
+        Enqueued::BatchSealed => Err(batch_sealed()),
+    }
+}
+
+/// Enqueues jobs; `batch` is the one that they all belong to, where the path names it.
+pub(crate) async fn enqueue_all(
+    api: &Api,
+    environment: EnvironmentId,
+    jobs: Vec<JobIn<'_>>,
+    batch: Option<BatchId>,
+    key: Option<&DedupKey>,
+) -> Result<Vec<EnqueuedOut>, ApiError> {
+    if jobs.is_empty() || jobs.len() > JOBS_BULK_MAX {
+        return Err(ApiError::invalid(["body", "jobs"], format!("must have 1 to {JOBS_BULK_MAX} entries")));
+    }
+    let list = Place::Member(&Place::Body, "jobs");
+    let new = jobs.into_iter().enumerate().map(|(index, job)| {
+        let key = key.map(|key| key.entry(index));
+        new_job(api, environment, job, &Place::Entry(&list, index), batch, key)
+    });
+    let new = new.collect::<Result<Vec<NewJob>, ApiError>>()?;
+    let ids: Vec<JobId> = new.iter().map(|new| new.job.id).collect();
+    let enqueued = api.jobs.enqueue(new).await?;
+    let mut data = Vec::with_capacity(ids.len());
+    for (id, enqueued) in ids.into_iter().zip(enqueued) {
+        data.push(match enqueued {
+            Enqueued::Accepted { .. } => {
+                EnqueuedOut { id: Some(id), state: Some(Shown(JobState::Pending)), ..EnqueuedOut::default() }
+            }
+            Enqueued::Existing(id) => {
+                let state = api.store.find_job(environment, id).await?.map(|found| Shown(found.state));
+                EnqueuedOut { id: Some(id), state, existing: Some(true), error: None }
+            }
+            Enqueued::KeyReused => {
+                EnqueuedOut::failed("idempotency_key_reused", "The idempotency key was used before with another body.")
+            }
+            Enqueued::NoBatch => EnqueuedOut::failed("not_found", "There is no such batch."),
+            Enqueued::BatchSealed => EnqueuedOut::failed("batch_sealed", SEALED),
+        });
+    }
+    Ok(data)
+}
+
+fn new_job(
+    api: &Api,
+    environment: EnvironmentId,
+    wanted: JobIn<'_>,
+    place: &Place<'_>,
+    batch: Option<BatchId>,
+    key: Option<DedupKey>,
+) -> Result<NewJob, ApiError> {
+    let run_at = wanted.run_at(api.now(), place)?;
+    let mut job = wanted.into_job(JobId(api.new_id()), place)?;
+    if let Some(batch) = batch {
+        if job.batch.is_some_and(|named| named != batch) {
+            return Err(place.refuse("batchId", "is not the batch that the path names"));
+        }
+        job.batch = Some(batch);
+    }
+    Ok(NewJob { environment, job, run_at, key })
+}
+
+/// Does what an operator asks for; in a state that does not allow it, tells `refusal`.
+async fn change(
+    api: &Api,
+    environment: EnvironmentId,
+    id: JobId,
+    wish: Wish,
+    refusal: &'static str,
+) -> Result<(), ApiError> {
+    let plans = api.store.change_jobs(environment, &[id], wish).await?;
+    match plans.into_iter().next().flatten().ok_or_else(ApiError::not_found)? {
+        Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
+        Plan::Hasten | Plan::Redrive | Plan::Move(_) => {
+            api.jobs.hint_jobs();
+            Ok(())
+        }
+        Plan::End | Plan::Erase | Plan::Flag | Plan::Nothing => Ok(()),
+    }
+}
+
+/// Everything there is of a job.
+async fn show(api: &Api, environment: EnvironmentId, id: JobId) -> Result<Json<JobOut>, ApiError> {
+    let found: JobRecord = api.store.find_job(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    let attempts = api.store.list_job_attempts(environment, id, JOB_ATTEMPTS_SHOWN).await?;
+    let mut shown = JobOut::new(found);
+    shown.attempts = Some(attempts.into_iter().map(JobAttemptOut::from).collect());
+    if let Some(holder) = &mut shown.held_by {
+        let worker = api.store.find_worker(environment, holder.worker_id).await?;
+        holder.name = worker.map(|worker| worker.session.node);
+    }
+    Ok(Json(shown))
+}
+
+const SEALED: &str = "The batch is sealed: it takes no more jobs.";
+
+pub(crate) fn batch_sealed() -> ApiError {
+    ApiError::new(StatusCode::CONFLICT, "batch_sealed", SEALED)
+}
+
+/// One answer for each job is the store's promise.
+fn no_answer() -> ApiError {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Internal Server Error")
+}
+
+impl EnqueuedOut {
+    fn failed(code: &'static str, detail: &'static str) -> EnqueuedOut {
+        EnqueuedOut { error: Some(NotEnqueuedOut { code, detail }), ..EnqueuedOut::default() }
+    }
+
+    /// Whether its batch was sealed before.
+    pub(crate) fn came_too_late(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.detail == SEALED)
+    }
+}
+
+impl JobPath {
+    /// What is no id names nothing.
+    pub(crate) fn id(&self) -> Result<JobId, ApiError> {
+        self.job_id.parse().map_err(|_| ApiError::not_found())
+    }
+}

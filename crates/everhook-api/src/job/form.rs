@@ -1,0 +1,164 @@
+//! A job as a request describes it: alone, in a list, in a batch, or as what a schedule starts. One form and one check for all.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::id::{BatchId, JobId};
+use everhook_core::job::{BadJob, Job, Priority, RunAt, Unique};
+use everhook_core::name::{self, Metadata, Name};
+use everhook_core::retry::{Backoff, BadRetryPolicy, RetryPolicy};
+use everhook_core::time::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::input::Place;
+use crate::limits::UNIQUE_WINDOW_DEFAULT;
+
+/// A job to enqueue. Only queue and kind have to be there.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobIn<'a> {
+    /// Where it waits; a queue needs no set-up.
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "email")]
+    queue: String,
+    /// Which handler takes it.
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "email.send")]
+    kind: String,
+    /// What the handler gets, byte for byte: any JSON.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    payload: Option<&'a RawValue>,
+    /// A text for people.
+    #[schema(max_length = 256)]
+    name: Option<String>,
+    /// Not before this time; one that has passed means now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) run_at: Option<Timestamp>,
+    /// Not before so many seconds have passed.
+    #[schema(minimum = 0)]
+    pub(crate) delay_seconds: Option<f64>,
+    /// 0 goes first, 9 last; 5 where nothing is said.
+    #[schema(minimum = 0, maximum = 9)]
+    priority: Option<i64>,
+    /// How often it is tried before it is dead; 10 where nothing is said.
+    #[schema(minimum = 1, maximum = 101)]
+    max_attempts: Option<u32>,
+    /// How long to wait after a failure: `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`, which is the default.
+    #[schema(value_type = Option<Object>)]
+    backoff: Option<Backoff>,
+    /// How long one attempt may take; 15 minutes where nothing is said.
+    #[schema(minimum = 1, maximum = 604_800)]
+    timeout_seconds: Option<u64>,
+    /// Only one job is accepted under this per queue; later ones are answered with it.
+    #[schema(max_length = 256)]
+    unique_key: Option<String>,
+    /// For how long that counts; a day where nothing is said.
+    #[schema(minimum = 1, maximum = 7_776_000)]
+    unique_seconds: Option<u64>,
+    /// Jobs of the queue with the same key share its `keyLimit`.
+    #[schema(max_length = 256)]
+    concurrency_key: Option<String>,
+    /// For finding it again.
+    #[schema(max_items = 8)]
+    tags: Option<Vec<String>>,
+    /// Never interpreted.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    metadata: Option<Metadata>,
+    /// The batch it belongs to.
+    #[schema(example = "batch_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    pub(crate) batch_id: Option<String>,
+}
+
+impl JobIn<'_> {
+    /// The job, if it keeps all rules.
+    pub(crate) fn into_job(self, id: JobId, place: &Place<'_>) -> Result<Job, ApiError> {
+        let queue = place.own_name("queue", self.queue)?;
+        let kind = Name::try_from(self.kind).map_err(|bad| place.refuse("kind", bad))?;
+        // A copy, because the body shares its memory with everything else that came over the connection.
+        let payload = self.payload.map_or("null", RawValue::get);
+        let plain = Job::new(id, queue, kind, Bytes::copy_from_slice(payload.as_bytes()));
+        let job = Job {
+            name: self.name,
+            priority: self.priority.map_or(Ok(plain.priority), Priority::new).map_err(|bad| refuse(place, bad))?,
+            retry: retry(plain.retry, self.max_attempts, self.backoff, place)?,
+            timeout: self.timeout_seconds.map_or(plain.timeout, Duration::from_secs),
+            unique: unique(self.unique_key, self.unique_seconds, place)?,
+            concurrency_key: self.concurrency_key,
+            tags: tags(self.tags.unwrap_or_default(), place)?,
+            metadata: self.metadata.unwrap_or_default(),
+            batch: self.batch_id.map(|id| batch(&id, place)).transpose()?,
+            ..plain
+        };
+        job.check().map_err(|bad| refuse(place, bad))?;
+        for (key, value) in &job.metadata {
+            let checked = name::check_text(key).and_then(|()| name::check_text(value));
+            checked.map_err(|bad| place.refuse("metadata", bad))?;
+        }
+        Ok(job)
+    }
+
+    /// When it may run.
+    pub(crate) fn run_at(&self, now: Timestamp, place: &Place<'_>) -> Result<RunAt, ApiError> {
+        run_at(self.run_at, self.delay_seconds, now, place)
+    }
+}
+
+/// When a job may run, by one of the two ways to say it.
+pub(crate) fn run_at(
+    at: Option<Timestamp>,
+    delay_seconds: Option<f64>,
+    now: Timestamp,
+    place: &Place<'_>,
+) -> Result<RunAt, ApiError> {
+    let (run_at, field) = match (at, delay_seconds) {
+        (None, None) => return Ok(RunAt::Now),
+        (Some(_), Some(_)) => return Err(place.refuse("delaySeconds", "must not be there together with runAt")),
+        (Some(at), None) => (RunAt::At(at), BadJob::RunAt.field()),
+        (None, Some(seconds)) => (RunAt::In(place.span("delaySeconds", seconds)?), "delaySeconds"),
+    };
+    run_at.due_at(now).map_err(|bad| place.refuse(field, bad))?;
+    Ok(run_at)
+}
+
+fn refuse(place: &Place<'_>, bad: BadJob) -> ApiError {
+    place.refuse(bad.field(), bad)
+}
+
+fn retry(
+    default: RetryPolicy,
+    max_attempts: Option<u32>,
+    backoff: Option<Backoff>,
+    place: &Place<'_>,
+) -> Result<RetryPolicy, ApiError> {
+    if max_attempts.is_none() && backoff.is_none() {
+        return Ok(default);
+    }
+    let attempts = max_attempts.unwrap_or(default.attempts_max());
+    RetryPolicy::with(backoff.unwrap_or_else(|| default.backoff().clone()), attempts).map_err(|bad| match bad {
+        BadRetryPolicy::Attempts => place.refuse("maxAttempts", bad),
+        BadRetryPolicy::TooMany | BadRetryPolicy::TooLong | BadRetryPolicy::Empty | BadRetryPolicy::CapBelowBase => {
+            place.refuse("backoff", bad)
+        }
+    })
+}
+
+fn unique(key: Option<String>, seconds: Option<u64>, place: &Place<'_>) -> Result<Option<Unique>, ApiError> {
+    match (key, seconds) {
+        (Some(key), seconds) => {
+            Ok(Some(Unique { key, window: seconds.map_or(UNIQUE_WINDOW_DEFAULT, Duration::from_secs) }))
+        }
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(place.refuse("uniqueSeconds", "needs a uniqueKey")),
+    }
+}
+
+fn tags(tags: Vec<String>, place: &Place<'_>) -> Result<Vec<Name>, ApiError> {
+    let tag = |(index, text)| Name::try_from(text).map_err(|bad| place.refuse_entry("tags", index, bad));
+    tags.into_iter().enumerate().map(tag).collect()
+}
+
+fn batch(id: &str, place: &Place<'_>) -> Result<BatchId, ApiError> {
+    id.parse().map_err(|bad| place.refuse("batchId", bad))
+}

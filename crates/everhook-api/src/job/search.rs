@@ -1,0 +1,156 @@
+//! Which jobs a list has, and dead jobs that are put back by the same conditions.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::id::{BatchId, JobId};
+use everhook_core::job::{JobState, Plan, Wish};
+use everhook_core::limits::PAGE_MAX;
+use everhook_core::name::Name;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Order, Slice};
+use everhook_store::job::JobFilter;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::job::shown::Shown;
+use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
+use crate::query;
+use crate::scope::InJobs;
+use crate::state::Api;
+
+/// Which jobs a list has: those that all of it is true of.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobParams {
+    /// On this queue.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    queue: Option<Name>,
+    /// In this state: `pending`, `leased`, `succeeded`, `dead` or `cancelled`.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    state: Option<Shown<JobState>>,
+    /// Of this kind.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    kind: Option<Name>,
+    /// With this tag.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    tag: Option<Name>,
+    /// Of this batch.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    batch: Option<BatchId>,
+    /// Accepted before this.
+    #[serde(deserialize_with = "query::time")]
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<Timestamp>,
+    /// Accepted after this.
+    #[serde(deserialize_with = "query::time")]
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<Timestamp>,
+    /// Whose latest attempt says this, in whatever case.
+    #[serde(deserialize_with = "query::one")]
+    #[param(value_type = Option<String>)]
+    error: Option<String>,
+}
+
+impl JobParams {
+    /// Whoever only says after which time wants what came right after it.
+    pub(crate) fn starts_after(&self) -> bool {
+        self.after.is_some() && self.before.is_none()
+    }
+
+    pub(crate) fn filter(self, slice: Slice<JobId>) -> JobFilter {
+        JobFilter {
+            slice,
+            queue: self.queue,
+            state: self.state.map(|Shown(state)| state),
+            kind: self.kind,
+            tag: self.tag,
+            batch: self.batch,
+            before: self.before,
+            after: self.after,
+            error: self.error.filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// Which dead jobs to put back: those that all of it is true of, or else all.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct RedriveJobsIn {
+    /// On this queue.
+    #[schema(value_type = Option<String>)]
+    queue: Option<Name>,
+    /// Of this kind.
+    #[schema(value_type = Option<String>)]
+    kind: Option<Name>,
+    /// With this tag.
+    #[schema(value_type = Option<String>)]
+    tag: Option<Name>,
+    /// Of this batch.
+    #[schema(value_type = Option<String>)]
+    batch: Option<BatchId>,
+    /// Accepted before this.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    before: Option<Timestamp>,
+    /// Accepted after this.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    after: Option<Timestamp>,
+    /// Whose latest attempt says this, in whatever case.
+    error: Option<String>,
+}
+
+/// How many jobs were put back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobsRedrivenOut {
+    redriven: usize,
+    /// Whether that was all; if not, ask again.
+    done: bool,
+}
+
+/// Put dead jobs back to pending, due now, with fresh tries.
+#[utoipa::path(
+    post, path = "/api/v1/job/redrive", operation_id = "v1.job.redrive", tag = "Job",
+    request_body = Option<RedriveJobsIn>, responses((status = 202, body = JobsRedrivenOut))
+)]
+pub(crate) async fn redrive(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    input: Input,
+) -> Result<(StatusCode, Json<JobsRedrivenOut>), ApiError> {
+    let wanted: RedriveJobsIn = input.json_or_default()?;
+    let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX });
+    let mut out = JobsRedrivenOut { redriven: 0, done: false };
+    for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
+        let dead = api.store.list_jobs(environment, &filter).await?;
+        let ids: Vec<JobId> = dead.iter().map(|dead| dead.job.id).collect();
+        let plans = api.store.change_jobs(environment, &ids, Wish::Retry).await?;
+        out.redriven += plans.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
+        api.jobs.hint_jobs();
+        // Forward only: one that dies again at once is for another request.
+        match ids.last() {
+            Some(last) if ids.len() == PAGE_MAX => filter.slice.after = Some(*last),
+            _ => {
+                out.done = true;
+                break;
+            }
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(out)))
+}
+
+impl RedriveJobsIn {
+    fn filter(self, slice: Slice<JobId>) -> JobFilter {
+        let RedriveJobsIn { queue, kind, tag, batch, before, after, error } = self;
+        let state = Some(Shown(JobState::Dead));
+        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice)
+    }
+}

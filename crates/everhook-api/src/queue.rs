@@ -1,0 +1,339 @@
+//! Queues: their limits, their target, whether they let jobs go, and how much is in them.
+//!
+//! A queue needs no set-up: it is there from its first job on. Changes are compare-and-set, and whoever leases next obeys them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::id::EnvironmentId;
+use everhook_core::name::Name;
+use everhook_core::queue::{Queue, QueueState, Rate, Target};
+use everhook_core::signing::SigningKeys;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Order, Replaced};
+use everhook_store::queue::QueueStats;
+use everhook_store::worker::WorkerRecord;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::endpoint_secret::{self, EndpointSecretOut};
+use crate::error::ApiError;
+use crate::input::{self, At, Input, Place};
+use crate::limits::REPLACE_TRIES_MAX;
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::scope::{InJobs, Slots};
+use crate::state::Api;
+use crate::worker;
+
+/// A change of a queue: what is absent stays, null takes a limit or the target away.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueuePatch {
+    /// Jobs of it that may run at once, over all workers.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
+    limit: Option<Option<u32>>,
+    /// Jobs of it with the same concurrency key that may run at once, over all workers.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
+    key_limit: Option<Option<u32>>,
+    /// Jobs that may start in a second, over all workers; 0.1 is one in ten seconds.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<f64>, maximum = 100_000)]
+    rate_per_second: Option<Option<f64>>,
+    /// Where its jobs are pushed to, as signed POST requests; without it workers take them.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, format = "uri")]
+    target_url: Option<Option<String>>,
+}
+
+/// A queue.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueOut {
+    #[schema(value_type = String)]
+    name: Name,
+    /// `open`; `paused`; `stopped`: its target answered 410, and it waits to be resumed.
+    #[schema(value_type = String)]
+    state: &'static str,
+    limit: Option<u32>,
+    key_limit: Option<u32>,
+    rate_per_second: Option<f64>,
+    target_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<QueueStatsOut>,
+    /// What keeps its jobs from running although they are due.
+    warnings: Vec<String>,
+    /// When it was last changed; absent if it never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    updated_at: Option<Timestamp>,
+}
+
+/// How much is in a queue. Counts end at 100000.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QueueStatsOut {
+    /// Waiting, due or not.
+    pending: u64,
+    /// Waiting although due.
+    due: u64,
+    /// With a worker.
+    running: u64,
+    /// Given up.
+    dead: u64,
+    /// How long the one has waited that has been due longest.
+    oldest_due_seconds: Option<f64>,
+    /// Attempts that ended within the last whole minute.
+    ended_last_minute: u64,
+}
+
+/// How much of a queue is shown.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatsParams {
+    /// With how much is in it.
+    #[serde(deserialize_with = "query::one")]
+    with_stats: Option<bool>,
+}
+
+/// The slot of a queue.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct QueuePath {
+    /// The queue's name.
+    queue: String,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(get, __path_get)
+        .add(patch, __path_patch)
+        .add(pause, __path_pause)
+        .add(resume, __path_resume)
+        .add(get_secret, __path_get_secret)
+}
+
+/// List the queues that were configured or have had a job, by name.
+#[utoipa::path(
+    get, path = "/api/v1/queue", operation_id = "v1.queue.list", tag = "Queue",
+    params(PageParams, OrderParams, StatsParams), responses((status = 200, body = Page<QueueOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+    Query(StatsParams { with_stats }): Query<StatsParams>,
+) -> Result<Json<Page<QueueOut>>, ApiError> {
+    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
+    let rows = api.store.list_queues(environment, &cursor.slice()).await?;
+    let mut page = cursor.page(rows, |row| row.name.clone(), QueueOut::new);
+    if with_stats.unwrap_or(true) {
+        let workers = workers(&api, environment).await?;
+        for queue in &mut page.data {
+            let stats = api.store.queue_stats(environment, &queue.name).await?;
+            queue.fill(stats, &workers);
+        }
+    }
+    Ok(Json(page))
+}
+
+/// Get a queue with how much is in it.
+#[utoipa::path(
+    get, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.get", tag = "Queue",
+    params(QueuePath), responses((status = 200, body = QueueOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+) -> Result<Json<QueueOut>, ApiError> {
+    let found = api.store.find_queue(environment, &path.name()?).await?;
+    show(&api, environment, found.ok_or_else(ApiError::not_found)?).await
+}
+
+/// Change a queue's limits or its target; one that is new is configured ahead of its first job.
+#[utoipa::path(
+    patch, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.patch", tag = "Queue",
+    params(QueuePath), request_body = QueuePatch, responses((status = 200, body = QueueOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+    input: Input,
+) -> Result<Json<QueueOut>, ApiError> {
+    let name = path.own_name()?;
+    let patch: QueuePatch = input.json()?;
+    let plain = Queue::new(name.clone());
+    Queue { limit: patch.limit.flatten(), ..plain.clone() }.check().at("limit")?;
+    Queue { key_limit: patch.key_limit.flatten(), ..plain }.check().at("keyLimit")?;
+    let rate = patch.rate_per_second.map(|rate| rate.map(Rate::per_second).transpose()).transpose();
+    let rate = rate.at("ratePerSecond")?;
+    let check_url = |url: String| api.egress.check_url(&url).at("targetUrl").map(String::from);
+    let url = patch.target_url.map(|url| url.map(check_url).transpose()).transpose()?;
+    // Drawn once, however often the change is tried.
+    let keys = SigningKeys::new(endpoint_secret::given_or_random("secret", None)?);
+    let changed = replace(&api, environment, &name, |old| {
+        let target = match &url {
+            None => old.target,
+            Some(None) => None,
+            Some(Some(url)) => {
+                let keys = old.target.map_or_else(|| keys.clone(), |target| target.keys);
+                Some(Target { url: url.clone(), keys })
+            }
+        };
+        Queue {
+            limit: patch.limit.unwrap_or(old.limit),
+            key_limit: patch.key_limit.unwrap_or(old.key_limit),
+            rate: rate.unwrap_or(old.rate),
+            target,
+            ..old
+        }
+    });
+    let changed = changed.await?;
+    show(&api, environment, changed).await
+}
+
+/// Pause a queue: what runs goes on, nothing else starts.
+#[utoipa::path(
+    post, path = "/api/v1/queue/{queue}/pause", operation_id = "v1.queue.pause", tag = "Queue",
+    params(QueuePath), responses((status = 200, body = QueueOut))
+)]
+async fn pause(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+) -> Result<Json<QueueOut>, ApiError> {
+    let change = |old| Queue { state: QueueState::Paused, ..old };
+    let changed = replace(&api, environment, &path.own_name()?, change).await?;
+    show(&api, environment, changed).await
+}
+
+/// Let the jobs of a queue go again, whoever stopped it.
+#[utoipa::path(
+    post, path = "/api/v1/queue/{queue}/resume", operation_id = "v1.queue.resume", tag = "Queue",
+    params(QueuePath), responses((status = 200, body = QueueOut))
+)]
+async fn resume(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+) -> Result<Json<QueueOut>, ApiError> {
+    let name = path.own_name()?;
+    api.store.find_queue(environment, &name).await?.ok_or_else(ApiError::not_found)?;
+    let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Open, ..old }).await?;
+    show(&api, environment, changed).await
+}
+
+/// Get the secret that pushed jobs are signed with.
+#[utoipa::path(
+    get, path = "/api/v1/queue/{queue}/secret", operation_id = "v1.queue.get-secret", tag = "Queue",
+    params(QueuePath), responses((status = 200, body = EndpointSecretOut))
+)]
+async fn get_secret(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+) -> Result<Json<EndpointSecretOut>, ApiError> {
+    let found = api.store.find_queue(environment, &path.name()?).await?;
+    let target = found.and_then(|queue| queue.target).ok_or_else(ApiError::not_found)?;
+    Ok(Json(EndpointSecretOut::of(&target.keys)))
+}
+
+/// Changes a queue, and tells that there may be work.
+async fn replace(
+    api: &Api,
+    environment: EnvironmentId,
+    name: &Name,
+    change: impl Fn(Queue) -> Queue,
+) -> Result<Queue, ApiError> {
+    for _ in 0..REPLACE_TRIES_MAX {
+        let old = api.store.find_queue(environment, name).await?;
+        let new = change(old.unwrap_or_else(|| Queue::new(name.clone())));
+        match api.store.replace_queue(environment, &new).await? {
+            Replaced::Done(new) => {
+                api.jobs.hint_jobs();
+                return Ok(new);
+            }
+            Replaced::Repeated => return Ok(new),
+            Replaced::Stale | Replaced::Taken => {}
+            Replaced::KeyReused => return Err(ApiError::key_reused()),
+        }
+    }
+    Err(ApiError::conflict("Others keep changing the queue: try again."))
+}
+
+async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
+    let stats = api.store.queue_stats(environment, &queue.name).await?;
+    let mut shown = QueueOut::new(queue);
+    shown.fill(stats, &workers(api, environment).await?);
+    Ok(Json(shown))
+}
+
+/// The workers that live.
+async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, ApiError> {
+    let mut workers = api.store.list_workers(environment).await?;
+    let now = api.store.now().await?;
+    workers.retain(|worker| !worker::is_expired(worker, now));
+    Ok(workers)
+}
+
+impl QueueOut {
+    fn new(queue: Queue) -> QueueOut {
+        QueueOut {
+            state: match queue.state {
+                QueueState::Open => "open",
+                QueueState::Paused => "paused",
+                QueueState::Stopped => "stopped",
+            },
+            limit: queue.limit,
+            key_limit: queue.key_limit,
+            rate_per_second: queue.rate.map(Rate::as_per_second),
+            target_url: queue.target.map(|target| target.url),
+            stats: None,
+            warnings: Vec::new(),
+            updated_at: (queue.revision > 0).then_some(queue.updated_at),
+            name: queue.name,
+        }
+    }
+
+    /// Adds how much is in it, and what nobody would take. What has a target needs no worker.
+    fn fill(&mut self, stats: QueueStats, workers: &[WorkerRecord]) {
+        let takes = |worker: &WorkerRecord, kind: &Name| {
+            let takes = &worker.takes;
+            takes.queues.contains(&self.name) && (takes.kinds.is_empty() || takes.kinds.contains(kind))
+        };
+        if self.target_url.is_none() {
+            let waiting = stats.due_kinds.iter().filter(|kind| !workers.iter().any(|worker| takes(worker, kind)));
+            self.warnings = waiting.map(|kind| format!("no worker for this kind: {kind}")).collect();
+        }
+        self.stats = Some(QueueStatsOut {
+            pending: stats.pending,
+            due: stats.due,
+            running: stats.running,
+            dead: stats.dead,
+            oldest_due_seconds: stats.oldest_due.map(|span| span.as_secs_f64()),
+            ended_last_minute: stats.ended_last_minute,
+        });
+    }
+}
+
+impl QueuePath {
+    /// What is no name names nothing.
+    fn name(&self) -> Result<Name, ApiError> {
+        self.queue.parse().map_err(|_| ApiError::not_found())
+    }
+
+    /// The name of a queue that may be configured.
+    fn own_name(&self) -> Result<Name, ApiError> {
+        let name = self.name()?;
+        if input::is_built_in(&name) { Place::Path.own_name("queue", self.queue.clone()) } else { Ok(name) }
+    }
+}

@@ -1,0 +1,289 @@
+//! Schedules: jobs and messages by the clock.
+//!
+//! Those whose names begin with `everhook.` are the server's own maintenance: an admin key sees, pauses and runs them, and nobody
+//! changes or deletes them. What is due is started by the stores, on every node; here schedules are written down.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::id::{EnvironmentId, ScheduleId};
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_store::catalog::{Created, Order, Replaced};
+use everhook_store::schedule::ScheduleRecord;
+use http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::auth::Rights;
+use crate::error::ApiError;
+use crate::input::{self, Input, Place};
+use crate::limits::{REPLACE_TRIES_MAX, RUNS_SHOWN};
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::{self, Query};
+use crate::routes::Routes;
+use crate::schedule::form::ScheduleIn;
+use crate::schedule::shown::{RunOut, ScheduleOut, StartsWhat};
+use crate::scope::{InSchedules, Slots};
+use crate::state::Api;
+
+mod form;
+mod shown;
+
+/// Where the server's own schedules are: no key or token leads there.
+const BUILT_IN: EnvironmentId = EnvironmentId(0);
+
+/// The slot of a schedule.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SchedulePath {
+    /// The schedule's name.
+    schedule: String,
+}
+
+/// Which schedules a list has.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BuiltInParams {
+    /// The server's own in the place of the environment's; with an admin key.
+    #[serde(deserialize_with = "query::one")]
+    builtin: Option<bool>,
+}
+
+/// A schedule that a path names, within the rights of the caller.
+struct Named {
+    environment: EnvironmentId,
+    name: Name,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(patch, __path_patch)
+        .add(delete, __path_delete)
+        .add(pause, __path_pause)
+        .add(resume, __path_resume)
+        .add(run, __path_run)
+}
+
+/// List schedules by name.
+#[utoipa::path(
+    get, path = "/api/v1/schedule", operation_id = "v1.schedule.list", tag = "Schedule",
+    params(PageParams, OrderParams, BuiltInParams), responses((status = 200, body = Page<ScheduleOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+    Query(BuiltInParams { builtin }): Query<BuiltInParams>,
+) -> Result<Json<Page<ScheduleOut>>, ApiError> {
+    let environment = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.environment };
+    let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
+    let rows = api.store.list_schedules(environment, &cursor.slice()).await?;
+    let now = api.now();
+    Ok(Json(cursor.page(rows, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
+}
+
+/// Create a schedule: what it starts, and when.
+#[utoipa::path(
+    post, path = "/api/v1/schedule", operation_id = "v1.schedule.create", tag = "Schedule", request_body = ScheduleIn,
+    responses((status = 201, body = ScheduleOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    input: Input,
+) -> Result<(StatusCode, Json<ScheduleOut>), ApiError> {
+    let mut wanted: ScheduleIn<'_> = input.json()?;
+    let name = wanted.name.take().ok_or_else(|| Place::Body.refuse("name", "must be there"))?;
+    let name = Place::Body.own_name("name", name)?;
+    let now = api.now();
+    let schedule = wanted.schedule(ScheduleId(api.new_id()), None, now)?;
+    let paused = wanted.paused.unwrap_or(false);
+    let starts = wanted.starts(&api, caller.environment).await?;
+    let starts = starts.ok_or_else(|| Place::Body.refuse("job", "must be there, or message"))?;
+    form::check_together(&schedule, &starts)?;
+    let state = ScheduleState::paused();
+    let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
+    match api.store.create_schedule(caller.environment, &new, input.key.as_ref()).await? {
+        Created::New(new) | Created::Repeated(new) => {
+            api.jobs.hint_jobs();
+            Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
+        }
+        Created::Taken(_) => Err(ApiError::conflict("A schedule with this name exists already.")),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        Created::NoParent => Err(ApiError::not_found()),
+    }
+}
+
+/// Get a schedule with its next five times and its latest runs.
+#[utoipa::path(
+    get, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.get", tag = "Schedule",
+    params(SchedulePath), responses((status = 200, body = ScheduleOut))
+)]
+async fn get(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+) -> Result<Json<ScheduleOut>, ApiError> {
+    let Named { environment, name } = caller.named(&path)?;
+    let found = api.store.find_schedule(environment, &name).await?;
+    show(&api, environment, found.ok_or_else(ApiError::not_found)?).await
+}
+
+/// Change a schedule: what is absent stays. Its next time is computed anew.
+#[utoipa::path(
+    patch, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.patch", tag = "Schedule",
+    params(SchedulePath), request_body = ScheduleIn, responses((status = 200, body = ScheduleOut))
+)]
+async fn patch(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+    input: Input,
+) -> Result<Json<ScheduleOut>, ApiError> {
+    let named = caller.named(&path)?.own()?;
+    let wanted: ScheduleIn<'_> = input.json()?;
+    if wanted.name.as_ref().is_some_and(|name| *name != path.schedule) {
+        return Err(Place::Body.refuse("name", "cannot be changed"));
+    }
+    let starts = input.json::<ScheduleIn<'_>>()?.starts(&api, named.environment).await?;
+    let changed = replace(&api, &named, |old| {
+        let schedule = wanted.schedule(old.schedule.id, Some(&old.schedule), api.now())?;
+        let starts = starts.clone().unwrap_or(old.starts);
+        form::check_together(&schedule, &starts)?;
+        Ok(ScheduleRecord { schedule, starts, paused: wanted.paused.unwrap_or(old.paused), ..old })
+    });
+    let changed = changed.await?;
+    show(&api, named.environment, changed).await
+}
+
+/// Delete a schedule with its history; what it started stays.
+#[utoipa::path(
+    delete, path = "/api/v1/schedule/{schedule}", operation_id = "v1.schedule.delete", tag = "Schedule",
+    params(SchedulePath), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+) -> Result<StatusCode, ApiError> {
+    let Named { environment, name } = caller.named(&path)?.own()?;
+    let found = api.store.delete_schedule(environment, &name).await?;
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
+/// Pause a schedule: nothing is started until it is resumed, and nothing is made up for then.
+#[utoipa::path(
+    post, path = "/api/v1/schedule/{schedule}/pause", operation_id = "v1.schedule.pause", tag = "Schedule",
+    params(SchedulePath), responses((status = 200, body = ScheduleOut))
+)]
+async fn pause(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+) -> Result<Json<ScheduleOut>, ApiError> {
+    let named = caller.named(&path)?;
+    let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: true, ..old })).await?;
+    show(&api, named.environment, changed).await
+}
+
+/// Resume a schedule: its next time is computed from now on.
+#[utoipa::path(
+    post, path = "/api/v1/schedule/{schedule}/resume", operation_id = "v1.schedule.resume", tag = "Schedule",
+    params(SchedulePath), responses((status = 200, body = ScheduleOut))
+)]
+async fn resume(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+) -> Result<Json<ScheduleOut>, ApiError> {
+    let named = caller.named(&path)?;
+    let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: false, ..old })).await?;
+    show(&api, named.environment, changed).await
+}
+
+/// Start a schedule now, paused or not; its own times are as before.
+#[utoipa::path(
+    post, path = "/api/v1/schedule/{schedule}/run", operation_id = "v1.schedule.run", tag = "Schedule",
+    params(SchedulePath), responses((status = 202, body = RunOut))
+)]
+async fn run(
+    State(api): State<Arc<Api>>,
+    caller: InSchedules,
+    Slots(path): Slots<SchedulePath>,
+) -> Result<(StatusCode, Json<RunOut>), ApiError> {
+    let Named { environment, name } = caller.named(&path)?;
+    let found = api.store.find_schedule(environment, &name).await?.ok_or_else(ApiError::not_found)?;
+    let run = api.store.run_schedule(environment, &name).await?.ok_or_else(ApiError::not_found)?;
+    api.jobs.hint_jobs();
+    api.accept.hint();
+    Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))
+}
+
+/// Changes a schedule. One that is as it is to be already is left alone, so that its state does not begin anew.
+async fn replace(
+    api: &Api,
+    Named { environment, name }: &Named,
+    change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
+) -> Result<ScheduleRecord, ApiError> {
+    for _ in 0..REPLACE_TRIES_MAX {
+        let old = api.store.find_schedule(*environment, name).await?.ok_or_else(ApiError::not_found)?;
+        let new = change(old.clone())?;
+        if new == old {
+            return Ok(old);
+        }
+        match api.store.replace_schedule(*environment, &new).await? {
+            Replaced::Done(new) => {
+                api.jobs.hint_jobs();
+                return Ok(new);
+            }
+            Replaced::Repeated => return Ok(old),
+            Replaced::Stale | Replaced::Taken => {}
+            Replaced::KeyReused => return Err(ApiError::key_reused()),
+        }
+    }
+    Err(ApiError::conflict("Others keep changing the schedule: try again."))
+}
+
+/// Everything there is of a schedule.
+async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
+    let runs = api.store.list_runs(environment, schedule.schedule.id, RUNS_SHOWN).await?;
+    let what = StartsWhat::of(&schedule.starts);
+    let mut shown = ScheduleOut::new(schedule, api.now());
+    shown.history = Some(runs.into_iter().map(|run| RunOut::new(run, what)).collect());
+    Ok(Json(shown))
+}
+
+impl InSchedules {
+    /// Where the server's own schedules are, for those who may know.
+    fn built_in(&self) -> Result<EnvironmentId, ApiError> {
+        match self.rights {
+            Rights::Admin => Ok(BUILT_IN),
+            Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
+        }
+    }
+
+    /// What is no name names nothing.
+    fn named(&self, path: &SchedulePath) -> Result<Named, ApiError> {
+        let name: Name = path.schedule.parse().map_err(|_| ApiError::not_found())?;
+        let environment = if input::is_built_in(&name) { self.built_in()? } else { self.environment };
+        Ok(Named { environment, name })
+    }
+}
+
+impl Named {
+    /// Refuses the server's own.
+    fn own(self) -> Result<Named, ApiError> {
+        if !input::is_built_in(&self.name) {
+            return Ok(self);
+        }
+        let detail = "This schedule is the server's own: it can be paused, resumed and run; its settings say the rest.";
+        Err(ApiError::new(StatusCode::CONFLICT, "built_in", detail))
+    }
+}

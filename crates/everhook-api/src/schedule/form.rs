@@ -1,0 +1,286 @@
+//! A schedule as a request describes it, when it is created and when it is changed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::draft::Draft;
+use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::message;
+use everhook_core::schedule::zone::Zone;
+use everhook_core::schedule::{BadSchedule, Cadence, Missed, Overlap, Schedule};
+use everhook_core::time::Timestamp;
+use everhook_store::schedule::{MessageTemplate, Starts};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::batch::find_application;
+use crate::error::ApiError;
+use crate::input::{self, At, Place};
+use crate::job::form::JobIn;
+use crate::scope;
+use crate::state::Api;
+
+/// A schedule to create, or what to change of one: what is absent stays then.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScheduleIn<'a> {
+    /// Its name, unique in the environment. Has to be there to create, and cannot be changed.
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "nightly")]
+    pub(crate) name: Option<String>,
+    /// When it runs, by the clock: five fields, or six with seconds first, names, or `@daily` and the like.
+    #[schema(max_length = 256, example = "0 3 * * mon-fri")]
+    cron: Option<String>,
+    /// When it runs, by the time that passes, in the place of `cron`.
+    #[schema(minimum = 1, maximum = 31_622_400)]
+    every_seconds: Option<u64>,
+    /// On whose clocks `cron` is: an IANA name; UTC where nothing is said.
+    #[schema(example = "Europe/Berlin")]
+    timezone: Option<String>,
+    /// It does not run before this.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    starts_at: Option<Option<Timestamp>>,
+    /// It does not run at this or later.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ends_at: Option<Option<Timestamp>>,
+    /// Each run is late by a part of this, the same on every replica.
+    #[schema(maximum = 86_400)]
+    jitter_seconds: Option<u64>,
+    /// How late a run may start before it counts as missed; 30 where nothing is said.
+    #[schema(maximum = 86_400)]
+    grace_seconds: Option<u64>,
+    /// What to do while the job of the run before is pending or runs. Only `allow` for messages.
+    overlap: Option<OverlapForm>,
+    /// What to do about runs that nobody started in time: `runOnce` where nothing is said.
+    missed: Option<MissedForm>,
+    /// How many missed runs are made up for, with `catchUp`.
+    #[schema(minimum = 1, maximum = 100)]
+    catch_up: Option<u32>,
+    /// The job that it starts.
+    #[serde(borrow)]
+    job: Option<JobIn<'a>>,
+    /// The message that it sends, in the place of `job`.
+    #[serde(borrow)]
+    message: Option<ScheduledMessageIn<'a>>,
+    /// Whether it waits to be resumed.
+    pub(crate) paused: Option<bool>,
+}
+
+/// A message that is sent again and again.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScheduledMessageIn<'a> {
+    /// The application, by id or uid.
+    application: String,
+    #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "report.due")]
+    event_type: String,
+    /// What is sent, byte for byte.
+    #[serde(borrow)]
+    #[schema(value_type = Object)]
+    payload: &'a RawValue,
+    #[schema(min_items = 1, max_items = 10)]
+    channels: Option<Vec<String>>,
+    #[schema(max_items = 8)]
+    tags: Option<Vec<String>>,
+}
+
+/// What to do while the run before is still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ScheduleOverlap)]
+pub(crate) enum OverlapForm {
+    /// Run beside it.
+    Allow,
+    /// Leave this run out.
+    Skip,
+    /// Run when it has ended; one run waits at most.
+    QueueOne,
+}
+
+/// What to do about runs that nobody started in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ScheduleMissed)]
+pub(crate) enum MissedForm {
+    /// Leave them out.
+    Skip,
+    /// One run for all of them.
+    RunOnce,
+    /// Make up for the latest ones, `catchUp` at most.
+    CatchUp,
+}
+
+impl ScheduleIn<'_> {
+    /// When it runs: what is said here, else what `old` says.
+    pub(crate) fn schedule(
+        &self,
+        id: ScheduleId,
+        old: Option<&Schedule>,
+        now: Timestamp,
+    ) -> Result<Schedule, ApiError> {
+        let starts_at = self.starts_at.unwrap_or(old.and_then(|old| old.starts_at));
+        let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), starts_at, now)?);
+        let base = old.map_or(base.clone(), |old| Schedule { cadence: base.cadence, ..old.clone() });
+        let schedule = Schedule {
+            starts_at,
+            ends_at: self.ends_at.unwrap_or(base.ends_at),
+            jitter: self.jitter_seconds.map_or(base.jitter, Duration::from_secs),
+            overlap: self.overlap.map_or(base.overlap, Overlap::from),
+            missed: self.missed(base.missed)?,
+            grace: self.grace_seconds.map_or(base.grace, Duration::from_secs),
+            ..base
+        };
+        schedule.check().map_err(|bad| Place::Body.refuse(field(bad), bad))?;
+        if schedule.next_after(now).is_none() {
+            let (field, rule) = match schedule.ends_at {
+                Some(_) => ("endsAt", "it would never run: there is no time before this"),
+                None => ("cron", "it would never run"),
+            };
+            return Err(Place::Body.refuse(field, rule));
+        }
+        Ok(schedule)
+    }
+
+    fn cadence(
+        &self,
+        old: Option<&Cadence>,
+        starts_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Cadence, ApiError> {
+        let zone = self.timezone.as_deref().map(str::parse::<Zone>).transpose().at("timezone")?;
+        let every = |every, anchor| match self.timezone {
+            Some(_) => Err(Place::Body.refuse("timezone", "is for cron only")),
+            None => Ok(Cadence::Every { every, anchor: starts_at.unwrap_or(anchor) }),
+        };
+        match (&self.cron, self.every_seconds, old) {
+            (Some(_), Some(_), _) => Err(Place::Body.refuse("everySeconds", "must not be there together with cron")),
+            (Some(cron), None, old) => {
+                let old_zone = match old {
+                    Some(Cadence::Cron { zone, .. }) => Some(zone.clone()),
+                    Some(Cadence::Every { .. }) | None => None,
+                };
+                Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.or(old_zone).unwrap_or(Zone::UTC) })
+            }
+            (None, Some(seconds), _) => every(Duration::from_secs(seconds), now),
+            (None, None, None) => Err(Place::Body.refuse("cron", "must be there, or everySeconds")),
+            (None, None, Some(Cadence::Cron { cron, zone: old })) => {
+                Ok(Cadence::Cron { cron: cron.clone(), zone: zone.unwrap_or_else(|| old.clone()) })
+            }
+            (None, None, Some(Cadence::Every { every: span, anchor })) => every(*span, *anchor),
+        }
+    }
+
+    fn missed(&self, old: Missed) -> Result<Missed, ApiError> {
+        match (self.missed, self.catch_up) {
+            (None, None) => Ok(old),
+            (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
+            (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
+            (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
+            (Some(MissedForm::CatchUp), None) => Err(Place::Body.refuse("catchUp", "must be there with catchUp")),
+            (Some(_), Some(_)) => Err(Place::Body.refuse("catchUp", "is for catchUp only")),
+        }
+    }
+
+    /// What it starts; none if nothing is said of that.
+    pub(crate) async fn starts(self, api: &Api, environment: EnvironmentId) -> Result<Option<Starts>, ApiError> {
+        match (self.job, self.message) {
+            (Some(_), Some(_)) => Err(Place::Body.refuse("message", "must not be there together with job")),
+            (Some(job), None) => {
+                scope::need_jobs(api)?;
+                job_template(job).map(Some)
+            }
+            (None, Some(message)) => message.template(api, environment).await.map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+fn job_template(job: JobIn<'_>) -> Result<Starts, ApiError> {
+    let place = Place::Member(&Place::Body, "job");
+    let its_own = "is the schedule's to say";
+    if job.run_at.is_some() {
+        return Err(place.refuse("runAt", its_own));
+    }
+    if job.delay_seconds.is_some() {
+        return Err(place.refuse("delaySeconds", its_own));
+    }
+    if job.batch_id.is_some() {
+        return Err(place.refuse("batchId", "a schedule starts jobs of no batch"));
+    }
+    // The id is drawn when the job is started.
+    Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN), &place)?)))
+}
+
+impl ScheduledMessageIn<'_> {
+    async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
+        let place = Place::Member(&Place::Body, "message");
+        message::check_payload(self.payload.get()).map_err(|bad| place.refuse("payload", bad))?;
+        let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
+        let checked = draft.check().map_err(|bad| match bad.index {
+            Some(index) => place.refuse_entry(bad.field, index, bad.rule),
+            None => place.refuse(bad.field, bad.rule),
+        })?;
+        let application = find_application(api, environment, &self.application, &place).await?.id;
+        Ok(Starts::Message(Box::new(MessageTemplate {
+            application,
+            event_type: checked.event_type,
+            payload: Bytes::copy_from_slice(self.payload.get().as_bytes()),
+            channels: checked.channels,
+            tags: checked.tags,
+        })))
+    }
+}
+
+/// Refuses what goes together with jobs only.
+pub(crate) fn check_together(schedule: &Schedule, starts: &Starts) -> Result<(), ApiError> {
+    match starts {
+        Starts::Message(_) if schedule.overlap != Overlap::Allow => {
+            Err(Place::Body.refuse("overlap", "must be allow for a message: it is never open"))
+        }
+        Starts::Message(_) | Starts::Job(_) => Ok(()),
+    }
+}
+
+/// The field that breaks the rule.
+const fn field(bad: BadSchedule) -> &'static str {
+    match bad {
+        BadSchedule::Every => "everySeconds",
+        BadSchedule::Jitter => "jitterSeconds",
+        BadSchedule::Grace => "graceSeconds",
+        BadSchedule::CatchUp => "catchUp",
+        BadSchedule::Ends => "endsAt",
+    }
+}
+
+impl From<OverlapForm> for Overlap {
+    fn from(form: OverlapForm) -> Overlap {
+        match form {
+            OverlapForm::Allow => Overlap::Allow,
+            OverlapForm::Skip => Overlap::Skip,
+            OverlapForm::QueueOne => Overlap::QueueOne,
+        }
+    }
+}
+
+impl From<Overlap> for OverlapForm {
+    fn from(overlap: Overlap) -> OverlapForm {
+        match overlap {
+            Overlap::Allow => OverlapForm::Allow,
+            Overlap::Skip => OverlapForm::Skip,
+            Overlap::QueueOne => OverlapForm::QueueOne,
+        }
+    }
+}
+
+impl MissedForm {
+    /// The policy and its count as they are shown.
+    pub(crate) const fn of(missed: Missed) -> (MissedForm, Option<u32>) {
+        match missed {
+            Missed::Skip => (MissedForm::Skip, None),
+            Missed::RunOnce => (MissedForm::RunOnce, None),
+            Missed::CatchUp(count) => (MissedForm::CatchUp, Some(count)),
+        }
+    }
+}

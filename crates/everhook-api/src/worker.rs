@@ -1,0 +1,330 @@
+//! Remote workers: sessions that take jobs over HTTP, in any language.
+//!
+//! A worker registers, asks for jobs in a loop (a request waits until there are some), says now and then that it lives, and ends
+//! each job through `job_end`. One that is silent for longer than its lease is closed for ever: it registers again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
+use everhook_core::limits::{WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::time::Timestamp;
+use everhook_engine::jobs::{HeldJob, WorkerRefused};
+use everhook_store::job::LeasedJob;
+use everhook_store::worker::{Takes, WorkerRecord};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::{self, Input, Place};
+use crate::job::shown::json;
+use crate::limits::{
+    TITLE_BYTES_MAX, WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST,
+    WORKER_WAIT_MAX,
+};
+use crate::routes::Routes;
+use crate::scope::{InJobs, Slots};
+use crate::state::Api;
+
+/// A worker that registers.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkerIn {
+    /// A name for people: host and process.
+    #[schema(min_length = 1, max_length = 256, example = "mailer-1")]
+    name: String,
+    /// The queues it takes jobs from.
+    #[schema(min_items = 1, max_items = 100)]
+    queues: Vec<String>,
+    /// The kinds it takes; all where nothing is said.
+    #[schema(min_items = 1, max_items = 100)]
+    kinds: Option<Vec<String>>,
+    /// For how long a sign of life lasts: 5 to 300, 30 where nothing is said. The answer says what it is.
+    lease_seconds: Option<f64>,
+}
+
+/// A worker.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkerOut {
+    #[schema(value_type = String, example = "sess_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: SessionId,
+    name: String,
+    #[schema(value_type = Vec<String>)]
+    queues: Vec<Name>,
+    /// Empty: it takes all kinds.
+    #[schema(value_type = Vec<String>)]
+    kinds: Vec<Name>,
+    /// For how long a sign of life lasts. Send one at least three times as often.
+    lease_seconds: u64,
+    /// `open`; `expired`: silent for longer than its lease, and about to be closed.
+    #[schema(value_type = String)]
+    state: &'static str,
+    /// How many jobs it holds.
+    held: u32,
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    heartbeat_at: Timestamp,
+}
+
+/// Every worker of the environment, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WorkerListOut {
+    data: Vec<WorkerOut>,
+}
+
+/// A wish for jobs.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeaseIn {
+    /// Jobs at most; 1 where nothing is said.
+    #[schema(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// How long to wait for the first one, at most 60.
+    #[schema(minimum = 0, maximum = 60)]
+    wait_seconds: Option<f64>,
+    /// The jobs it holds; others that are its own go back at once, because the answer that brought them was lost.
+    held: Option<Vec<HeldJobIn>>,
+}
+
+/// A sign of life.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct HeartbeatIn {
+    /// The jobs it holds.
+    held: Option<Vec<HeldJobIn>>,
+}
+
+/// A job that a worker holds.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct HeldJobIn {
+    #[schema(value_type = String)]
+    id: JobId,
+    /// The epoch that came with it.
+    epoch: u32,
+}
+
+/// What a sign of life is answered with.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HeartbeatOut {
+    /// Jobs that are not its own any more: what it says of them does not count.
+    #[schema(value_type = Vec<String>)]
+    lost: Vec<JobId>,
+    /// Jobs that someone cancelled: give them up, and say that they failed.
+    #[schema(value_type = Vec<String>)]
+    cancelled: Vec<JobId>,
+}
+
+/// A job to do.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeasedJobOut {
+    #[schema(value_type = String)]
+    id: JobId,
+    /// To be sent along with everything that is said of the job: it tells this tenure from others.
+    epoch: u32,
+    /// Counted from 1.
+    attempt: u32,
+    max_attempts: u32,
+    #[schema(value_type = String)]
+    queue: Name,
+    #[schema(value_type = String)]
+    kind: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// As it came.
+    #[schema(value_type = Option<Object>)]
+    payload: Option<Box<RawValue>>,
+    priority: i16,
+    /// How long this attempt may take; then it counts as failed.
+    timeout_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_key: Option<String>,
+    #[schema(value_type = Vec<String>)]
+    tags: Vec<Name>,
+    #[schema(value_type = BTreeMap<String, String>)]
+    metadata: Metadata,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    batch_id: Option<BatchId>,
+}
+
+/// The jobs that a worker got; none if there were none in time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LeasedJobListOut {
+    data: Vec<LeasedJobOut>,
+}
+
+/// The slot of a worker.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct WorkerPath {
+    /// The worker's id.
+    worker_id: String,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(register, __path_register)
+        .add(lease, __path_lease)
+        .add(heartbeat, __path_heartbeat)
+}
+
+/// List the workers that take jobs.
+#[utoipa::path(
+    get, path = "/api/v1/worker", operation_id = "v1.worker.list", tag = "Worker",
+    responses((status = 200, body = WorkerListOut))
+)]
+async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
+    let workers = api.store.list_workers(environment).await?;
+    let now = api.store.now().await?;
+    Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
+}
+
+/// Register a worker.
+#[utoipa::path(
+    post, path = "/api/v1/worker", operation_id = "v1.worker.create", tag = "Worker", request_body = WorkerIn,
+    responses((status = 201, body = WorkerOut))
+)]
+async fn register(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    input: Input,
+) -> Result<(StatusCode, Json<WorkerOut>), ApiError> {
+    let wanted: WorkerIn = input.json()?;
+    let name = input::some_text("name", wanted.name)?;
+    if name.len() > TITLE_BYTES_MAX {
+        return Err(ApiError::invalid(["body", "name"], format!("must have at most {TITLE_BYTES_MAX} bytes")));
+    }
+    let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
+    if let Some(index) = queues.iter().position(input::is_built_in) {
+        return Err(Place::Body.refuse_entry("queues", index, "is a queue of Everhook's own"));
+    }
+    let kinds = input::some_names("kinds", wanted.kinds, WORKER_KINDS_MAX)?.unwrap_or_default();
+    let lease = wanted.lease_seconds.map(|seconds| Place::Body.span("leaseSeconds", seconds)).transpose()?;
+    let lease = lease.unwrap_or(WORKER_LEASE_DEFAULT).clamp(WORKER_LEASE_SHORTEST, WORKER_LEASE_LONGEST);
+    let takes = Takes { environment, queues, kinds };
+    let opened = api.jobs.open_worker(name, takes, lease).await?;
+    let now = opened.session.renewed_at;
+    Ok((StatusCode::CREATED, Json(WorkerOut::new(opened, now))))
+}
+
+/// Lease jobs to a worker: waits until there are some, and is a sign of life.
+#[utoipa::path(
+    post, path = "/api/v1/worker/{worker_id}/lease", operation_id = "v1.worker.lease", tag = "Worker",
+    params(WorkerPath), request_body = Option<LeaseIn>, responses((status = 200, body = LeasedJobListOut))
+)]
+async fn lease(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<WorkerPath>,
+    input: Input,
+) -> Result<Json<LeasedJobListOut>, ApiError> {
+    let LeaseIn { limit, wait_seconds, held } = input.json_or_default()?;
+    let limit = limit.unwrap_or(1);
+    if !(1..=WORKER_LEASE_MAX).contains(&limit) {
+        return Err(ApiError::invalid(["body", "limit"], format!("must be from 1 to {WORKER_LEASE_MAX}")));
+    }
+    let wait = wait_seconds.map(|seconds| Place::Body.span("waitSeconds", seconds)).transpose()?;
+    let wait = wait.unwrap_or(Duration::ZERO).min(WORKER_WAIT_MAX);
+    let held = held.map(held_jobs).transpose()?;
+    let worker = find(&api, environment, &path).await?;
+    let leased = api.jobs.lease_for(&worker, limit, wait, held.as_deref()).await?.map_err(refused)?;
+    Ok(Json(LeasedJobListOut { data: leased.into_iter().filter_map(LeasedJobOut::new).collect() }))
+}
+
+/// Tell that a worker lives; it learns what it lost and what is cancelled.
+#[utoipa::path(
+    post, path = "/api/v1/worker/{worker_id}/heartbeat", operation_id = "v1.worker.heartbeat", tag = "Worker",
+    params(WorkerPath), request_body = Option<HeartbeatIn>, responses((status = 200, body = HeartbeatOut))
+)]
+async fn heartbeat(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<WorkerPath>,
+    input: Input,
+) -> Result<Json<HeartbeatOut>, ApiError> {
+    let HeartbeatIn { held } = input.json_or_default()?;
+    let held = held.map(held_jobs).transpose()?;
+    let worker = find(&api, environment, &path).await?;
+    let learned = api.jobs.heartbeat(worker.session.id, held.as_deref()).await?.map_err(refused)?;
+    Ok(Json(HeartbeatOut { lost: learned.lost, cancelled: learned.cancelled }))
+}
+
+/// The worker of a path. What is no id, or another environment's, names nothing.
+async fn find(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
+    let id: SessionId = path.worker_id.parse().map_err(|_| ApiError::not_found())?;
+    let found = api.store.find_worker(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
+}
+
+fn refused(why: WorkerRefused) -> ApiError {
+    let (code, detail) = match why {
+        WorkerRefused::Closed => (
+            "worker_closed",
+            "The worker was silent for longer than its lease, and its jobs are others' by now: register again.",
+        ),
+        WorkerRefused::Busy => {
+            ("worker_busy", "Another lease request of this worker is under way: wait for its answer.")
+        }
+    };
+    ApiError::new(StatusCode::CONFLICT, code, detail)
+}
+
+fn held_jobs(held: Vec<HeldJobIn>) -> Result<Vec<HeldJob>, ApiError> {
+    if held.len() > WORKER_HELD_MAX {
+        return Err(ApiError::invalid(["body", "held"], format!("must have at most {WORKER_HELD_MAX} entries")));
+    }
+    Ok(held.into_iter().map(|HeldJobIn { id, epoch }| HeldJob { id, epoch }).collect())
+}
+
+/// Whether a worker has been silent for longer than its lease.
+pub(crate) fn is_expired(worker: &WorkerRecord, now: Timestamp) -> bool {
+    now.since(worker.session.renewed_at) > worker.session.lease
+}
+
+impl WorkerOut {
+    fn new(worker: WorkerRecord, now: Timestamp) -> WorkerOut {
+        WorkerOut {
+            state: if is_expired(&worker, now) { "expired" } else { "open" },
+            id: worker.session.id,
+            name: worker.session.node,
+            queues: worker.takes.queues,
+            kinds: worker.takes.kinds,
+            lease_seconds: worker.session.lease.as_secs(),
+            held: worker.session.held,
+            since: worker.session.started_at,
+            heartbeat_at: worker.session.renewed_at,
+        }
+    }
+}
+
+impl LeasedJobOut {
+    /// None if the job's record is gone: there is nothing to do for anyone.
+    fn new(leased: LeasedJob) -> Option<LeasedJobOut> {
+        let (task, job) = (leased.task, leased.job?);
+        let job = Arc::unwrap_or_clone(job);
+        Some(LeasedJobOut {
+            id: job.id,
+            epoch: task.epoch,
+            attempt: task.tries + 1,
+            max_attempts: job.retry.attempts_max(),
+            queue: job.queue,
+            kind: job.kind,
+            name: job.name,
+            payload: job.payload.as_ref().and_then(json),
+            priority: job.priority.get(),
+            timeout_seconds: job.timeout.as_secs(),
+            concurrency_key: job.concurrency_key,
+            tags: job.tags,
+            metadata: job.metadata,
+            batch_id: job.batch,
+        })
+    }
+}

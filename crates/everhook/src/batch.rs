@@ -1,0 +1,179 @@
+//! `everhook batch`: sets of jobs whose outcome is announced.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use everhook_core::limits::{BATCH_SELECTION_MAX, PAGE_MAX};
+use serde_json::{Value, json};
+
+use crate::job::pairs;
+use crate::remote::{Remote, named, query};
+use crate::table::{cell, facts, seconds, table, text, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    /// List batches, newest first.
+    List {
+        /// Batches at most.
+        #[arg(long, default_value_t = 50, value_name = "COUNT")]
+        limit: usize,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a batch and its dead jobs.
+    Show {
+        /// The batch's id.
+        id: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a batch, without jobs yet. Prints its id.
+    #[command(after_help = "Examples:
+  batch=$(everhook batch create 'import of 4 May' --application acme --prefix import)
+  everhook job enqueue imports import.file '{\"file\": 1}' --batch $batch
+  everhook batch seal $batch
+
+When a job dies, the application gets the message import.failed; when all have ended well, import.completed.")]
+    Create {
+        /// A text for people.
+        name: String,
+        /// The application whose messages the announcements are: its id or uid.
+        #[arg(long, value_name = "ID or UID")]
+        application: String,
+        /// What the types of the announcements begin with.
+        #[arg(long)]
+        prefix: String,
+        /// Never interpreted; may be repeated.
+        #[arg(long = "metadata", value_name = "KEY=VALUE")]
+        metadata: Vec<String>,
+    },
+    /// Say that all jobs of a batch are there.
+    Seal {
+        /// The batch's id.
+        id: String,
+    },
+    /// Retry dead jobs of a batch with fresh tries; its outcome is announced again.
+    #[command(after_help = "Examples:
+  everhook batch retry batch_2d… job_2e… job_2f…
+  everhook batch retry batch_2d… --all")]
+    Retry(Selection),
+    /// Go on without dead jobs of a batch; its outcome is announced again.
+    #[command(after_help = "Examples:
+  everhook batch skip batch_2d… job_2e…
+  everhook batch skip batch_2d… --all")]
+    Skip(Selection),
+}
+
+/// Dead jobs of a batch.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// The batch's id.
+    id: String,
+    /// The jobs' ids.
+    #[arg(required_unless_present = "all")]
+    jobs: Vec<String>,
+    /// Every dead job of the batch.
+    #[arg(long, conflicts_with = "jobs")]
+    all: bool,
+}
+
+impl BatchCommand {
+    /// Does what was asked for; answers what to print.
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+        match self {
+            BatchCommand::List { limit, json } => list(remote, limit, json).await,
+            BatchCommand::Show { id, json } => show(remote, &id, json).await,
+            BatchCommand::Create { name, application, prefix, metadata } => {
+                let metadata = pairs(&metadata)?;
+                let body = json!({ "name": name, "application": application, "prefix": prefix, "metadata": metadata });
+                Ok(text(&remote.post_body("/batch", &body).await?, "id") + "\n")
+            }
+            BatchCommand::Seal { id } => {
+                let sealed = remote.post(&format!("{}/seal", path(&id)?)).await?;
+                Ok(format!("{id} is sealed: {}\n", counts(&sealed)))
+            }
+            BatchCommand::Retry(selection) => selection.resolve(remote, "retry").await,
+            BatchCommand::Skip(selection) => selection.resolve(remote, "skip").await,
+        }
+    }
+}
+
+impl Selection {
+    async fn resolve(self, remote: &Remote, what: &str) -> anyhow::Result<String> {
+        let path = path(&self.id)?;
+        let jobs = if self.all { dead_ids(remote, &self.id).await? } else { self.jobs };
+        if jobs.is_empty() {
+            bail!("{} has no dead jobs", self.id);
+        }
+        let mut batch = Value::Null;
+        for jobs in jobs.chunks(BATCH_SELECTION_MAX) {
+            batch = remote.post_body(&format!("{path}/{what}"), &json!({ "jobs": jobs })).await?;
+        }
+        Ok(format!("{} is in phase {}: {}\n", self.id, cell(&batch, "phase"), counts(&batch)))
+    }
+}
+
+async fn list(remote: &Remote, limit: usize, json: bool) -> anyhow::Result<String> {
+    let batches = remote.get_some("/batch", PAGE_MAX, limit.max(1)).await?;
+    if json {
+        return Ok(format!("{:#}\n", Value::from(batches)));
+    }
+    let mut rows = vec![["ID", "NAME", "STATE", "PHASE", "ANNOUNCED", "JOBS", "CREATED"].map(str::to_owned)];
+    for batch in &batches {
+        let [id, name, state, phase, announced] =
+            ["id", "name", "state", "phase", "announced"].map(|key| cell(batch, key));
+        rows.push([id, name, state, phase, announced, counts(batch), seconds(batch, "createdAt")]);
+    }
+    Ok(table(&rows))
+}
+
+async fn show(remote: &Remote, id: &str, json: bool) -> anyhow::Result<String> {
+    let batch = remote.get(&path(id)?).await?;
+    if json {
+        return Ok(format!("{batch:#}\n"));
+    }
+    let mut shown = facts(vec![
+        ("id", cell(&batch, "id")),
+        ("name", cell(&batch, "name")),
+        ("state", cell(&batch, "state")),
+        ("application", cell(&batch, "application")),
+        ("prefix", cell(&batch, "prefix")),
+        ("phase", cell(&batch, "phase")),
+        ("announced", cell(&batch, "announced")),
+        ("jobs", counts(&batch)),
+        ("created", time(&batch, "createdAt")),
+    ]);
+    let dead = remote.get_some(&dead_jobs(id), PAGE_MAX, PAGE_MAX).await?;
+    if !dead.is_empty() {
+        let mut rows = vec![["DEAD JOB", "NAME", "KIND", "ENDED", "ERROR"].map(str::to_owned)];
+        for job in &dead {
+            let [id, name, kind, error] = ["id", "name", "kind", "error"].map(|key| cell(job, key));
+            rows.push([id, name, kind, time(job, "endedAt"), error]);
+        }
+        shown += "\n";
+        shown += &table(&rows);
+    }
+    Ok(shown)
+}
+
+async fn dead_ids(remote: &Remote, id: &str) -> anyhow::Result<Vec<String>> {
+    let dead = remote.get_all(&dead_jobs(id), PAGE_MAX).await?;
+    Ok(dead.iter().map(|job| text(job, "id")).collect())
+}
+
+fn dead_jobs(id: &str) -> String {
+    format!("/job{}", query(&[("batch", Some(id.to_owned())), ("state", Some("dead".to_owned()))]))
+}
+
+fn counts(batch: &Value) -> String {
+    let counts = &batch["counts"];
+    let names = ["pending", "succeeded", "dead", "cancelled", "skipped"];
+    let given = names.iter().filter(|name| counts[**name] != 0).map(|name| format!("{} {name}", counts[*name]));
+    let given = given.collect::<Vec<_>>().join(", ");
+    if given.is_empty() { "no jobs".to_owned() } else { given }
+}
+
+fn path(id: &str) -> anyhow::Result<String> {
+    Ok(format!("/batch/{}", named("batch", id)?))
+}

@@ -1,0 +1,289 @@
+//! `everhook schedule`: jobs and messages by the clock.
+
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use everhook_core::limits::PAGE_MAX;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::job::{JobBody, JobOptions, raw_json};
+use crate::remote::{Remote, named};
+use crate::table::{cell, facts, one_line, seconds, table, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// List schedules: when they run, what they start, when next.
+    List {
+        /// The server's own, which forget what is old; needs an admin key.
+        #[arg(long)]
+        builtin: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a schedule.
+    #[command(after_help = "Examples:
+  everhook schedule create nightly --cron '0 3 * * *' --timezone Europe/Berlin --queue reports --kind report.build
+  everhook schedule create sync --every 300 --queue sync --kind sync.run --payload '{\"full\": false}' --overlap skip
+  everhook schedule create ping --cron @hourly --application acme --event-type ping --payload '{}'
+  everhook schedule create billing --cron '0 0 1 * *' --queue billing --kind invoice.all --missed catch-up --catch-up 12")]
+    Create {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        schedule: Box<NewSchedule>,
+    },
+    /// Show a schedule with its next five times and its latest runs.
+    Show {
+        /// The schedule's name.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pause a schedule: nothing is started until it is resumed.
+    Pause {
+        /// The schedule's name.
+        name: String,
+    },
+    /// Resume a schedule; what would have run meanwhile is not made up for.
+    Resume {
+        /// The schedule's name.
+        name: String,
+    },
+    /// Start a schedule now; its own times stay as they are.
+    Run {
+        /// The schedule's name.
+        name: String,
+    },
+    /// Delete a schedule with its history; what it started stays.
+    Delete {
+        /// The schedule's name.
+        name: String,
+    },
+}
+
+/// When to start what.
+#[derive(Debug, Args)]
+pub(crate) struct NewSchedule {
+    /// By the clock: five fields, six with seconds first, or @daily and the like.
+    #[arg(long, value_name = "EXPRESSION", required_unless_present = "every", conflicts_with = "every")]
+    cron: Option<String>,
+    /// Every so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    every: Option<u64>,
+    /// On whose clocks, such as Europe/Berlin [default: UTC].
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    timezone: Option<String>,
+    /// Not before this time.
+    #[arg(long, value_name = "TIME")]
+    starts_at: Option<String>,
+    /// Not at this time or later.
+    #[arg(long, value_name = "TIME")]
+    ends_at: Option<String>,
+    /// Each run is late by a part of so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    jitter: Option<u64>,
+    /// While the run before waits or runs: run beside it, leave this one out, or run when it has ended.
+    #[arg(long, value_name = "POLICY")]
+    overlap: Option<Overlap>,
+    /// Runs that nobody started in time: leave them out, one run for all, or make up for the latest.
+    #[arg(long, value_name = "POLICY")]
+    missed: Option<Missed>,
+    /// How many missed runs are made up for.
+    #[arg(long, value_name = "COUNT", required_if_eq("missed", "catch-up"))]
+    catch_up: Option<u32>,
+    /// The queue of the job to start.
+    #[arg(long, requires = "kind", conflicts_with = "application", required_unless_present = "application")]
+    queue: Option<String>,
+    /// The kind of the job to start.
+    #[arg(long, requires = "queue")]
+    kind: Option<String>,
+    #[command(flatten)]
+    job: JobOptions,
+    /// The application of the message to send: its id or uid.
+    #[arg(long, value_name = "ID or UID", requires = "event_type")]
+    application: Option<String>,
+    /// The type of the message to send.
+    #[arg(long, value_name = "NAME", requires = "application")]
+    event_type: Option<String>,
+    /// What is in the job or message: JSON.
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// Begin paused.
+    #[arg(long)]
+    paused: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Overlap {
+    Allow,
+    Skip,
+    QueueOne,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Missed {
+    Skip,
+    RunOnce,
+    CatchUp,
+}
+
+/// A schedule as the API takes it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ScheduleBody {
+    name: String,
+    cron: Option<String>,
+    every_seconds: Option<u64>,
+    timezone: Option<String>,
+    starts_at: Option<String>,
+    ends_at: Option<String>,
+    jitter_seconds: Option<u64>,
+    overlap: Option<Overlap>,
+    missed: Option<Missed>,
+    catch_up: Option<u32>,
+    job: Option<JobBody>,
+    message: Option<MessageBody>,
+    paused: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageBody {
+    application: String,
+    event_type: String,
+    payload: Box<RawValue>,
+}
+
+impl ScheduleCommand {
+    /// Does what was asked for; answers what to print.
+    pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
+        match self {
+            ScheduleCommand::List { builtin, json } => list(remote, builtin, json).await,
+            ScheduleCommand::Create { name, schedule } => {
+                let created = remote.post_body("/schedule", &schedule.body(name)?).await?;
+                Ok(shown(&created))
+            }
+            ScheduleCommand::Show { name, json } => {
+                let found = remote.get(&path(&name)?).await?;
+                Ok(if json { format!("{found:#}\n") } else { shown(&found) })
+            }
+            ScheduleCommand::Pause { name } => {
+                remote.post(&format!("{}/pause", path(&name)?)).await?;
+                Ok(format!("{name} is paused: `everhook schedule resume {name}` goes on\n"))
+            }
+            ScheduleCommand::Resume { name } => {
+                let resumed = remote.post(&format!("{}/resume", path(&name)?)).await?;
+                Ok(format!("{name} is {}, next run {}\n", cell(&resumed, "state"), time(&resumed, "nextRunAt")))
+            }
+            ScheduleCommand::Run { name } => {
+                let run = remote.post(&format!("{}/run", path(&name)?)).await?;
+                Ok(format!("started {}\n", object(&run)))
+            }
+            ScheduleCommand::Delete { name } => {
+                remote.delete(&path(&name)?).await?;
+                Ok(format!("deleted {name}\n"))
+            }
+        }
+    }
+}
+
+impl NewSchedule {
+    fn body(self, name: String) -> anyhow::Result<ScheduleBody> {
+        let (job, message) = match (self.queue, self.kind, self.application, self.event_type) {
+            (Some(queue), Some(kind), None, None) => (Some(self.job.body(queue, kind, self.payload)?), None),
+            (None, None, Some(application), Some(event_type)) => {
+                let payload = raw_json(self.payload.unwrap_or_else(|| "{}".to_owned()))?;
+                (None, Some(MessageBody { application, event_type, payload }))
+            }
+            _ => bail!(
+                "say what to start: a job with --queue and --kind, or a message with --application and --event-type"
+            ),
+        };
+        Ok(ScheduleBody {
+            name,
+            cron: self.cron,
+            every_seconds: self.every,
+            timezone: self.timezone,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            jitter_seconds: self.jitter,
+            overlap: self.overlap,
+            missed: self.missed,
+            catch_up: self.catch_up,
+            job,
+            message,
+            paused: self.paused,
+        })
+    }
+}
+
+async fn list(remote: &Remote, builtin: bool, json: bool) -> anyhow::Result<String> {
+    let path = if builtin { "/schedule?builtin=true" } else { "/schedule" };
+    let schedules = remote.get_all(path, PAGE_MAX).await?;
+    if json {
+        return Ok(format!("{:#}\n", Value::from(schedules)));
+    }
+    let mut rows = vec![["NAME", "STATE", "WHEN", "STARTS", "NEXT RUN"].map(str::to_owned)];
+    for schedule in &schedules {
+        let (name, state) = (cell(schedule, "name"), cell(schedule, "state"));
+        rows.push([name, state, when(schedule), starts(schedule), time(schedule, "nextRunAt")]);
+    }
+    Ok(table(&rows))
+}
+
+fn shown(schedule: &Value) -> String {
+    let what = if schedule["job"].is_null() { &schedule["message"] } else { &schedule["job"] };
+    let upcoming = schedule["upcoming"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let upcoming: Vec<&str> = upcoming.map(|at| at.split('.').next().unwrap_or(at)).collect();
+    let policies = format!("overlap {}, missed {}", cell(schedule, "overlap"), cell(schedule, "missed"));
+    let mut text = facts(vec![
+        ("name", cell(schedule, "name")),
+        ("state", cell(schedule, "state")),
+        ("when", when(schedule)),
+        ("starts", starts(schedule)),
+        ("payload", one_line(&what["payload"].to_string())),
+        ("policies", policies),
+        ("begins", time(schedule, "startsAt")),
+        ("ends", time(schedule, "endsAt")),
+        ("waiting run", time(schedule, "queuedRunAt")),
+        ("next runs", upcoming.join("Z ") + if upcoming.is_empty() { "" } else { "Z" }),
+    ]);
+    let runs = schedule["history"].as_array().map_or(&[] as &[Value], Vec::as_slice);
+    if !runs.is_empty() {
+        let mut rows = vec![["RUN OF", "AT", "WHAT", "STARTED"].map(str::to_owned)];
+        rows.extend(
+            runs.iter().map(|run| [seconds(run, "nominalAt"), seconds(run, "at"), cell(run, "kind"), object(run)]),
+        );
+        text += "\n";
+        text += &table(&rows);
+    }
+    text
+}
+
+fn when(schedule: &Value) -> String {
+    match schedule["everySeconds"].as_u64() {
+        Some(every) => format!("every {every} s"),
+        None => format!("{} {}", cell(schedule, "cron"), cell(schedule, "timezone")),
+    }
+}
+
+fn starts(schedule: &Value) -> String {
+    let (job, message) = (&schedule["job"], &schedule["message"]);
+    if job.is_null() {
+        return format!("message {} to {}", cell(message, "eventType"), cell(message, "application"));
+    }
+    format!("job {} on {}", cell(job, "kind"), cell(job, "queue"))
+}
+
+fn object(run: &Value) -> String {
+    if run["jobId"].is_null() { cell(run, "messageId") } else { cell(run, "jobId") }
+}
+
+fn path(name: &str) -> anyhow::Result<String> {
+    Ok(format!("/schedule/{}", named("schedule", name)?))
+}
