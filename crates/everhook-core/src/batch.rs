@@ -100,19 +100,12 @@ pub struct Ended {
     pub cancelled: u32,
 }
 
-impl Ended {
-    /// Adds others to it.
-    pub fn add(&mut self, others: Ended) {
-        self.succeeded += others.succeeded;
-        self.dead += others.dead;
-        self.cancelled += others.cancelled;
-    }
-}
-
 impl std::ops::AddAssign for Ended {
     /// Adds up what one transaction has ended; no transaction ends as many as could not be counted.
     fn add_assign(&mut self, other: Ended) {
-        self.add(other);
+        self.succeeded += other.succeeded;
+        self.dead += other.dead;
+        self.cancelled += other.cancelled;
     }
 }
 

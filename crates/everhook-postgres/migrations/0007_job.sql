@@ -98,6 +98,10 @@ create index task_dead_job on everhook.task (environment, subject)
 where state = 2
     and kind = 1;
 
+create index task_dead_batch on everhook.task (environment, batch, subject)
+where state = 2
+    and batch is not null;
+
 create table everhook.batch (
     created_at bigint not null,
     environment integer not null,

@@ -28,4 +28,4 @@ where task.environment = any (array[chosen.environment])
     and task.owner is null
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel;
+    task.epoch, task.cancel, task.batch;

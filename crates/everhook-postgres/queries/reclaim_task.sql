@@ -21,11 +21,12 @@ orphan as materialized (
 )
 update everhook.task
 set owner = $1,
-    epoch = task.epoch + 1
+    epoch = task.epoch + 1,
+    deadline = null
 from orphan
 where task.environment = any (array[orphan.environment])
     and task.subject = orphan.subject
     and task.id = orphan.id
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel;
+    task.epoch, task.cancel, task.batch;

@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use everhook_core::fanout;
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
-use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
@@ -22,11 +21,11 @@ use tokio_postgres::Row;
 use crate::columns::{MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
-use crate::keys::{self, Claims, RowKey, row_key};
+use crate::keys::{self, Owners};
 use crate::once;
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::Transaction;
+use crate::statement::{Params, Transaction, within};
 use crate::store::PostgresStore;
 
 /// What planning has to know of a lane; the lanes that tasks may be leased from at once.
@@ -37,6 +36,15 @@ struct Written {
     environment: EnvironmentId,
     message: Arc<Message>,
     tasks: Vec<PlannedTask>,
+}
+
+/// How much of its transaction an append is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Span {
+    /// It begins it and commits it.
+    Whole,
+    /// Someone else does.
+    Part,
 }
 
 /// What became of a member.
@@ -54,21 +62,34 @@ impl PostgresStore {
             return Ok(appended);
         }
         let transaction = self.database.transaction().await?;
-        let (sets, now, free) = self.read_for_plan(&transaction, append).await?;
-        let taken = take_keys(&transaction, &append.messages).await?;
+        self.append_as(&transaction, append, Span::Whole).await
+    }
+
+    /// Appends messages within a transaction that does other things, too; nobody takes their deliveries at once.
+    pub(crate) async fn append_within(
+        &self,
+        transaction: &Transaction,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Appended>, Fault> {
+        self.append_as(transaction, &Append { fast: None, messages }, Span::Part).await
+    }
+
+    async fn append_as(&self, transaction: &Transaction, append: &Append, span: Span) -> Result<Vec<Appended>, Fault> {
+        let (sets, now, free) = self.read_for_plan(transaction, append, span).await?;
+        let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
+        let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
-        let mut owners = Owners::new(taken);
-        let mut slots = once::Claims::lock(&transaction, &append.messages, now).await?;
+        let mut slots = once::Claims::lock(transaction, &append.messages, now).await?;
         let decide = |new| planner.decide(new, &mut owners, &mut slots);
         let members: Vec<Member> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
-        if written.is_empty() && !slots.has_suppressed() {
+        if span == Span::Whole && written.is_empty() && !slots.has_suppressed() {
             transaction.roll_back().await?;
         } else {
-            owners.correct(&transaction).await?;
-            slots.write(&transaction, now).await?;
-            write(&transaction, append.fast.as_ref(), &written, now).await?;
+            owners.correct(transaction).await?;
+            slots.write(transaction, now).await?;
+            write(transaction, append.fast.as_ref(), &written, now, span).await?;
         }
         Ok(members.into_iter().map(Member::answer).collect())
     }
@@ -78,6 +99,7 @@ impl PostgresStore {
         &self,
         transaction: &Transaction,
         append: &Append,
+        span: Span,
     ) -> Result<(EndpointSets, Timestamp, FreeLanes), Fault> {
         let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
         let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
@@ -86,14 +108,17 @@ impl PostgresStore {
             (transaction.prepare(&sql::FIND_APPLICATION_REVISION).await?, transaction.prepare(&sql::FIND_LANE).await?);
         let (environments, ids) = endpoints::columns(&applications);
         let (lane_environments, lanes) = lane_columns(&guessed);
-        let (revisions, mut lane_rows) = transaction
-            .begin_with(try_join(transaction.query(&find_revision, &[&environments, &ids]), async {
-                if lanes.is_empty() {
-                    return Ok(Vec::new());
-                }
-                transaction.query(&find_lane, &[&lane_environments, &lanes]).await
-            }))
-            .await?;
+        let revision_params: Params<'_> = &[&environments, &ids];
+        let reads = try_join(transaction.query(&find_revision, revision_params), async {
+            if lanes.is_empty() {
+                return Ok(Vec::new());
+            }
+            transaction.query(&find_lane, &[&lane_environments, &lanes]).await
+        });
+        let (revisions, mut lane_rows) = match span {
+            Span::Whole => transaction.begin_with(reads).await?,
+            Span::Part => within(reads).await?,
+        };
 
         let (revisions, now) = read_revisions(&revisions)?;
         let sets = endpoints::load(transaction, &self.cache, &revisions).await?;
@@ -137,7 +162,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>, slots: &mut once::Claims) -> Member {
-        if let Some(answer) = owners.judge(new) {
+        if let Some(answer) = judge(&owners.taken(new.environment, &new.keys)) {
             return Member::Told(answer);
         }
         let is_same = |set: &&Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
@@ -145,10 +170,10 @@ impl Planner<'_> {
             return Member::Told(Appended::NoApplication);
         };
         if let Some(winner) = slots.take(new) {
-            owners.claim(new, kept_by_suppressed(&new.keys), winner);
+            owners.claim(new.environment, kept_by_suppressed(&new.keys), winner.0);
             return Member::Told(Appended::Suppressed(winner));
         }
-        owners.claim(new, new.keys.iter(), new.message.id);
+        owners.claim(new.environment, new.keys.iter(), new.message.id.0);
         let environment = new.environment;
         let message = Message { created_at: self.now, ..new.message.clone() };
         let (fast, free) = (self.fast, &mut self.free);
@@ -164,91 +189,6 @@ impl Planner<'_> {
         let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.deliver_at, take_slot);
         Member::Accepted(Written { environment, message: Arc::new(message), tasks })
     }
-}
-
-/// Who has which key: someone before this batch, or a member of it.
-struct Owners<'m> {
-    /// Not had.
-    foreign: HashMap<RowKey, Holder>,
-    /// Had, as it was written: for the first member that has it.
-    written: HashMap<RowKey, Holder>,
-    /// Which member has it, and for which message.
-    claimed: HashMap<RowKey, (&'m NewMessage, Holder)>,
-}
-
-impl<'m> Owners<'m> {
-    fn new((written, foreign): (HashMap<RowKey, Holder>, HashMap<RowKey, Holder>)) -> Owners<'m> {
-        Owners { foreign, written, claimed: HashMap::new() }
-    }
-
-    fn judge(&self, new: &NewMessage) -> Option<Appended> {
-        let mut taken = Vec::new();
-        for key in &new.keys {
-            let row_key = row_key(new.environment, key);
-            let holder = self.foreign.get(&row_key).or_else(|| self.claimed.get(&row_key).map(|(_, holder)| holder));
-            taken.extend(holder.map(|holder| (key, *holder)));
-        }
-        judge(&taken)
-    }
-
-    /// Has a member keep keys, for itself or for the message that it was suppressed by.
-    fn claim(&mut self, new: &'m NewMessage, keys: impl Iterator<Item = &'m DedupKey>, object: MessageId) {
-        for key in keys {
-            let holder = Holder { object: object.0, body: key.body };
-            self.claimed.insert(row_key(new.environment, key), (new, holder));
-        }
-    }
-
-    /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
-    async fn correct(&self, transaction: &Transaction) -> Result<(), Fault> {
-        let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
-        let wrong: Vec<&RowKey> =
-            self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
-        if wrong.is_empty() {
-            return Ok(());
-        }
-        keys::give_back(transaction, wrong.iter().copied()).await?;
-        let mut claims = Claims::new();
-        for key in wrong {
-            let Some((new, holder)) = self.claimed.get(key) else { continue };
-            let claim = new.keys.iter().find(|claim| row_key(new.environment, claim) == *key);
-            claims.extend(claim.map(|claim| (*key, (claim, holder.object))));
-        }
-        if claims.is_empty() || keys::take(transaction, &claims).await?.len() == claims.len() {
-            return Ok(());
-        }
-        Err(Fault::Contended("a key was lost that this transaction held"))
-    }
-}
-
-/// Takes every key of the batch; answers what was written, and who holds the rest.
-async fn take_keys(
-    transaction: &Transaction,
-    messages: &[NewMessage],
-) -> Result<(HashMap<RowKey, Holder>, HashMap<RowKey, Holder>), Fault> {
-    let mut claims = Claims::new();
-    for new in messages {
-        for key in &new.keys {
-            claims.entry(row_key(new.environment, key)).or_insert((key, new.message.id.0));
-        }
-    }
-    if claims.is_empty() {
-        return Ok(Default::default());
-    }
-    let had = keys::take(transaction, &claims).await?;
-    let mut foreign = HashMap::new();
-    if had.len() < claims.len() {
-        let missed = || claims.keys().filter(|key| !had.contains(*key));
-        foreign = keys::holders(transaction, missed()).await?;
-        if missed().any(|key| !foreign.contains_key(key)) {
-            return Err(Fault::Contended("a key was given back while it was looked at"));
-        }
-    }
-    let written = had.into_iter().filter_map(|row_key| {
-        let (key, object) = claims.get(&row_key)?;
-        Some((row_key, Holder { object: *object, body: key.body }))
-    });
-    Ok((written.collect(), foreign))
 }
 
 fn app_key(new: &NewMessage) -> AppKey {
@@ -322,12 +262,13 @@ fn waiting_lanes<'p>(waiting: impl Iterator<Item = &'p PlannedTask>) -> (Vec<i32
     (environments, ids, due)
 }
 
-/// Writes messages and tasks, touches the lanes of those that wait, and commits, in one round trip.
+/// Writes messages and tasks, touches the lanes of those that wait, and commits if that is all, in one round trip.
 async fn write(
     transaction: &Transaction,
     fast: Option<&FastPath>,
     written: &[&Written],
     now: Timestamp,
+    span: Span,
 ) -> Result<(), Fault> {
     let rows: Vec<_> = written.iter().map(|written| (written.environment, &*written.message)).collect();
     let messages = MessageColumns::new(&rows);
@@ -346,22 +287,26 @@ async fn write(
     let mut message_params = messages.params().to_vec();
     message_params.push(&now);
     let task_params = tasks.params();
+    let writes = try_join3(
+        transaction.execute(&append_message, &message_params),
+        async {
+            if tasks.is_empty() {
+                return Ok(0);
+            }
+            transaction.execute(&append_task, &task_params).await
+        },
+        async {
+            if lanes.is_empty() {
+                return Ok(0);
+            }
+            transaction.execute(&touch_lane, &[&lane_environments, &lanes, &due]).await
+        },
+    );
+    if span == Span::Part {
+        return within(writes).await.map(drop);
+    }
     transaction
-        .commit_with(try_join3(
-            transaction.execute(&append_message, &message_params),
-            async {
-                if tasks.is_empty() {
-                    return Ok(0);
-                }
-                transaction.execute(&append_task, &task_params).await
-            },
-            async {
-                if lanes.is_empty() {
-                    return Ok(0);
-                }
-                transaction.execute(&touch_lane, &[&lane_environments, &lanes, &due]).await
-            },
-        ))
+        .commit_with(writes)
         .await
         .map(drop)
         .or_else(|fault| if mutant::is(Mutant::DeliverInDoubt) { Ok(()) } else { Err(fault) })

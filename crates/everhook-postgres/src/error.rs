@@ -148,6 +148,8 @@ impl Fault {
             SqlState::ADMIN_SHUTDOWN | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Remedy::Repeat,
             // Prepared against an earlier form of a table; the next connection prepares it anew.
             SqlState::FEATURE_NOT_SUPPORTED | SqlState::INVALID_SQL_STATEMENT_NAME => Remedy::Repeat,
+            // A statement that undid itself, because what it relied on was gone.
+            SqlState::DIVISION_BY_ZERO => Remedy::Repeat,
             SqlState::CHECK_VIOLATION => Remedy::AddPartition,
             _ => Remedy::Tell,
         }

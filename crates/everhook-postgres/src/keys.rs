@@ -23,6 +23,89 @@ pub(crate) fn row_key(environment: EnvironmentId, key: &DedupKey) -> RowKey {
 /// Keys to take, each for an object; in key order, so that two batches cannot deadlock.
 pub(crate) type Claims<'a> = BTreeMap<RowKey, (&'a DedupKey, Id)>;
 
+/// The keys of a batch, each for the first object that wants it.
+pub(crate) fn claims<'k>(wanted: impl Iterator<Item = (EnvironmentId, &'k [DedupKey], Id)>) -> Claims<'k> {
+    let mut claims = Claims::new();
+    for (environment, keys, object) in wanted {
+        for key in keys {
+            claims.entry(row_key(environment, key)).or_insert((key, object));
+        }
+    }
+    claims
+}
+
+/// Who has which key while a batch is decided: someone before it, or a member of it.
+pub(crate) struct Owners<'k> {
+    /// Not had.
+    foreign: HashMap<RowKey, Holder>,
+    /// Had, as it was written: for the first member that wants it.
+    written: HashMap<RowKey, Holder>,
+    /// Which key a member has, and for which object.
+    claimed: HashMap<RowKey, (&'k DedupKey, Holder)>,
+}
+
+impl<'k> Owners<'k> {
+    /// Takes every key of a batch.
+    pub(crate) async fn take(transaction: &Transaction, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
+        let mut owners = Owners { foreign: HashMap::new(), written: HashMap::new(), claimed: HashMap::new() };
+        if claims.is_empty() {
+            return Ok(owners);
+        }
+        let had = take(transaction, &claims).await?;
+        if had.len() < claims.len() {
+            let missed = || claims.keys().filter(|key| !had.contains(*key));
+            owners.foreign = holders(transaction, missed()).await?;
+            if missed().any(|key| !owners.foreign.contains_key(key)) {
+                return Err(Fault::Contended("a key was given back while it was looked at"));
+            }
+        }
+        for row_key in had {
+            if let Some((key, object)) = claims.get(&row_key) {
+                owners.written.insert(row_key, Holder { object: *object, body: key.body });
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Which of these keys are someone else's, and whose.
+    pub(crate) fn taken<'n>(&self, environment: EnvironmentId, keys: &'n [DedupKey]) -> Vec<(&'n DedupKey, Holder)> {
+        let mut taken = Vec::new();
+        for key in keys {
+            let row_key = row_key(environment, key);
+            let holder = self.foreign.get(&row_key).or_else(|| self.claimed.get(&row_key).map(|(_, holder)| holder));
+            taken.extend(holder.map(|holder| (key, *holder)));
+        }
+        taken
+    }
+
+    /// Has a member keep keys, for itself or for another object.
+    pub(crate) fn claim(&mut self, environment: EnvironmentId, keys: impl Iterator<Item = &'k DedupKey>, object: Id) {
+        for key in keys {
+            self.claimed.insert(row_key(environment, key), (key, Holder { object, body: key.body }));
+        }
+    }
+
+    /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
+    pub(crate) async fn correct(&self, transaction: &Transaction) -> Result<(), Fault> {
+        let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
+        let wrong: Vec<&RowKey> =
+            self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        give_back(transaction, wrong.iter().copied()).await?;
+        let mut claims = Claims::new();
+        for key in wrong {
+            let claim = self.claimed.get(key);
+            claims.extend(claim.map(|(claim, holder)| (*key, (*claim, holder.object))));
+        }
+        if claims.is_empty() || take(transaction, &claims).await?.len() == claims.len() {
+            return Ok(());
+        }
+        Err(Fault::Contended("a key was lost that this transaction held"))
+    }
+}
+
 /// Takes keys; answers which were had. It waits for whoever is just taking the same one.
 pub(crate) async fn take(transaction: &Transaction, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
     let columns = KeyColumns::new(claims);

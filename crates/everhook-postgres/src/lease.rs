@@ -243,7 +243,7 @@ fn read_next_ready(rows: &[Row]) -> Result<Option<Duration>, Fault> {
 }
 
 /// A statement that is left out where it has nothing to do.
-async fn send_unless(
+pub(crate) async fn send_unless(
     idle: bool,
     transaction: &Transaction,
     prepared: &Prepared,

@@ -6,6 +6,7 @@
 
 mod append;
 mod backlog;
+mod batch;
 mod catalog;
 mod columns;
 mod connection;
@@ -14,6 +15,7 @@ mod endpoints;
 mod error;
 mod history;
 mod hosts;
+mod job;
 mod keys;
 mod lease;
 mod migrate;

@@ -29,7 +29,7 @@ const MIGRATIONS: [Migration; 7] = [
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 6;
+pub(crate) const SCHEMA_VERSION: i32 = 7;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.

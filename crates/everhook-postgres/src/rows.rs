@@ -9,7 +9,8 @@ use everhook_core::application::{Application, Environment};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, SessionId, TaskId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, KeyId, LaneId, MessageId, OrgId, SessionId,
+    TaskId,
 };
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::Message;
@@ -55,11 +56,16 @@ impl<'a> Reader<'a> {
         Id::from_slice(bytes).ok_or_else(|| self.corrupt(column))
     }
 
+    pub(crate) fn id_opt(&mut self, column: &'static str) -> Result<Option<Id>, Fault> {
+        let bytes: Option<&[u8]> = self.get(column)?;
+        bytes.map(|bytes| Id::from_slice(bytes).ok_or_else(|| self.corrupt(column))).transpose()
+    }
+
     pub(crate) fn time(&mut self, column: &'static str) -> Result<Timestamp, Fault> {
         self.get(column).map(Timestamp::from_micros)
     }
 
-    fn span(&mut self, column: &'static str) -> Result<Duration, Fault> {
+    pub(crate) fn span(&mut self, column: &'static str) -> Result<Duration, Fault> {
         let micros: i64 = self.get(column)?;
         u64::try_from(micros).map(Duration::from_micros).map_err(|_| self.corrupt(column))
     }
@@ -79,7 +85,7 @@ impl<'a> Reader<'a> {
         Name::try_from(text).map_err(|_| self.corrupt(column))
     }
 
-    fn name_opt(&mut self, column: &'static str) -> Result<Option<Name>, Fault> {
+    pub(crate) fn name_opt(&mut self, column: &'static str) -> Result<Option<Name>, Fault> {
         let text: Option<String> = self.get(column)?;
         text.map(|text| Name::try_from(text).map_err(|_| self.corrupt(column))).transpose()
     }
@@ -89,17 +95,17 @@ impl<'a> Reader<'a> {
         rate.map(|rate| u16::try_from(rate).map_err(|_| self.corrupt("throttle_rate"))).transpose()
     }
 
-    fn json<T: Deserialize<'a>>(&mut self, column: &'static str) -> Result<T, Fault> {
+    pub(crate) fn json<T: Deserialize<'a>>(&mut self, column: &'static str) -> Result<T, Fault> {
         let text: &'a str = self.get(column)?;
         serde_json::from_str(text).map_err(|_| self.corrupt(column))
     }
 
-    fn json_opt<T: Deserialize<'a>>(&mut self, column: &'static str) -> Result<Option<T>, Fault> {
+    pub(crate) fn json_opt<T: Deserialize<'a>>(&mut self, column: &'static str) -> Result<Option<T>, Fault> {
         let text: Option<&'a str> = self.get(column)?;
         text.map(|text| serde_json::from_str(text).map_err(|_| self.corrupt(column))).transpose()
     }
 
-    fn corrupt(&self, column: &'static str) -> Fault {
+    pub(crate) fn corrupt(&self, column: &'static str) -> Fault {
         Fault::Corrupt { table: self.table, column }
     }
 }
@@ -123,6 +129,11 @@ struct KeysText {
 pub(crate) fn keys_text(keys: &SigningKeys) -> String {
     let old = keys.old.iter().map(|(key, until)| (key.expose(), until.as_micros())).collect();
     json(&KeysText { current: keys.current.expose(), old })
+}
+
+/// Reads keys that are kept as text; none if that is none of ours.
+pub(crate) fn read_keys(text: &str) -> Option<SigningKeys> {
+    keys(&serde_json::from_str(text).ok()?)
 }
 
 fn keys(text: &KeysText) -> Option<SigningKeys> {
@@ -230,8 +241,16 @@ pub(crate) fn message(row: &Row) -> Result<(EnvironmentId, Message), Fault> {
     Ok((environment, message))
 }
 
+/// How many columns a task has in every statement.
+pub(crate) const TASK_COLUMNS: usize = 13;
+
 pub(crate) fn task(row: &Row) -> Result<Task, Fault> {
-    let mut row = Reader::new(row, "task");
+    task_at(row, 0)
+}
+
+/// Reads a task whose columns begin at `at`.
+pub(crate) fn task_at(row: &Row, at: usize) -> Result<Task, Fault> {
+    let mut row = Reader::from(row, "task", at);
     let environment = EnvironmentId(row.get("environment")?);
     Ok(Task {
         key: TaskKey { environment, subject: row.id("subject")?, id: TaskId(row.id("id")?) },
@@ -244,6 +263,7 @@ pub(crate) fn task(row: &Row) -> Result<Task, Fault> {
         crashes: row.unsigned("crashes")?,
         epoch: row.unsigned("epoch")?,
         cancel: row.get("cancel")?,
+        batch: row.id_opt("batch")?.map(BatchId),
     })
 }
 

@@ -3,22 +3,28 @@
 //! A batch in which every task leaves is one statement that commits by itself. What was not matched was settled before, or
 //! is someone else's by now.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use everhook_core::batch::Change;
 use everhook_core::id::{EnvironmentId, LaneId, SessionId};
 use everhook_core::lifecycle::NextRow;
-use everhook_core::task::{TaskKey, TaskState};
+use everhook_core::task::{TaskKey, TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
+use everhook_store::batch::ended;
 use everhook_store::lease::{Settled, Settlement};
-use futures_util::future::{try_join, try_join3};
+use futures_util::future::{try_join_all, try_join4};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::error::Fault;
+use crate::job::batch::{self, Changes};
+use crate::job::output::Results;
+use crate::job::rows::now;
+use crate::lease::send_unless;
 use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Transaction, within};
+use crate::sql::{self, Sql};
+use crate::statement::{Params, Transaction, within};
 use crate::store::PostgresStore;
 
 /// Longest span that is added to the clock, so that a sum cannot overflow: about a hundred years.
@@ -29,79 +35,122 @@ type Matched = HashMap<usize, Option<Timestamp>>;
 
 impl PostgresStore {
     pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
-        let matched = if batch.iter().all(leaves_quietly) {
-            self.settle_gone(batch).await?
+        let Some(first) = batch.first() else { return Ok(Vec::new()) };
+        let kind = first.kind;
+        let matched = if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
+            self.settle_gone(kind, batch).await?
         } else {
             self.settle_mixed(batch).await?
         };
         self.answer(batch, &matched).await
     }
 
-    async fn settle_gone(&self, batch: &[Settlement]) -> Result<Matched, Fault> {
-        if batch.is_empty() {
-            return Ok(Matched::new());
-        }
+    async fn settle_gone(&self, kind: TaskKind, batch: &[Settlement]) -> Result<Matched, Fault> {
         let (places, members): (Vec<usize>, Vec<&Settlement>) = batch.iter().enumerate().unzip();
-        let columns = Columns::new(&members);
-        let rows = self.database.write(&sql::SETTLE_TASK_GONE, &columns.params()).await?;
-        read_matched(&rows, &places, Reading::Gone)
+        let group = Group::new(kind, Stays::Gone, places, &members);
+        let rows = self.database.write(group.sql, &group.params()).await?;
+        let mut matched = Matched::with_capacity(rows.len());
+        group.read(&rows, &mut matched)?;
+        Ok(matched)
     }
 
     async fn settle_mixed(&self, batch: &[Settlement]) -> Result<Matched, Fault> {
         // Of two ends of one tenure the first counts, whichever statement it is in.
         let mut tenures = HashSet::with_capacity(batch.len());
-        let firsts = batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member)));
-        let (gone, kept): (Vec<_>, Vec<_>) = firsts.partition(|(_, member)| member.row == NextRow::Gone);
-        let (gone_places, gone): (Vec<usize>, Vec<&Settlement>) = gone.into_iter().unzip();
-        let (kept_places, kept): (Vec<usize>, Vec<&Settlement>) = kept.into_iter().unzip();
+        let firsts: Vec<(usize, &Settlement)> =
+            batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member))).collect();
+        let mut groups = Vec::new();
+        for (kind, stays) in [
+            (TaskKind::Delivery, Stays::Gone),
+            (TaskKind::Delivery, Stays::Kept),
+            (TaskKind::Job, Stays::Gone),
+            (TaskKind::Job, Stays::Kept),
+        ] {
+            let is_of = |member: &Settlement| member.kind == kind && Stays::of(member) == stays;
+            let (places, members): (Vec<usize>, Vec<&Settlement>) =
+                firsts.iter().copied().filter(|(_, member)| is_of(member)).unzip();
+            if !members.is_empty() {
+                groups.push(Group::new(kind, stays, places, &members));
+            }
+        }
         let transaction = self.database.transaction().await?;
-        let settle_gone = transaction.prepare(&sql::SETTLE_TASK_GONE).await?;
-        let settle_kept = transaction.prepare(&sql::SETTLE_TASK_PENDING).await?;
+        let mut prepared = Vec::with_capacity(groups.len());
+        for group in &groups {
+            prepared.push((transaction.prepare(group.sql).await?, group.params()));
+        }
         transaction.begin().await?;
-        let (gone_columns, kept_columns, kept_state) =
-            (Columns::new(&gone), Columns::new(&kept), KeptColumns::new(&kept));
-        let (gone_params, mut kept_params) = (gone_columns.params(), kept_columns.params());
-        kept_params.extend(kept_state.params());
-        let (gone_rows, kept_rows) = within(try_join(
-            async {
-                if gone.is_empty() {
-                    return Ok(Vec::new());
-                }
-                transaction.query(&settle_gone, &gone_params).await
-            },
-            async {
-                if kept.is_empty() {
-                    return Ok(Vec::new());
-                }
-                transaction.query(&settle_kept, &kept_params).await
-            },
-        ))
-        .await?;
-        let mut matched = read_matched(&gone_rows, &gone_places, Reading::Gone)?;
-        matched.extend(read_matched(&kept_rows, &kept_places, Reading::Kept)?);
-        follow_up(&transaction, batch, &matched).await?;
+        let sent = prepared.iter().map(|(statement, params)| transaction.query(statement, params));
+        let answers = within(try_join_all(sent)).await?;
+        let mut matched = Matched::with_capacity(batch.len());
+        for (group, rows) in groups.iter().zip(&answers) {
+            group.read(rows, &mut matched)?;
+        }
+        self.follow_up(&transaction, batch, &matched).await?;
         Ok(matched)
+    }
+
+    /// What matched settlements mean for lanes, endpoints, queues, results and batches; and the commit.
+    async fn follow_up(&self, transaction: &Transaction, batch: &[Settlement], matched: &Matched) -> Result<(), Fault> {
+        let lanes = LaneEnds::new(batch, matched);
+        let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
+        let results = Results::new(counted());
+        let mut changes = Changes::new();
+        for member in counted().filter(|member| member.kind == TaskKind::Job) {
+            let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));
+            if let (Some(id), Some(ended)) = (member.batch, ended) {
+                batch::add(&mut changes, (member.key.environment, id), Change::Ended(ended));
+            }
+        }
+        let (hold_lane, disable_endpoint, stop_queue, put_result) = (
+            transaction.prepare(&sql::HOLD_LANE).await?,
+            transaction.prepare(&sql::DISABLE_ENDPOINT).await?,
+            transaction.prepare(&sql::STOP_QUEUE).await?,
+            transaction.prepare(&sql::PUT_JOB_RESULT).await?,
+        );
+        let (held_columns, disabled, stopped) =
+            (lanes.held(), lanes.stopped(TaskKind::Delivery), lanes.stopped(TaskKind::Job));
+        let (held, kept) = (held_columns.params(), results.params());
+        let disabled_params: Params<'_> = &[&disabled.0, &disabled.1];
+        let stopped_params: Params<'_> = &[&stopped.0, &stopped.1];
+        let writes = try_join4(
+            send_unless(lanes.held.is_empty(), transaction, &hold_lane, &held),
+            send_unless(disabled.1.is_empty(), transaction, &disable_endpoint, disabled_params),
+            send_unless(stopped.1.is_empty(), transaction, &stop_queue, stopped_params),
+            send_unless(results.is_empty(), transaction, &put_result, &kept),
+        );
+        if changes.is_empty() {
+            return transaction.commit_with(writes).await.map(drop);
+        }
+        within(writes).await?;
+        let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
+        self.tell_batches(transaction, &changes, now).await?;
+        transaction.commit().await
     }
 
     /// Tells repeated settlements from lost ones.
     async fn answer(&self, batch: &[Settlement], matched: &Matched) -> Result<Vec<Settled>, Fault> {
         let mut answers: Vec<Settled> =
             (0..batch.len()).map(|n| if matched.contains_key(&n) { Settled::Done } else { Settled::Lost }).collect();
-        let unmatched = || batch.iter().enumerate().filter(|(n, _)| !matched.contains_key(n));
-        let (places, logged): (Vec<usize>, Vec<_>) =
-            unmatched().filter_map(|(n, member)| Some((n, (member, member.attempt.as_ref()?)))).unzip();
-        if places.is_empty() {
-            return Ok(answers);
-        }
-        let each = || logged.iter().map(|(member, _)| member);
-        let environments: Vec<i32> = each().map(|member| member.key.environment.0).collect();
-        let subjects: Vec<&[u8]> = each().map(|member| member.key.subject.as_bytes().as_slice()).collect();
-        let tasks: Vec<&[u8]> = each().map(|member| member.key.id.as_bytes().as_slice()).collect();
-        let epochs: Vec<i32> = each().map(|member| int(member.epoch)).collect();
-        let ids: Vec<&[u8]> = logged.iter().map(|(_, attempt)| attempt.id.as_bytes().as_slice()).collect();
-        let params: &[&(dyn ToSql + Sync)] = &[&environments, &subjects, &tasks, &epochs, &ids];
-        for row in self.database.read(&sql::FIND_ATTEMPT_SETTLED, params).await? {
-            answers[place(&mut Reader::new(&row, "attempt"), &places)?] = Settled::Done;
+        for (kind, sql) in
+            [(TaskKind::Delivery, &sql::FIND_ATTEMPT_SETTLED), (TaskKind::Job, &sql::FIND_JOB_ATTEMPT_SETTLED)]
+        {
+            let unmatched =
+                batch.iter().enumerate().filter(|(n, member)| member.kind == kind && !matched.contains_key(n));
+            let (places, logged): (Vec<usize>, Vec<_>) =
+                unmatched.filter_map(|(n, member)| Some((n, (member, member.attempt.as_ref()?)))).unzip();
+            if places.is_empty() {
+                continue;
+            }
+            let each = || logged.iter().map(|(member, _)| member);
+            let environments: Vec<i32> = each().map(|member| member.key.environment.0).collect();
+            let subjects: Vec<&[u8]> = each().map(|member| member.key.subject.as_bytes().as_slice()).collect();
+            let tasks: Vec<&[u8]> = each().map(|member| member.key.id.as_bytes().as_slice()).collect();
+            let epochs: Vec<i32> = each().map(|member| int(member.epoch)).collect();
+            let ids: Vec<&[u8]> = logged.iter().map(|(_, attempt)| attempt.id.as_bytes().as_slice()).collect();
+            let params: &[&(dyn ToSql + Sync)] = &[&environments, &subjects, &tasks, &epochs, &ids];
+            for row in self.database.read(sql, params).await? {
+                answers[place(&mut Reader::new(&row, "attempt"), &places)?] = Settled::Done;
+            }
         }
         Ok(answers)
     }
@@ -114,76 +163,129 @@ fn tenure(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 
 /// Whether the task leaves and nothing else happens.
 fn leaves_quietly(settlement: &Settlement) -> bool {
-    settlement.row == NextRow::Gone && settlement.hold_lane.is_none() && !settlement.stop_lane
+    let Settlement { row, hold_lane, stop_lane, batch, result, .. } = settlement;
+    *row == NextRow::Gone && hold_lane.is_none() && !stop_lane && batch.is_none() && result.is_none()
 }
 
-/// What matched settlements mean for lanes and endpoints; and the commit.
-async fn follow_up(transaction: &Transaction, batch: &[Settlement], matched: &Matched) -> Result<(), Fault> {
-    let mut lanes: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)> = BTreeMap::new();
-    let mut gone: Vec<(EnvironmentId, LaneId)> = Vec::new();
-    for (n, settlement) in batch.iter().enumerate() {
-        let Some(due) = matched.get(&n) else { continue };
-        let lane = (settlement.key.environment, settlement.lane);
-        if due.is_some() || settlement.hold_lane.is_some() {
-            let (earliest, longest) = lanes.entry(lane).or_insert((Timestamp::NEVER, Duration::ZERO));
-            *earliest = due.map_or(*earliest, |due| due.min(*earliest));
-            *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
-        }
-        if settlement.stop_lane {
-            gone.push(lane);
-        }
-    }
-    gone.sort_unstable();
-    gone.dedup();
-    let hold_lane = transaction.prepare(&sql::HOLD_LANE).await?;
-    let disable_endpoint = transaction.prepare(&sql::DISABLE_ENDPOINT).await?;
-    let (environments, ids): (Vec<i32>, Vec<&[u8]>) = lanes.keys().map(lane_column).unzip();
-    let (due, hold): (Vec<i64>, Vec<i64>) = lanes.values().map(|(due, hold)| (due.as_micros(), span(*hold))).unzip();
-    let (gone_environments, gone_ids): (Vec<i32>, Vec<&[u8]>) = gone.iter().map(lane_column).unzip();
-    transaction
-        .commit_with(try_join3(
-            async {
-                if ids.is_empty() {
-                    return Ok(0);
-                }
-                transaction.execute(&hold_lane, &[&environments, &ids, &due, &hold]).await
-            },
-            async {
-                if gone_ids.is_empty() {
-                    return Ok(0);
-                }
-                transaction.execute(&disable_endpoint, &[&gone_environments, &gone_ids]).await
-            },
-            async { Ok(()) },
-        ))
-        .await
-        .map(drop)
-}
-
-fn lane_column((environment, lane): &(EnvironmentId, LaneId)) -> (i32, &[u8]) {
-    (environment.0, lane.as_bytes().as_slice())
-}
-
-/// Which statement's answer is read.
+/// Whether a task stays in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum Stays {
     Gone,
     Kept,
 }
 
-/// `places` are where the members of the statement stand in the batch.
-fn read_matched(rows: &[Row], places: &[usize], reading: Reading) -> Result<Matched, Fault> {
-    let mut matched = Matched::with_capacity(rows.len());
-    for row in rows {
-        let mut row = Reader::new(row, "task");
-        let n = place(&mut row, places)?;
-        let due = match reading {
-            Reading::Gone => None,
-            Reading::Kept => row.get::<Option<i64>>("due_at")?.map(Timestamp::from_micros),
-        };
-        matched.insert(n, due);
+impl Stays {
+    fn of(settlement: &Settlement) -> Stays {
+        if settlement.row == NextRow::Gone { Stays::Gone } else { Stays::Kept }
     }
-    Ok(matched)
+}
+
+/// Settlements that one statement ends.
+struct Group<'a> {
+    sql: &'static Sql,
+    kind: TaskKind,
+    stays: Stays,
+    /// Where they stand in the batch.
+    places: Vec<usize>,
+    columns: Columns<'a>,
+    kept: KeptColumns,
+}
+
+impl<'a> Group<'a> {
+    fn new(kind: TaskKind, stays: Stays, places: Vec<usize>, members: &[&'a Settlement]) -> Group<'a> {
+        let sql = match (kind, stays) {
+            (TaskKind::Delivery, Stays::Gone) => &sql::SETTLE_TASK_GONE,
+            (TaskKind::Delivery, Stays::Kept) => &sql::SETTLE_TASK_PENDING,
+            (TaskKind::Job, Stays::Gone) => &sql::SETTLE_JOB_GONE,
+            (TaskKind::Job, Stays::Kept) => &sql::SETTLE_JOB_PENDING,
+        };
+        let kept = if stays == Stays::Kept { KeptColumns::new(members) } else { KeptColumns::default() };
+        Group { sql, kind, stays, places, columns: Columns::new(members), kept }
+    }
+
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let mut params = self.columns.params(self.kind);
+        if self.stays == Stays::Kept {
+            params.extend(self.kept.params());
+        }
+        params
+    }
+
+    fn read(&self, rows: &[Row], matched: &mut Matched) -> Result<(), Fault> {
+        for row in rows {
+            let mut row = Reader::new(row, "task");
+            let n = place(&mut row, &self.places)?;
+            let due = match self.stays {
+                Stays::Gone => None,
+                Stays::Kept => row.get::<Option<i64>>("due_at")?.map(Timestamp::from_micros),
+            };
+            matched.insert(n, due);
+        }
+        Ok(())
+    }
+}
+
+/// What settlements mean for lanes.
+#[derive(Default)]
+struct LaneEnds {
+    /// When their next task is due, and how long they are to rest.
+    held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
+    /// Those that are to give no more.
+    stopped: BTreeSet<(EnvironmentId, LaneId)>,
+    stopped_queues: BTreeSet<(EnvironmentId, LaneId)>,
+}
+
+impl LaneEnds {
+    fn new(batch: &[Settlement], matched: &Matched) -> LaneEnds {
+        let mut ends = LaneEnds::default();
+        for (n, settlement) in batch.iter().enumerate() {
+            let Some(due) = matched.get(&n) else { continue };
+            let lane = (settlement.key.environment, settlement.lane);
+            if due.is_some() || settlement.hold_lane.is_some() {
+                let (earliest, longest) = ends.held.entry(lane).or_insert((Timestamp::NEVER, Duration::ZERO));
+                *earliest = due.map_or(*earliest, |due| due.min(*earliest));
+                *longest = settlement.hold_lane.map_or(*longest, |hold| hold.max(*longest));
+            }
+            if settlement.stop_lane {
+                match settlement.kind {
+                    TaskKind::Delivery => ends.stopped.insert(lane),
+                    TaskKind::Job => ends.stopped_queues.insert(lane),
+                };
+            }
+        }
+        ends
+    }
+
+    fn held(&self) -> HeldColumns<'_> {
+        let (environments, ids) = self.held.keys().map(lane_column).unzip();
+        let (due, hold) = self.held.values().map(|(due, hold)| (due.as_micros(), span(*hold))).unzip();
+        HeldColumns { environments, ids, due, hold }
+    }
+
+    fn stopped(&self, kind: TaskKind) -> (Vec<i32>, Vec<&[u8]>) {
+        let lanes = match kind {
+            TaskKind::Delivery => &self.stopped,
+            TaskKind::Job => &self.stopped_queues,
+        };
+        lanes.iter().map(lane_column).unzip()
+    }
+}
+
+struct HeldColumns<'a> {
+    environments: Vec<i32>,
+    ids: Vec<&'a [u8]>,
+    due: Vec<i64>,
+    hold: Vec<i64>,
+}
+
+impl HeldColumns<'_> {
+    fn params(&self) -> [&(dyn ToSql + Sync); 4] {
+        [&self.environments, &self.ids, &self.due, &self.hold]
+    }
+}
+
+fn lane_column((environment, lane): &(EnvironmentId, LaneId)) -> (i32, &[u8]) {
+    (environment.0, lane.as_bytes().as_slice())
 }
 
 fn place(row: &mut Reader<'_>, places: &[usize]) -> Result<usize, Fault> {
@@ -242,28 +344,24 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![
-            &self.environments,
-            &self.subjects,
-            &self.tasks,
-            &self.owners,
-            &self.epochs,
-            &self.attempts,
-            &self.endpoints,
-            &self.classes,
-            &self.ends,
-            &self.triggers,
-            &self.urls,
-            &self.statuses,
-            &self.replies,
-            &self.started,
-            &self.durations,
-        ]
+    /// As the statements of this kind take them: an attempt of a job says less of where it went.
+    fn params(&self, kind: TaskKind) -> Vec<&(dyn ToSql + Sync)> {
+        let mut params: Vec<&(dyn ToSql + Sync)> =
+            vec![&self.environments, &self.subjects, &self.tasks, &self.owners, &self.epochs, &self.attempts];
+        match kind {
+            TaskKind::Delivery => {
+                params.extend([&self.endpoints as &(dyn ToSql + Sync), &self.classes, &self.ends]);
+                params.extend([&self.triggers as &(dyn ToSql + Sync), &self.urls]);
+            }
+            TaskKind::Job => params.extend([&self.classes as &(dyn ToSql + Sync), &self.ends]),
+        }
+        params.extend([&self.statuses as &(dyn ToSql + Sync), &self.replies, &self.started, &self.durations]);
+        params
     }
 }
 
 /// What becomes of tasks that stay.
+#[derive(Default)]
 struct KeptColumns {
     states: Vec<i16>,
     tries: Vec<i32>,

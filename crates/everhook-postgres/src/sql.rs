@@ -70,6 +70,65 @@ files! {
     DISABLE_ENDPOINT = "disable_endpoint" (INT4_ARRAY, BYTEA_ARRAY);
     RECLAIM_TASK = "reclaim_task" (BYTEA, INT8);
 
+    CREATE_LANE_QUEUE = "create_lane_queue" (INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY);
+    TOUCH_LANE_QUEUE = "touch_lane_queue" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
+    APPEND_JOB = "append_job" (
+        INT4_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
+        BYTEA_ARRAY, TEXT_ARRAY, INT8
+    );
+    APPEND_TASK_JOB = "append_task_job" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, BYTEA_ARRAY
+    );
+    NEXT_QUEUE = "next_queue" (INT4_ARRAY, TEXT_ARRAY);
+    LOCK_QUEUE = "lock_queue" (INT4_ARRAY, TEXT_ARRAY);
+    COUNT_GATE = "count_gate" (BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
+    NEXT_LANE_QUEUE = "next_lane_queue" (INT4_ARRAY, TEXT_ARRAY, INT8);
+    NEXT_READY_QUEUE = "next_ready_queue" (INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
+    LEASE_JOB = "lease_job" (
+        INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY, BYTEA_ARRAY, INT8, INT8, BYTEA, BOOL
+    );
+    LEASE_JOB_KIND = "lease_job_kind" (
+        INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY, BYTEA_ARRAY, INT8, INT8, BYTEA, BOOL,
+        INT8, INT4_ARRAY, TEXT_ARRAY
+    );
+    REFILL_LANE_QUEUE = "refill_lane_queue" (INT4_ARRAY, BYTEA_ARRAY);
+    SETTLE_JOB_GONE = "settle_job_gone" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY, INT4_ARRAY,
+        BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY
+    );
+    SETTLE_JOB_PENDING = "settle_job_pending" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY, INT4_ARRAY,
+        BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY
+    );
+    FIND_JOB_ATTEMPT_SETTLED = "find_job_attempt_settled" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY
+    );
+    PUT_JOB_RESULT = "put_job_result" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY);
+    STOP_QUEUE = "stop_queue" (INT4_ARRAY, BYTEA_ARRAY);
+    FIND_JOB = "find_job" (INT4, BYTEA);
+    LIST_JOB = "list_job" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
+    LIST_JOB_BATCH = "list_job_batch" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
+    LIST_JOB_OPEN = "list_job_open" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
+    LIST_JOB_DEAD = "list_job_dead" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
+    LIST_JOB_ATTEMPT = "list_job_attempt" (INT4, BYTEA, INT8);
+    RECLAIM_JOB = "reclaim_job" (BYTEA, INT8);
+    LOCK_BATCH = "lock_batch" (INT4_ARRAY, BYTEA_ARRAY);
+    REPLACE_BATCH = "replace_batch" (
+        INT4_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT4_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
+        INT4_ARRAY
+    );
+    CREATE_BATCH = "create_batch" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, INT2, INT4);
+    FIND_BATCH = "find_batch" (INT4, BYTEA);
+    LIST_BATCH = "list_batch" (INT4, BYTEA, BYTEA, INT8);
+    LIST_JOB_FAILED = "list_job_failed" (INT4, BYTEA, INT8);
+    LOCK_TASK_JOB = "lock_task_job" (INT4, BYTEA_ARRAY);
+    FIND_JOB_END = "find_job_end" (INT4, BYTEA_ARRAY);
+    END_JOB = "end_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA, INT2, INT2, INT8);
+    MOVE_TASK_JOB = "move_task_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, BOOL_ARRAY);
+    ERASE_JOB = "erase_job" (INT4, BYTEA_ARRAY);
+    PUT_JOB_PROGRESS = "put_job_progress" (INT4, BYTEA, BYTEA, INT4, INT2, TEXT);
+    LIST_TASK_HELD = "list_task_held" (BYTEA);
+
     COUNT_BACKLOG = "count_backlog" (INT8);
 
     OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
@@ -148,6 +207,14 @@ lines! {
         where ready_at < 9223372036854775807 and id <> all ($1) order by ready_at limit 1" (BYTEA_ARRAY);
     ROTATE_LANE = "update everhook.lane set next_due = $3 from unnest($1::int[], $2::bytea[]) as used (environment, id) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    DEFER_LANE = "update everhook.lane set next_due = greatest(next_due, $3) \
+        from unnest($1::int[], $2::bytea[]) as used (environment, id) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    BOOK_QUEUE = "update everhook.queue set booked_until = used.until \
+        from unnest($1::int[], $2::text[], $3::bigint[]) as used (environment, name, until) \
+        where queue.environment = any (array[used.environment]) and queue.name = used.name" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    FLAG_TASK = "update everhook.task set cancel = true from unnest($2::bytea[], $3::bytea[]) as flagged (subject, id) \
+        where task.environment = any (array[$1]) and task.subject = flagged.subject and task.id = flagged.id" (INT4, BYTEA_ARRAY, BYTEA_ARRAY);
     ANY_OUTBOX = "select from everhook.outbox limit 1" ();
     LOCK_OUTBOX = "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked" ();
     RAISE_OUTBOX = "update everhook.outbox_relay set floor = greatest(floor, $1)" (BYTEA);

@@ -14,6 +14,7 @@ use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
+use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
@@ -147,7 +148,9 @@ impl PostgresStore {
             match fault.remedy() {
                 Remedy::Repeat if runs < RUNS_MAX => {}
                 Remedy::AddPartition if runs < RUNS_MAX => {
+                    // What a transaction appends besides has an id of now.
                     let mut weeks = weeks();
+                    weeks.extend(Week::current(LeaseStore::now(self).await?));
                     weeks.sort_unstable();
                     weeks.dedup();
                     partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(op))?;
@@ -245,6 +248,19 @@ impl LeaseStore for PostgresStore {
         let append = &append;
         let weeks = || append.messages.iter().map(|new| Week::of(&new.message.id.0)).collect();
         self.run("append", weeks, || self.append_once(append)).await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        let weeks = || jobs.iter().map(|new| Week::of(&new.job.id.0)).collect();
+        self.run("enqueue", weeks, || self.enqueue_once(jobs)).await
+    }
+
+    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+        self.run_plain("lease jobs", || self.lease_jobs_once(ask)).await
+    }
+
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+        self.run_plain("reclaim overdue jobs", || self.reclaim_overdue_once(session, limit)).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {

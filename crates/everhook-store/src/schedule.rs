@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
-use everhook_core::job::Job;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, ScheduleId};
+use everhook_core::job::{Job, RunAt};
+use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::schedule::Schedule;
-use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::schedule::fire::{Firing, LeftOut, ScheduleState};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Created, Replaced, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::job::NewJob;
+use crate::lease::NewMessage;
 
 pub mod form;
 
@@ -50,6 +53,52 @@ pub enum Starts {
     Job(Box<Job>),
     /// A message like this.
     Message(Box<MessageTemplate>),
+}
+
+/// What is written when a schedule starts something.
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// This job.
+    Job(Box<NewJob>),
+    /// This message.
+    Message(Box<NewMessage>),
+}
+
+impl Starts {
+    /// What is written when it starts, under a new id.
+    pub fn begin(&self, environment: EnvironmentId, schedule: ScheduleId, id: Id) -> Begun {
+        match self {
+            Starts::Job(job) => {
+                let job = Job { id: JobId(id), schedule: Some(schedule), ..Job::clone(job) };
+                Begun::Job(Box::new(NewJob { environment, job, run_at: RunAt::Now, key: None }))
+            }
+            Starts::Message(template) => {
+                let message = Message {
+                    id: MessageId(id),
+                    application: template.application,
+                    event_type: template.event_type.clone(),
+                    event_id: None,
+                    channels: template.channels.clone(),
+                    tags: template.tags.clone(),
+                    payload: Some(template.payload.clone()),
+                    created_at: Timestamp::default(),
+                };
+                Begun::Message(Box::new(NewMessage::new(environment, message)))
+            }
+        }
+    }
+}
+
+/// What a look at a schedule decided, run by run, by their nominal times.
+pub fn runs_of(firing: &Firing) -> Vec<(Timestamp, RunKind)> {
+    let left_out = firing.left_out.iter().map(|(nominal, why)| match why {
+        LeftOut::Missed => (*nominal, RunKind::Missed),
+        LeftOut::Overlap => (*nominal, RunKind::Overlap),
+    });
+    let fired = firing.fires.iter().map(|nominal| (*nominal, RunKind::Fired));
+    let mut runs: Vec<_> = left_out.chain(fired).collect();
+    runs.sort_by_key(|(nominal, _)| *nominal);
+    runs
 }
 
 /// A message that is sent again and again.

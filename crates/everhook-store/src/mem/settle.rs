@@ -27,7 +27,7 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Se
         settled.push(settle_one(tables, now, settlement));
         let ended = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
         if let (true, Some(id), Some(ended)) = (counts, settlement.batch, ended) {
-            told.entry((settlement.key.environment, id)).or_default().add(ended);
+            *told.entry((settlement.key.environment, id)).or_default() += ended;
         }
     }
     for (id, ended) in told {

@@ -1,0 +1,14 @@
+-- End jobs that nobody holds: their tasks leave, and an attempt says so. Index: the primary key.
+-- Differs: many rows at once, and the attempts with them.
+with gone as (
+    delete from everhook.task
+    using unnest($2::bytea[], $3::bytea[], $4::bytea[]) as ended (subject, id, attempt)
+    where task.environment = any (array[$1])
+        and task.subject = ended.subject
+        and task.id = ended.id
+    returning task.environment, task.subject, task.id, task.epoch + 1 as epoch, ended.attempt
+)
+insert into everhook.job_attempt
+    (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
+select environment, subject, id, epoch, attempt, $5, $6, $7, 0, '', $8, 0
+from gone;

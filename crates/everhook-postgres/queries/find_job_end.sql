@@ -1,0 +1,13 @@
+-- The batches of jobs and how their last attempts left them. Indexes: the primary keys.
+-- Differs: many rows at once. A statement of its own, because it has to see what someone wrote whom `lock_task_job` waited for.
+select job.id, job.batch, (
+    select job_attempt.end_state
+    from everhook.job_attempt
+    where job_attempt.environment = job.environment
+        and job_attempt.job = job.id
+    order by job_attempt.task desc, job_attempt.epoch desc
+    limit 1
+)
+from unnest($2::bytea[]) as wanted (id)
+    join everhook.job on job.environment = any (array[$1])
+        and job.id = wanted.id;

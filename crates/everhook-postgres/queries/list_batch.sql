@@ -1,0 +1,10 @@
+-- Batches between two ids. Index: the primary key.
+select
+    batch.environment, batch.id, batch.application, batch.name, batch.prefix, batch.metadata, batch.created_at, batch.intake, batch.phase,
+    batch.announced, batch.pending, batch.succeeded, batch.dead, batch.cancelled, batch.skipped
+from everhook.batch
+where batch.environment = $1
+    and batch.id > $2
+    and batch.id < $3
+order by batch.id asc
+limit $4;

@@ -1,0 +1,40 @@
+-- As `list_job`, dead jobs. Index: task_dead_job.
+-- Differs: as in `list_job`.
+select
+    job.id, job.created_at, job.queue, job.kind, job.name, null::bytea, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
+    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
+    task.epoch, task.cancel, task.batch, task.state, task.owner,
+    attempt.id, attempt.task, attempt.epoch, attempt.session, attempt.class, attempt.end_state, attempt.status, attempt.note,
+    attempt.started_at, attempt.duration_us,
+    output.progress, output.progress_text, output.result, output.result_bytes
+from everhook.task
+    join everhook.job on job.environment = any (array[task.environment])
+        and job.id = task.subject
+    left join lateral (
+        select *
+        from everhook.job_attempt
+        where job_attempt.environment = job.environment
+            and job_attempt.job = job.id
+        order by job_attempt.task desc, job_attempt.epoch desc
+        limit 1
+    ) as attempt on true
+    left join everhook.job_output as output on output.environment = job.environment
+        and output.job = job.id
+where task.environment = $1
+    and task.subject > $2
+    and task.subject < $3
+    and task.kind = 1
+    and task.state = 2
+    and $11 = 2
+    and ($4::text is null or job.queue = $4)
+    and ($5::text is null or job.kind = $5)
+    and ($6::text is null or job.tags::jsonb ? $6)
+    and ($7::bytea is null or job.batch = $7)
+    and job.created_at < $8
+    and job.created_at > $9
+    and (
+        $10::bytea is null
+        or strpos(lower(encode(attempt.note, 'escape')), lower(encode($10, 'escape'))) > 0
+    )
+order by task.subject asc
+limit $12;

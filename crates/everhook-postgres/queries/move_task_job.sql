@@ -1,0 +1,11 @@
+-- Have jobs wait that wait or are dead: until another time, some with fresh tries. Index: the primary key.
+-- Differs: many rows at once.
+update everhook.task
+set state = 0,
+    due_at = moved.due_at,
+    tries = case when moved.fresh then 0 else task.tries end,
+    crashes = case when moved.fresh then 0 else task.crashes end
+from unnest($2::bytea[], $3::bytea[], $4::bigint[], $5::boolean[]) as moved (subject, id, due_at, fresh)
+where task.environment = any (array[$1])
+    and task.subject = moved.subject
+    and task.id = moved.id;

@@ -1,0 +1,19 @@
+-- Lock the lanes of queues that have been ready longest. Index: lane_queue.
+-- Differs: many queues at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
+-- skipped.
+with clock as materialized (
+    select everhook.now_us() as now
+)
+select wanted.n, lane.environment, lane.id, lane.ready_at
+from clock
+    cross join unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
+    cross join lateral (
+        select lane.environment, lane.id, greatest(lane.next_due, lane.hold_until) as ready_at
+        from everhook.lane
+        where lane.environment = wanted.environment
+            and lane.queue = wanted.name
+            and greatest(lane.next_due, lane.hold_until) <= clock.now
+        order by greatest(lane.next_due, lane.hold_until)
+        limit $3
+        for no key update skip locked
+    ) as lane;

@@ -1,0 +1,21 @@
+-- Keep how far a job is, if it is its worker's; answers whose it is. Indexes: the primary keys.
+with held as materialized (
+    select task.owner, task.epoch
+    from everhook.task
+    where task.environment = $1
+        and task.subject = $2
+        and task.owner is not null
+),
+kept as (
+    insert into everhook.job_output (environment, job, progress, progress_text, updated_at)
+    select $1, $2, $5, $6, everhook.now_us()
+    from held
+    where held.owner = $3
+        and held.epoch = $4
+    on conflict (environment, job) do update
+    set progress = excluded.progress,
+        progress_text = excluded.progress_text,
+        updated_at = excluded.updated_at
+)
+select owner, epoch
+from held;

@@ -1,0 +1,24 @@
+-- Take over jobs whose time is over, of those that the store watches. Indexes: task_deadline, the primary keys.
+-- Differs: skips what someone is settling at this moment.
+with overdue as materialized (
+    select task.environment, task.subject, task.id
+    from everhook.task
+    where task.state = 1
+        and task.deadline <= everhook.now_us()
+    order by task.deadline
+    limit $2
+    for update skip locked
+)
+update everhook.task
+set owner = $1,
+    epoch = task.epoch + 1,
+    deadline = null
+from overdue
+    left join everhook.job on job.environment = any (array[overdue.environment])
+        and job.id = overdue.subject
+where task.environment = any (array[overdue.environment])
+    and task.subject = overdue.subject
+    and task.id = overdue.id
+returning
+    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
+    task.epoch, task.cancel, task.batch, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest;

@@ -1,0 +1,26 @@
+-- As `settle_task_gone`, of jobs. Index: the primary key.
+-- Differs: as there.
+with gone as (
+    delete from everhook.task
+    using unnest(
+        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::smallint[], $8::smallint[], $9::int[], $10::bytea[],
+        $11::bigint[], $12::bigint[]
+    ) with ordinality as batch (
+        environment, subject, task, owner, epoch, attempt, class, end_state, status, note, started_at, duration_us, n
+    )
+    where task.environment = any (array[batch.environment])
+        and task.subject = batch.subject
+        and task.id = batch.task
+        and task.owner = batch.owner
+        and task.epoch = batch.epoch
+    returning batch.*
+),
+logged as (
+    insert into everhook.job_attempt
+        (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
+    select environment, subject, task, epoch, attempt, owner, class, end_state, status, note, started_at, duration_us
+    from gone
+    where attempt is not null
+)
+select n
+from gone;

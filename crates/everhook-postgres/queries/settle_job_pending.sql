@@ -1,0 +1,38 @@
+-- As `settle_task_pending`, of jobs. Index: the primary key.
+-- Differs: as there.
+with clock as materialized (
+    select everhook.now_us() as now
+),
+kept as (
+    update everhook.task
+    set state = batch.state,
+        owner = null,
+        gate = null,
+        deadline = null,
+        tries = batch.tries,
+        crashes = batch.crashes,
+        due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
+    from clock
+        cross join unnest(
+            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::smallint[], $8::smallint[], $9::int[], $10::bytea[],
+            $11::bigint[], $12::bigint[], $13::smallint[], $14::int[], $15::int[], $16::bigint[]
+        ) with ordinality as batch (
+            environment, subject, task, owner, epoch, attempt, class, end_state, status, note, started_at, duration_us, state, tries,
+            crashes, due_in, n
+        )
+    where task.environment = any (array[batch.environment])
+        and task.subject = batch.subject
+        and task.id = batch.task
+        and task.owner = batch.owner
+        and task.epoch = batch.epoch
+    returning batch.*, task.due_at
+),
+logged as (
+    insert into everhook.job_attempt
+        (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
+    select environment, subject, task, epoch, attempt, owner, class, end_state, status, note, started_at, duration_us
+    from kept
+    where attempt is not null
+)
+select n, case when due_in is not null then due_at end
+from kept;

@@ -1,0 +1,306 @@
+//! Lease of jobs: lock ready lanes of the asked queues, take a bounded number of due jobs from each, never more than limits allow.
+//!
+//! A queue with a limit or a rate is locked first; what is leased of it is counted by a statement that begins when the lock is held, and
+//! every lease of it marks what it takes. So nothing has to be counted down when a job ends, however it ends. Lanes are treated as in
+//! `lease`, by the protocol in `queries/touch_lane.sql` and `queries/drain_lane.sql`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::{EnvironmentId, JobId, LaneId, SessionId};
+use everhook_core::job::handler;
+use everhook_core::limits::{KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::queue::Target;
+use everhook_core::time::Timestamp;
+use everhook_store::job::{JobAsk, JobGrant, LeasedJob};
+use futures_util::future::{try_join, try_join5};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::catalog::count;
+use crate::error::Fault;
+use crate::job::gate::{self, OpenQueue};
+use crate::job::rows::job_at;
+use crate::lease::send_unless;
+use crate::rows::{self, Reader, TASK_COLUMNS};
+use crate::sql;
+use crate::statement::{Params, Transaction, within};
+use crate::store::PostgresStore;
+
+/// When to ask again for a queue with a limit that another lease holds at this moment.
+const HELD_BY_ANOTHER: Duration = Duration::from_millis(10);
+
+/// A lane that this lease has locked.
+pub(crate) struct ReadyLane {
+    /// Which of the open queues.
+    pub(crate) queue: usize,
+    pub(crate) environment: EnvironmentId,
+    pub(crate) id: LaneId,
+    pub(crate) ready_at: Timestamp,
+    /// How many more may be leased by the limit of its key.
+    pub(crate) spare: usize,
+    /// How many jobs it may give.
+    pub(crate) room: usize,
+}
+
+/// Lanes as columns.
+type LaneColumns<'a> = (Vec<i32>, Vec<&'a [u8]>);
+
+/// What lanes are told after the lease took from them.
+#[derive(Default)]
+struct Turns<'a> {
+    /// They gave all they were asked for: to the back.
+    back: LaneColumns<'a>,
+    /// They have nothing more that is due, or nothing for this asker.
+    drain: LaneColumns<'a>,
+    /// What is due in them is not to be taken now: behind those that are ready.
+    defer: LaneColumns<'a>,
+    /// They have nothing to give now, whatever their time says.
+    barren: Vec<&'a [u8]>,
+    /// How many each queue gave.
+    taken: Vec<usize>,
+}
+
+impl PostgresStore {
+    pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
+        let limit = ask.limit.min(LEASE_TASKS_MAX);
+        let transaction = self.database.transaction().await?;
+        let (mut queues, now, is_held) = gate::open_queues(&transaction, ask).await?;
+        if queues.is_empty() {
+            transaction.roll_back().await?;
+            return Ok(JobGrant { jobs: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
+        }
+        let lanes = if limit == 0 { Vec::new() } else { ready_lanes(&transaction, &mut queues, limit, now).await? };
+        let jobs = take(&transaction, ask, limit, &queues, &lanes, now).await?;
+        let turns = turns(&queues, &lanes, &jobs, limit, ask);
+        for (n, queue) in queues.iter_mut().enumerate() {
+            queue.book(turns.taken[n], now);
+        }
+        let ready_rows = turn_lanes(&transaction, &turns, &queues, now).await?;
+        let next_ready = next_ready(&ready_rows, &queues, now)?;
+        if jobs.is_empty() && turns.drain.0.is_empty() && turns.defer.0.is_empty() {
+            transaction.roll_back().await?;
+        } else {
+            transaction.commit().await?;
+        }
+        let next_ready = next_ready.into_iter().chain(is_held.then_some(HELD_BY_ANOTHER)).min();
+        Ok(JobGrant { jobs, next_ready })
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, Fault> {
+        let params: Params<'_> = &[&session.as_bytes().as_slice(), &count(limit)];
+        let rows = self.database.write(&sql::RECLAIM_JOB, params).await?;
+        dress(&rows, &[], &[])
+    }
+}
+
+/// Locks the lanes that have been ready longest, a share of each queue, and says how much room they have.
+async fn ready_lanes(
+    transaction: &Transaction,
+    queues: &mut [OpenQueue<'_>],
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<ReadyLane>, Fault> {
+    let (environments, names) = gate::columns(queues.iter().map(|queue| queue.ask));
+    let share = count(LEASE_LANES_MAX.div_ceil(queues.len()));
+    let (count_gate, next_lane) =
+        (transaction.prepare(&sql::COUNT_GATE).await?, transaction.prepare(&sql::NEXT_LANE_QUEUE).await?);
+    let counts = gate::Counts::of_queues(queues);
+    let count_params = counts.params();
+    let (counted, found) = within(try_join(
+        send_unless(counts.is_empty(), transaction, &count_gate, &count_params),
+        transaction.query(&next_lane, &[&environments, &names, &share]),
+    ))
+    .await?;
+    counts.apply(&counted, queues)?;
+    for queue in queues.iter_mut() {
+        queue.make_room(limit, now);
+    }
+    let mut lanes = Vec::with_capacity(found.len());
+    for row in &found {
+        let mut row = Reader::new(row, "lane");
+        let n: i64 = row.get("n")?;
+        let queue = usize::try_from(n - 1).ok().filter(|n| *n < queues.len()).ok_or_else(|| row.corrupt("n"))?;
+        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
+        let ready_at = row.time("ready_at")?;
+        lanes.push(ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: queues[queue].room });
+    }
+    gate::limit_keys(transaction, queues, &mut lanes).await?;
+    // The queue goes first whose lanes wait longest.
+    let mut first = vec![Timestamp::NEVER; queues.len()];
+    for lane in lanes.iter().filter(|lane| lane.room > 0) {
+        first[lane.queue] = first[lane.queue].min(lane.ready_at);
+    }
+    lanes.sort_by_key(|lane| (first[lane.queue], lane.queue, lane.ready_at));
+    Ok(lanes)
+}
+
+async fn take(
+    transaction: &Transaction,
+    ask: &JobAsk,
+    limit: usize,
+    queues: &[OpenQueue<'_>],
+    lanes: &[ReadyLane],
+    now: Timestamp,
+) -> Result<Vec<LeasedJob>, Fault> {
+    let open: Vec<&ReadyLane> = lanes.iter().filter(|lane| lane.room > 0).collect();
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut order: Vec<usize> = open.iter().map(|lane| lane.queue).collect();
+    order.dedup();
+    let (numbers, rooms): (Vec<i32>, Vec<i64>) = order.iter().map(|n| (number(*n), count(queues[*n].room))).unzip();
+    let environments: Vec<i32> = open.iter().map(|lane| lane.environment.0).collect();
+    let ids: Vec<&[u8]> = open.iter().map(|lane| lane.id.as_bytes().as_slice()).collect();
+    let lane_queues: Vec<i32> = open.iter().map(|lane| number(lane.queue)).collect();
+    let lane_rooms: Vec<i64> = open.iter().map(|lane| count(lane.room)).collect();
+    let gates: Vec<Option<&[u8]>> =
+        open.iter().map(|lane| queues[lane.queue].gate.as_ref().map(|gate| gate.as_bytes().as_slice())).collect();
+    let (now, limit, session) = (now.as_micros(), count(limit), ask.session.as_bytes().as_slice());
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+        &numbers,
+        &rooms,
+        &environments,
+        &ids,
+        &lane_queues,
+        &lane_rooms,
+        &gates,
+        &now,
+        &limit,
+        &session,
+        &ask.watched,
+    ];
+    let (looked_at, handlers) = (count(KIND_SCAN_MAX), ask.kinds.iter().map(handler).collect::<Vec<_>>());
+    let kinds: Vec<&str> = ask.kinds.iter().map(|kind| kind.as_str()).collect();
+    let rows = if kinds.is_empty() {
+        transaction.rows(&sql::LEASE_JOB, &params).await?
+    } else {
+        params.extend([&looked_at as &(dyn ToSql + Sync), &handlers, &kinds]);
+        transaction.rows(&sql::LEASE_JOB_KIND, &params).await?
+    };
+    dress(&rows, queues, &open)
+}
+
+fn number(queue: usize) -> i32 {
+    i32::try_from(queue).unwrap_or(i32::MAX)
+}
+
+/// Adds records and targets to tasks.
+fn dress(rows: &[Row], queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Result<Vec<LeasedJob>, Fault> {
+    let targets: HashMap<(EnvironmentId, LaneId), Arc<Target>> = lanes
+        .iter()
+        .filter_map(|lane| Some(((lane.environment, lane.id), Arc::clone(queues[lane.queue].target.as_ref()?))))
+        .collect();
+    let dress = |row: &Row| {
+        let task = rows::task(row)?;
+        let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
+        let target = targets.get(&(task.key.environment, task.lane)).cloned();
+        Ok(LeasedJob { task, job, target })
+    };
+    rows.iter().map(dress).collect()
+}
+
+/// What each lane is told, in the order in which they were asked.
+fn turns<'l>(
+    queues: &[OpenQueue<'_>],
+    lanes: &'l [ReadyLane],
+    jobs: &[LeasedJob],
+    limit: usize,
+    ask: &JobAsk,
+) -> Turns<'l> {
+    let mut given: HashMap<(EnvironmentId, LaneId), usize> = HashMap::new();
+    for LeasedJob { task, .. } in jobs {
+        *given.entry((task.key.environment, task.lane)).or_default() += 1;
+    }
+    let push = |columns: &mut LaneColumns<'l>, lane: &'l ReadyLane| {
+        columns.0.push(lane.environment.0);
+        columns.1.push(lane.id.as_bytes());
+    };
+    let mut turns = Turns { taken: vec![0; queues.len()], ..Turns::default() };
+    let mut left = limit;
+    for lane in lanes {
+        let gave = given.get(&(lane.environment, lane.id)).copied().unwrap_or(0);
+        let queue = &queues[lane.queue];
+        let asked = lane.room.min(left).min(queue.room.saturating_sub(turns.taken[lane.queue]));
+        left -= gave.min(left);
+        turns.taken[lane.queue] += gave;
+        match gave {
+            // A limit of its key is in the way. It is not to stand before others whenever someone looks.
+            0 if lane.room == 0 && queue.room > 0 => {
+                turns.barren.push(lane.id.as_bytes());
+                if lanes.len() >= LEASE_LANES_MAX {
+                    push(&mut turns.defer, lane);
+                }
+            }
+            _ if asked == 0 => {}
+            _ if gave < asked => {
+                push(&mut turns.drain, lane);
+                // What is due in it may be of other kinds.
+                if !ask.kinds.is_empty() {
+                    push(&mut turns.defer, lane);
+                    turns.barren.push(lane.id.as_bytes());
+                }
+            }
+            _ if asked < lane.room => {}
+            _ => {
+                push(&mut turns.back, lane);
+                if gave >= lane.spare {
+                    turns.barren.push(lane.id.as_bytes());
+                }
+            }
+        }
+    }
+    turns
+}
+
+/// Tells every lane what comes next for it, keeps what rates have given, and reads what is ready next, in one round trip.
+async fn turn_lanes(
+    transaction: &Transaction,
+    turns: &Turns<'_>,
+    queues: &[OpenQueue<'_>],
+    now: Timestamp,
+) -> Result<Vec<Row>, Fault> {
+    let booked: Vec<&OpenQueue<'_>> = queues.iter().filter(|queue| queue.taken > 0 && queue.rate().is_some()).collect();
+    let (booked_environments, booked_names) = gate::columns(booked.iter().map(|queue| queue.ask));
+    let until: Vec<i64> = booked.iter().map(|queue| queue.booked_until.as_micros()).collect();
+    let (environments, names) = gate::columns(queues.iter().map(|queue| queue.ask));
+    let rotate_lane = transaction.prepare(&sql::ROTATE_LANE).await?;
+    let drain_lane = transaction.prepare(&sql::DRAIN_LANE).await?;
+    let refill_lane = transaction.prepare(&sql::REFILL_LANE_QUEUE).await?;
+    let defer_lane = transaction.prepare(&sql::DEFER_LANE).await?;
+    let book_queue = transaction.prepare(&sql::BOOK_QUEUE).await?;
+    let next_ready = transaction.prepare(&sql::NEXT_READY_QUEUE).await?;
+    let now = now.as_micros();
+    let (back, drain, defer) = (&turns.back, &turns.drain, &turns.defer);
+    let (_, ready) = within(try_join(
+        try_join5(
+            send_unless(back.0.is_empty(), transaction, &rotate_lane, &[&back.0, &back.1, &now]),
+            send_unless(drain.0.is_empty(), transaction, &drain_lane, &[&drain.0, &drain.1]),
+            send_unless(drain.0.is_empty(), transaction, &refill_lane, &[&drain.0, &drain.1]),
+            send_unless(defer.0.is_empty(), transaction, &defer_lane, &[&defer.0, &defer.1, &now]),
+            send_unless(booked.is_empty(), transaction, &book_queue, &[&booked_environments, &booked_names, &until]),
+        ),
+        transaction.query(&next_ready, &[&environments, &names, &turns.barren]),
+    ))
+    .await?;
+    Ok(ready)
+}
+
+/// The earliest time at which a queue may have something to give that has room for it.
+fn next_ready(rows: &[Row], queues: &[OpenQueue<'_>], now: Timestamp) -> Result<Option<Duration>, Fault> {
+    let mut earliest = None;
+    for row in rows {
+        let mut row = Reader::new(row, "lane");
+        let (n, wait): (i64, i64) = (row.get("n")?, row.get("ready_at")?);
+        let queue = usize::try_from(n - 1).ok().and_then(|n| queues.get(n)).ok_or_else(|| row.corrupt("n"))?;
+        if queue.is_full() {
+            continue;
+        }
+        let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(0)).max(queue.token_in(now));
+        earliest = Some(earliest.map_or(wait, |earliest: Duration| earliest.min(wait)));
+    }
+    Ok(earliest)
+}

@@ -1,0 +1,85 @@
+//! Jobs as they are shown.
+
+use everhook_core::id::{EnvironmentId, ID_BYTES, JobId, SessionId};
+use everhook_core::job::JobState;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::job::{JobAttempt, JobFilter, JobRecord};
+
+use crate::catalog::{count, id_bounds};
+use crate::error::Fault;
+use crate::job::rows::{attempt_at, record};
+use crate::rows;
+use crate::sql;
+use crate::statement::Params;
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    pub(crate) async fn find_job_once(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+    ) -> Result<Option<JobRecord>, Fault> {
+        let found = self.database.read(&sql::FIND_JOB, &[&environment.0, &id.as_bytes().as_slice()]).await?;
+        found.first().map(record).transpose()
+    }
+
+    pub(crate) async fn list_jobs_once(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Vec<JobRecord>, Fault> {
+        let sql = match filter.state {
+            Some(JobState::Dead) => &sql::LIST_JOB_DEAD,
+            Some(JobState::Pending | JobState::Leased) => &sql::LIST_JOB_OPEN,
+            _ if filter.batch.is_some() => &sql::LIST_JOB_BATCH,
+            Some(JobState::Succeeded | JobState::Cancelled) | None => &sql::LIST_JOB,
+        };
+        let slice = &filter.slice;
+        let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(JobId::as_bytes));
+        let (queue, kind, tag) = (
+            filter.queue.as_ref().map(|queue| queue.as_str()),
+            filter.kind.as_ref().map(|kind| kind.as_str()),
+            filter.tag.as_ref().map(|tag| tag.as_str()),
+        );
+        let batch = filter.batch.as_ref().map(|batch| batch.as_bytes().as_slice());
+        let before = filter.before.unwrap_or(Timestamp::NEVER).as_micros();
+        let after = filter.after.map_or(i64::MIN, Timestamp::as_micros);
+        let error = filter.error.as_ref().map(|error| error.as_bytes());
+        let state = filter.state.map(JobState::to_db);
+        let params: Params<'_> = &[
+            &environment.0,
+            &low,
+            &high,
+            &queue,
+            &kind,
+            &tag,
+            &batch,
+            &before,
+            &after,
+            &error,
+            &state,
+            &count(slice.limit),
+        ];
+        let text = sql::directed(sql, slice.order);
+        let found = self.database.read_as(sql, &text, params).await?;
+        found.iter().map(record).collect()
+    }
+
+    pub(crate) async fn list_job_attempts_once(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        limit: usize,
+    ) -> Result<Vec<JobAttempt>, Fault> {
+        let id: &[u8; ID_BYTES] = id.as_bytes();
+        let params: Params<'_> = &[&environment.0, &id.as_slice(), &count(limit)];
+        let found = self.database.read(&sql::LIST_JOB_ATTEMPT, params).await?;
+        Ok(found.iter().map(|row| attempt_at(row, 0)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    pub(crate) async fn list_held_once(&self, session: SessionId) -> Result<Vec<Task>, Fault> {
+        let found = self.database.read(&sql::LIST_TASK_HELD, &[&session.as_bytes().as_slice()]).await?;
+        found.iter().map(rows::task).collect()
+    }
+}

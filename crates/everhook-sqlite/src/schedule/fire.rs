@@ -1,0 +1,142 @@
+//! Starting what schedules are to start, in the transaction that moves them on.
+
+use std::time::Duration;
+
+use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::{LastRun, ScheduleState, decide_fire};
+use everhook_core::time::Timestamp;
+use everhook_store::job::Enqueued;
+use everhook_store::lease::{Append, Appended};
+use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
+use rusqlite::{OptionalExtension, params};
+
+use crate::append;
+use crate::catalog::limit;
+use crate::failure::Fault;
+use crate::job::enqueue::enqueue;
+use crate::schedule::{Kept, find};
+use crate::writer::Tx;
+
+const NEXT_SCHEDULE: &str = include_str!("../../queries/next_schedule.sql");
+const FIRE_SCHEDULE: &str = include_str!("../../queries/fire_schedule.sql");
+const DEFER_SCHEDULE: &str = include_str!("../../queries/defer_schedule.sql");
+const APPEND_SCHEDULE_RUN: &str = include_str!("../../queries/append_schedule_run.sql");
+
+/// How soon a schedule is looked at again that cannot be read.
+const UNREADABLE_RECHECK: Duration = Duration::from_secs(3600);
+
+/// Starts what is due, of so many schedules at most.
+pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault> {
+    let mut next = tx.conn.prepare_cached(NEXT_SCHEDULE)?;
+    let due = next.query_and_then(params![tx.now.as_micros(), limit(schedules)], Kept::read)?;
+    let due = due.collect::<Result<Vec<_>, Fault>>()?;
+    let mut started = 0;
+    for kept in &due {
+        match kept.readable() {
+            Some(record) => started += fire(tx, kept, &record)?,
+            None => defer(tx, kept)?,
+        }
+    }
+    Ok(FiredAll { started, next_look: next_look(tx)?.map(|at| at.since(tx.now)) })
+}
+
+/// Starts a schedule now; its own times are as before. None if there is no such schedule.
+pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, Fault> {
+    let Some(record) = find(tx.conn, environment, name)? else { return Ok(None) };
+    let (object, _) = start(tx, environment, &record)?;
+    let run = Run { nominal: tx.now, at: tx.now, kind: RunKind::Manual, object };
+    log(tx, environment, record.schedule.id, &run)?;
+    Ok(Some(run))
+}
+
+/// Starts what is due of one schedule; answers how many runs that were.
+fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord) -> Result<usize, Fault> {
+    let last_run = last_run(tx, kept)?;
+    let firing = decide_fire(&record.schedule, &record.state, tx.now, last_run);
+    let mut last_job = None;
+    for (nominal, kind) in runs_of(&firing) {
+        let mut object = None;
+        if kind == RunKind::Fired {
+            let job;
+            (object, job) = start(tx, kept.environment, record)?;
+            last_job = job.or(last_job);
+        }
+        log(tx, kept.environment, kept.id, &Run { nominal, at: tx.now, kind, object })?;
+    }
+    keep(tx, kept, &firing.state, last_job)?;
+    Ok(firing.fires.len())
+}
+
+/// Whether the job that the schedule started last still waits or runs.
+fn last_run(tx: &Tx<'_>, kept: &Kept) -> Result<LastRun, Fault> {
+    let Some(job) = kept.last_job else { return Ok(LastRun::Ended) };
+    let mut open =
+        tx.conn.prepare_cached("select 1 from task where environment = ?1 and subject = ?2 and +state in (0, 1)")?;
+    let is_open = open.exists(params![kept.environment.0, job.as_bytes()])?;
+    Ok(if is_open { LastRun::Open } else { LastRun::Ended })
+}
+
+/// Starts what the schedule is to start: what that is, and the job if it is one. Nothing where its application is gone.
+fn start(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    record: &ScheduleRecord,
+) -> Result<(Option<Id>, Option<JobId>), Fault> {
+    let id = tx.ids.next(tx.now);
+    match record.starts.begin(environment, record.schedule.id, id) {
+        Begun::Job(job) => {
+            let answers = enqueue(tx, std::slice::from_ref(&job))?;
+            let started = match answers.first() {
+                Some(Enqueued::Accepted { .. }) => Some(JobId(id)),
+                // Its unique key is another's, which stands for it.
+                Some(Enqueued::Existing(other)) => Some(*other),
+                _ => None,
+            };
+            Ok((started.map(|job| job.0), started))
+        }
+        Begun::Message(message) => {
+            let answers = append::append(tx, Append { fast: None, messages: vec![*message] })?;
+            let is_sent = matches!(answers.first(), Some(Appended::Accepted { .. }));
+            Ok((is_sent.then_some(id), None))
+        }
+    }
+}
+
+fn log(tx: &Tx<'_>, environment: EnvironmentId, schedule: ScheduleId, run: &Run) -> Result<(), Fault> {
+    tx.conn.prepare_cached(APPEND_SCHEDULE_RUN)?.execute(params![
+        environment.0,
+        schedule.as_bytes(),
+        tx.ids.next(tx.now).as_bytes(),
+        run.nominal.as_micros(),
+        run.at.as_micros(),
+        run.kind.to_db(),
+        run.object.as_ref().map(|object| object.as_bytes()),
+    ])?;
+    Ok(())
+}
+
+fn keep(tx: &Tx<'_>, kept: &Kept, state: &ScheduleState, last_job: Option<JobId>) -> Result<(), Fault> {
+    tx.conn.prepare_cached(FIRE_SCHEDULE)?.execute(params![
+        kept.environment.0,
+        kept.name.as_str(),
+        state.next.map(Timestamp::as_micros),
+        state.queued.map(Timestamp::as_micros),
+        state.look_at.as_micros(),
+        last_job.as_ref().map(|job| job.as_bytes()),
+    ])?;
+    Ok(())
+}
+
+fn defer(tx: &Tx<'_>, kept: &Kept) -> Result<(), Fault> {
+    let later = tx.now.plus(UNREADABLE_RECHECK).as_micros();
+    tx.conn.prepare_cached(DEFER_SCHEDULE)?.execute(params![kept.environment.0, kept.name.as_str(), later])?;
+    Ok(())
+}
+
+fn next_look(tx: &Tx<'_>) -> Result<Option<Timestamp>, Fault> {
+    let mut next = tx.conn.prepare_cached(
+        "select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1",
+    )?;
+    Ok(next.query_row([], |row| row.get(0)).optional()?.map(Timestamp::from_micros))
+}
