@@ -37,8 +37,10 @@ impl World {
 
     /// Makes a job that is dead, and answers its id.
     pub(crate) async fn dead_job(&self, more: Value, error: &str) -> String {
-        let id = self.job(with(json!({ "maxAttempts": 1, "queue": "graves" }), more)).await;
-        let held = self.take(&self.worker(json!({ "queues": ["graves"] })).await).await;
+        let body = with(json!({ "maxAttempts": 1, "queue": "graves" }), more);
+        let worker = self.worker(json!({ "queues": [body["queue"]] })).await;
+        let id = self.job(body).await;
+        let held = self.take(&worker).await;
         assert_eq!(held.id, id);
         let answer = self.say(&held, "fail", json!({ "error": error })).await;
         assert_eq!(answer.text("/state"), "dead");
