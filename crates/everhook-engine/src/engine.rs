@@ -273,10 +273,13 @@ impl Engine {
         self.loops.spawn(vital(async move {
             stop.run_until_cancelled(wakeups.speak()).await;
         }));
-        let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-        self.loops.spawn(vital(async move {
-            stop.run_until_cancelled(wakeups.listen()).await;
-        }));
+        // Whoever neither delivers nor has workers waiting has nothing to be woken for.
+        if self.role.delivers() || self.jobs().is_ok() {
+            let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
+            self.loops.spawn(vital(async move {
+                stop.run_until_cancelled(wakeups.listen()).await;
+            }));
+        }
         if self.role.accepts() {
             let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
             self.intake.spawn(vital(async move {
