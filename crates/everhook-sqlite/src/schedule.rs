@@ -160,8 +160,9 @@ fn replace(
     environment: EnvironmentId,
     schedule: &ScheduleRecord,
 ) -> Result<Replaced<ScheduleRecord>, Fault> {
-    let mut known =
-        tx.conn.prepare_cached("select created_at from schedule where environment = ?1 and name = ?2 and revision = ?3")?;
+    let mut known = tx
+        .conn
+        .prepare_cached("select created_at from schedule where environment = ?1 and name = ?2 and revision = ?3")?;
     let params = params![environment.0, schedule.name.as_str(), schedule.revision];
     let Some(created_at) = known.query_row(params, |row| row.get(0)).optional()? else { return Ok(Replaced::Stale) };
     let state = begin(schedule, tx.now);

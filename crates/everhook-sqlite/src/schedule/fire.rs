@@ -135,8 +135,8 @@ fn defer(tx: &Tx<'_>, kept: &Kept) -> Result<(), Fault> {
 }
 
 fn next_look(tx: &Tx<'_>) -> Result<Option<Timestamp>, Fault> {
-    let mut next = tx.conn.prepare_cached(
-        "select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1",
-    )?;
+    let mut next = tx
+        .conn
+        .prepare_cached("select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1")?;
     Ok(next.query_row([], |row| row.get(0)).optional()?.map(Timestamp::from_micros))
 }
