@@ -186,10 +186,11 @@ impl Place<'_> {
 
     /// A span that came as seconds, whole or not.
     pub(crate) fn span(&self, field: &'static str, seconds: f64) -> Result<Duration, ApiError> {
-        let rule = "must be a number of seconds, at least 0";
-        let span = Duration::try_from_secs_f64(seconds).map_err(|_| self.refuse(field, rule))?;
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(self.refuse(field, "must be a number of seconds, at least 0"));
+        }
         // More than any time can be moved by, and still far below what a sum of two can hold.
-        Ok(span.min(SPAN_MAX))
+        Ok(Duration::try_from_secs_f64(seconds).map_or(SPAN_MAX, |span| span.min(SPAN_MAX)))
     }
 
     /// A name that is not kept for Everhook itself.

@@ -10,6 +10,7 @@ use axum::extract::State;
 use everhook_core::id::{EnvironmentId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
+use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Created, Order, Replaced};
 use everhook_store::schedule::ScheduleRecord;
 use http::StatusCode;
@@ -30,9 +31,6 @@ use crate::state::Api;
 
 mod form;
 mod shown;
-
-/// Where the server's own schedules are: no key or token leads there.
-const BUILT_IN: EnvironmentId = EnvironmentId(0);
 
 /// The slot of a schedule.
 #[derive(Deserialize, IntoParams)]
@@ -264,7 +262,7 @@ impl InSchedules {
     /// Where the server's own schedules are, for those who may know.
     fn built_in(&self) -> Result<EnvironmentId, ApiError> {
         match self.rights {
-            Rights::Admin => Ok(BUILT_IN),
+            Rights::Admin => Ok(MAINTENANCE_ENVIRONMENT),
             Rights::Environment | Rights::Application { .. } => Err(ApiError::not_admin()),
         }
     }

@@ -1,17 +1,18 @@
 -- Lease due jobs of locked lanes, queue by queue, in the order of the lanes; within a lane the lower priority first. Indexes: task_ready to
 -- choose, the primary keys to write and to read the records.
--- Differs: many lanes at once, and the records with them. As in `lease_task`, `owner is null` is all that has to be checked.
+-- Differs: many lanes at once, and the records with them. As in `lease_task`, `owner is null` is all that has to be checked; the rows are
+-- found again by their place, which is cheaper than by key, and one that someone has moved meanwhile is left for the next look.
 with chosen as materialized (
-    select task.environment, task.subject, task.id, task.gate
+    select task.environment, task.subject, task.place, task.gate
     from unnest($1::int[], $2::bigint[]) as queue (n, room)
         cross join lateral (
-            select task.environment, task.subject, task.id, lane.gate
+            select task.environment, task.subject, task.place, lane.gate
             from unnest($3::int[], $4::bytea[], $5::int[], $6::bigint[], $7::bytea[]) as lane (environment, id, queue, room, gate)
                 cross join lateral (
-                    select task.environment, task.subject, task.id
+                    select task.environment, task.subject, task.place
                     from unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
                         cross join lateral (
-                            select task.environment, task.subject, task.id
+                            select task.environment, task.subject, task.ctid as place
                             from everhook.task
                             where task.environment = lane.environment
                                 and task.lane = lane.id
@@ -37,9 +38,7 @@ set state = 1,
 from chosen
     left join everhook.job on job.environment = any (array[chosen.environment])
         and job.id = chosen.subject
-where task.environment = any (array[chosen.environment])
-    and task.subject = chosen.subject
-    and task.id = chosen.id
+where task.ctid = chosen.place
     and task.owner is null
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,

@@ -3,16 +3,20 @@
 //! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. A partition is made as a plain
 //! table and then attached: that locks out nobody who reads or writes the others.
 
-use everhook_core::id::Id;
+use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::time::Timestamp;
 
 use crate::error::Fault;
 use crate::migrate::SCHEMA_LOCK;
+use crate::rows::Reader;
+use crate::sql;
 use crate::statement::{Database, Transaction, within};
 
 const WEEK_SECS: u32 = 7 * 24 * 3600;
 /// Weeks that are made ahead.
 const WEEKS_AHEAD: u32 = 2;
+/// How long a drop may wait for its lock, and everyone else behind it.
+const LOCK_WAIT_MS: u32 = 100;
 /// The partitioned tables with the column that decides.
 const TABLES: [&str; 4] = ["message", "attempt", "job", "job_attempt"];
 
@@ -32,6 +36,12 @@ impl Week {
         (first..=first.saturating_add(WEEKS_AHEAD)).map(Week).collect()
     }
 
+    /// The bytes that its ids lie between.
+    pub(crate) fn ids(self) -> (Vec<u8>, Vec<u8>) {
+        let edge = |week: u32| week.checked_mul(WEEK_SECS).map(|secs| secs.to_be_bytes().to_vec());
+        (edge(self.0).unwrap_or_default(), edge(self.0 + 1).unwrap_or_else(|| vec![0xff; ID_BYTES + 1]))
+    }
+
     /// The bounds of its ids, as SQL.
     fn bounds(self) -> String {
         let edge = |week: u32| week.checked_mul(WEEK_SECS).map(|secs| format!("'\\x{secs:08x}'"));
@@ -39,6 +49,39 @@ impl Week {
         let to = edge(self.0 + 1).unwrap_or_else(|| "maxvalue".to_owned());
         format!("from ({from}) to ({to})")
     }
+}
+
+/// The oldest week that a table has a partition for.
+pub(crate) async fn oldest(database: &Database, table: &str) -> Result<Option<Week>, Fault> {
+    let rows = database.read(&sql::LIST_PARTITION, &[&format!("everhook.{table}")]).await?;
+    let mut oldest = None;
+    for row in &rows {
+        let name: &str = Reader::new(row, "pg_class").get("relname")?;
+        let week = name.strip_prefix(table).and_then(|rest| rest.strip_prefix("_w")).and_then(|week| week.parse().ok());
+        oldest = oldest.into_iter().chain(week.map(Week)).min();
+    }
+    Ok(oldest)
+}
+
+/// Drops the partitions of a week, unless something is open about what is in them; says whether it did.
+pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: Week) -> Result<bool, Fault> {
+    let (low, high) = week.ids();
+    let transaction = database.transaction().await?;
+    transaction.begin().await?;
+    // Parents first: that is the order in which everyone else takes them.
+    let parents = tables.map(|table| format!("only everhook.{table}")).join(", ");
+    let lock = format!("set local lock_timeout = '{LOCK_WAIT_MS}ms'; lock table {parents} in access exclusive mode");
+    transaction.batch(&lock).await?;
+    // Under the lock nobody can begin to work with what is in it.
+    let is_used = !transaction.rows(&sql::FIND_TASK_BETWEEN, &[&low, &high]).await?.is_empty();
+    if is_used {
+        transaction.roll_back().await?;
+        return Ok(false);
+    }
+    let partitions = tables.map(|table| format!("everhook.{table}_w{:04}", week.0)).join(", ");
+    transaction.batch(&format!("drop table if exists {partitions}")).await?;
+    transaction.commit().await?;
+    Ok(true)
 }
 
 /// Makes the partitions of these weeks that are missing.

@@ -129,6 +129,44 @@ files! {
     PUT_JOB_PROGRESS = "put_job_progress" (INT4, BYTEA, BYTEA, INT4, INT2, TEXT);
     LIST_TASK_HELD = "list_task_held" (BYTEA);
 
+    FIND_QUEUE = "find_queue" (INT4, TEXT);
+    LIST_QUEUE = "list_queue" (INT4, TEXT, TEXT, INT8);
+    CREATE_QUEUE = "create_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT);
+    REPLACE_QUEUE = "replace_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT, INT8);
+    LIST_QUEUE_TARGET = "list_queue_target" ();
+    COUNT_QUEUE = "count_queue" (INT4, TEXT, INT8, INT8);
+    LIST_QUEUE_KIND = "list_queue_kind" (INT4, TEXT, INT8, INT8);
+    ADD_QUEUE_MINUTE = "add_queue_minute" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    PUT_WORKER = "put_worker" (INT4, BYTEA, TEXT, TEXT);
+    FIND_WORKER = "find_worker" (INT4, BYTEA);
+    LIST_WORKER = "list_worker" (INT4, INT8);
+
+    CREATE_SCHEDULE = "create_schedule" (INT4, BYTEA, TEXT, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8);
+    FIND_SCHEDULE = "find_schedule" (INT4, TEXT);
+    LOCK_SCHEDULE = "lock_schedule" (INT4, TEXT);
+    LIST_SCHEDULE = "list_schedule" (INT4, TEXT, TEXT, INT8);
+    REPLACE_SCHEDULE = "replace_schedule" (INT4, TEXT, INT8, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8);
+    DELETE_SCHEDULE = "delete_schedule" (INT4, TEXT);
+    NEXT_SCHEDULE = "next_schedule" (INT8, INT8);
+    FIND_TASK_OPEN = "find_task_open" (INT4_ARRAY, BYTEA_ARRAY);
+    MOVE_SCHEDULE = "move_schedule" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY);
+    APPEND_SCHEDULE_RUN = "append_schedule_run" (
+        INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT2_ARRAY, BYTEA_ARRAY, INT8
+    );
+    LIST_SCHEDULE_RUN = "list_schedule_run" (INT4, BYTEA, INT8);
+
+    PRUNE_MESSAGE = "prune_message" (BYTEA, INT8);
+    PRUNE_TASK_DEAD = "prune_task_dead" (INT8, INT8);
+    PRUNE_DEDUP = "prune_dedup" (TEXT, TEXT);
+    PRUNE_JOB = "prune_job" (BYTEA, INT8, INT8);
+    PRUNE_ONCE = "prune_once" (INT8, INT8);
+    PRUNE_SESSION = "prune_session" (INT8, INT8);
+    LOCK_LANE_IDLE = "lock_lane_idle" (INT8);
+    PRUNE_LANE = "prune_lane" (INT4_ARRAY, BYTEA_ARRAY);
+    PRUNE_BATCH = "prune_batch" (INT8, INT2, INT8);
+    PRUNE_SCHEDULE_RUN = "prune_schedule_run" (INT8, INT8, INT8);
+    FIND_TASK_BETWEEN = "find_task_between" (BYTEA, BYTEA);
+
     COUNT_BACKLOG = "count_backlog" (INT8);
 
     OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
@@ -215,6 +253,17 @@ lines! {
         where queue.environment = any (array[used.environment]) and queue.name = used.name" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     FLAG_TASK = "update everhook.task set cancel = true from unnest($2::bytea[], $3::bytea[]) as flagged (subject, id) \
         where task.environment = any (array[$1]) and task.subject = flagged.subject and task.id = flagged.id" (INT4, BYTEA_ARRAY, BYTEA_ARRAY);
+    NEXT_LOOK = "select look_at from everhook.schedule where look_at < 9223372036854775807 order by look_at limit 1" ();
+    PAGES_DEDUP = "select pg_catalog.pg_relation_size('everhook.dedup') \
+        / pg_catalog.current_setting('block_size')::bigint" ();
+    PRUNE_QUEUE_MINUTE = "delete from everhook.queue_minute where ctid = any (array( \
+        select ctid from everhook.queue_minute where minute < everhook.now_us() / 60000000 - $1 limit $2))" (INT8, INT8);
+    PRUNE_JOB_OUTPUT = "delete from everhook.job_output where job >= $1 and job < $2" (BYTEA, BYTEA);
+    FIND_JOB_ATTEMPT_SINCE = "select 1 from everhook.job_attempt \
+        where job >= $1 and job < $2 and started_at + duration_us >= $3 limit 1" (BYTEA, BYTEA, INT8);
+    LIST_PARTITION = "select relation.relname::text from pg_catalog.pg_inherits as child \
+        join pg_catalog.pg_class as relation on relation.oid = child.inhrelid \
+        where child.inhparent = pg_catalog.to_regclass($1)" (TEXT);
     ANY_OUTBOX = "select from everhook.outbox limit 1" ();
     LOCK_OUTBOX = "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked" ();
     RAISE_OUTBOX = "update everhook.outbox_relay set floor = greatest(floor, $1)" (BYTEA);

@@ -29,6 +29,7 @@ use crate::migrate;
 use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
+use crate::retention::KeyCursor;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, within};
@@ -67,6 +68,7 @@ pub struct PostgresStore {
     pub(crate) cache: EndpointCache,
     pub(crate) ids: Arc<Ids>,
     pub(crate) guesses: Guesses,
+    pub(crate) key_cursor: KeyCursor,
     /// None where there is only a pooler, which has no line between its clients.
     wakeups: Option<Arc<Wakeups>>,
 }
@@ -96,6 +98,7 @@ impl PostgresStore {
             cache: EndpointCache::default(),
             ids,
             guesses: Guesses::default(),
+            key_cursor: KeyCursor::default(),
         };
         store.ensure_partitions().await.map_err(|source| OpenError::Statement {
             address: address(&settings),

@@ -1,15 +1,196 @@
-//! Intermediate: refuses everything.
+//! Forgetting what is old, in slices.
+//!
+//! What to forget is chosen by a reader, however much has to be looked at for it; the writer removes a bounded number of rows, each only if it can
+//! still be forgotten. So the writer is never held up by what stays.
+
+use std::collections::HashSet;
 
 use async_trait::async_trait;
+use everhook_core::id::{EnvironmentId, Id, LaneId};
+use everhook_core::job;
+use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::retention::{Prunable, Retention};
+use everhook_store::schedule::RUNS_KEPT;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::SqliteStore;
+use crate::catalog::limit;
+use crate::clock;
+use crate::failure::Fault;
+use crate::rows::Record;
+use crate::writer::{Ask, Class, Tx};
+
+/// Rows that are too young, one after the other, after which nothing old is expected: tables are read in the order in which they were written.
+const YOUNG_MAX: usize = 1000;
+
+/// How one kind of thing is forgotten.
+struct Rule {
+    /// Lists keys, each with a verdict.
+    list: &'static str,
+    /// What it is asked with besides.
+    ages: Vec<Value>,
+    /// Removes the row of a key, if it can still be forgotten.
+    remove: &'static str,
+    /// Whether the removal is asked by age again.
+    is_asked_again: bool,
+    /// Removes what belongs to it.
+    belongings: &'static [&'static str],
+}
+
+/// Whether a row can be forgotten.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Forget,
+    Keep,
+    Young,
+}
+
+macro_rules! query {
+    ($name:literal) => {
+        include_str!(concat!("../queries/", $name, ".sql"))
+    };
+}
+
+impl Rule {
+    fn of(what: Prunable, before: Timestamp, now: Timestamp) -> Rule {
+        let age = vec![Value::Integer(before.as_micros())];
+        let plain = |list, remove| Rule { list, ages: age.clone(), remove, is_asked_again: false, belongings: &[] };
+        match what {
+            Prunable::Messages => Rule {
+                ages: vec![Value::Blob(Id::floor(before).as_bytes().to_vec())],
+                belongings: &[query!("prune_attempt")],
+                ..plain(query!("list_old_message"), query!("prune_message"))
+            },
+            Prunable::DeadDeliveries => plain(query!("list_old_delivery"), query!("prune_delivery")),
+            Prunable::Keys => Rule {
+                ages: vec![Value::Integer(now.as_micros())],
+                is_asked_again: true,
+                ..plain(query!("list_old_dedup"), query!("prune_dedup"))
+            },
+            Prunable::Jobs => Rule {
+                belongings: &[query!("delete_job_attempt"), query!("delete_job_output")],
+                ..plain(query!("list_old_job"), query!("prune_job"))
+            },
+            Prunable::OnceSlots => Rule {
+                is_asked_again: true,
+                belongings: &[query!("prune_once_suppression")],
+                ..plain(query!("list_old_once"), query!("prune_once"))
+            },
+            Prunable::Sessions => Rule {
+                belongings: &[query!("prune_worker")],
+                ..plain(query!("list_old_session"), query!("prune_session"))
+            },
+            Prunable::Batches => plain(query!("list_old_batch"), query!("prune_batch")),
+            Prunable::Runs => Rule {
+                ages: vec![Value::Integer(before.as_micros()), Value::Integer(limit(RUNS_KEPT))],
+                ..plain(query!("list_old_schedule_run"), query!("prune_schedule_run"))
+            },
+        }
+    }
+
+    /// The keys of what can be forgotten, at most so many.
+    fn choose(&self, conn: &Connection, most: usize) -> Result<Vec<Vec<Value>>, Fault> {
+        let mut list = conn.prepare_cached(self.list)?;
+        let verdict_at = list.column_count() - 1;
+        let mut rows = list.query(params_from_iter(&self.ages))?;
+        let (mut chosen, mut young) = (Vec::new(), 0);
+        while chosen.len() < most
+            && young < YOUNG_MAX
+            && let Some(row) = rows.next()?
+        {
+            match Record::new(row, "retention").variant(verdict_at, "verdict", Verdict::from_db)? {
+                Verdict::Forget => chosen.push((0..verdict_at).map(|index| row.get(index)).collect::<Result<_, _>>()?),
+                Verdict::Keep => young = 0,
+                Verdict::Young => young += 1,
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Removes what was chosen; answers how many of it there still were.
+    fn remove(&self, tx: &Tx<'_>, chosen: &[Vec<Value>]) -> Result<usize, Fault> {
+        let mut removed = 0;
+        for key in chosen {
+            let again = if self.is_asked_again { self.ages.as_slice() } else { &[] };
+            let is_removed =
+                tx.conn.prepare_cached(self.remove)?.execute(params_from_iter(key.iter().chain(again)))? > 0;
+            removed += usize::from(is_removed);
+            for belonging in self.belongings.iter().filter(|_| is_removed) {
+                tx.conn.prepare_cached(belonging)?.execute(params_from_iter(key))?;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Verdict {
+    const fn from_db(number: i16) -> Option<Verdict> {
+        match number {
+            0 => Some(Verdict::Forget),
+            1 => Some(Verdict::Keep),
+            2 => Some(Verdict::Young),
+            _ => None,
+        }
+    }
+}
 
 #[async_trait]
 impl Retention for SqliteStore {
-    async fn prune(&self, _: Prunable, _: Timestamp, _: usize) -> Result<usize, StoreError> {
-        Err(StoreError::Refused { op: "prune", source: "not there yet".into() })
+    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let choose = move |conn: &Connection| {
+            let rule = Rule::of(what, before, clock::now());
+            let chosen = rule.choose(conn, limit)?;
+            Ok((rule, chosen))
+        };
+        let (rule, chosen) = self.read("prune", choose).await?;
+        let ask = Ask { op: "prune", class: Class::Maintenance, rows: chosen.len() };
+        let removed = self.write(ask, move |tx| rule.remove(tx, &chosen)).await?;
+        Ok(if what == Prunable::Sessions { removed + self.prune_lanes(limit).await? } else { removed })
     }
+}
+
+impl SqliteStore {
+    /// Forgets lanes of concurrency keys that have no job. That of the queue itself stays: it is how a queue is known that nobody configured.
+    async fn prune_lanes(&self, limit: usize) -> Result<usize, StoreError> {
+        let lanes = self.read("prune", move |conn| empty_lanes(conn, limit)).await?;
+        let ask = Ask { op: "prune", class: Class::Maintenance, rows: lanes.len() };
+        self.write(ask, move |tx| prune_lanes(tx, &lanes)).await
+    }
+}
+
+fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<(EnvironmentId, LaneId)>, Fault> {
+    let mut list = conn.prepare_cached(query!("list_old_lane"))?;
+    let mut rows = list.query([])?;
+    let mut lanes = Vec::new();
+    while lanes.len() < most
+        && let Some(row) = rows.next()?
+    {
+        let record = Record::new(row, "lane");
+        let (environment, lane): (_, LaneId) = (record.environment(0)?, LaneId(record.id(1, "id")?));
+        let queue: Name = record.name(2, "queue")?;
+        if lane != job::lane(environment, &queue, None) {
+            lanes.push((environment, lane));
+        }
+    }
+    Ok(lanes)
+}
+
+fn prune_lanes(tx: &Tx<'_>, lanes: &[(EnvironmentId, LaneId)]) -> Result<usize, Fault> {
+    // No index finds what is leased of one lane; all that is leased is little.
+    let mut leased =
+        tx.conn.prepare_cached("select environment, lane from task indexed by task_owner where state = 1")?;
+    let read = |row: &Row<'_>| {
+        let record = Record::new(row, "task");
+        Ok((record.environment(0)?, LaneId(record.id(1, "lane")?)))
+    };
+    let leased = leased.query_and_then([], read)?.collect::<Result<HashSet<_>, Fault>>()?;
+    let mut prune = tx.conn.prepare_cached(query!("prune_lane"))?;
+    let mut pruned = 0;
+    for (environment, lane) in lanes.iter().filter(|lane| !leased.contains(lane)) {
+        pruned += prune.execute(params![environment.0, lane.as_bytes()])?;
+    }
+    Ok(pruned)
 }

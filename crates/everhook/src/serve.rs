@@ -10,6 +10,7 @@ use everhook_api::{ApiConfig, NamedOutbox, router};
 use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::RunJobs;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
@@ -63,8 +64,11 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         version: VERSION,
         role: config.role,
         outboxes: named.collect(),
+        jobs: config.jobs.enabled,
+        schedules: config.jobs.schedules,
     };
-    let router = router(Arc::clone(&opened.store), Arc::clone(&engine) as Arc<dyn Accept>, api);
+    let (accept, jobs) = (Arc::clone(&engine) as Arc<dyn Accept>, Arc::clone(&engine) as Arc<dyn RunJobs>);
+    let router = router(Arc::clone(&opened.store), accept, jobs, api);
     engine.relay(&(Arc::clone(&opened.store) as Arc<dyn Catalog>), outboxes);
     let stop = CancellationToken::new();
     let mut server = JoinSet::new();

@@ -39,17 +39,46 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
+    /api/v1/batch get post
+    /api/v1/batch/{batch_id} get
+    /api/v1/batch/{batch_id}/job post
+    /api/v1/batch/{batch_id}/retry post
+    /api/v1/batch/{batch_id}/seal post
+    /api/v1/batch/{batch_id}/skip post
     /api/v1/event-type get post
     /api/v1/event-type/{event_type_name} delete get patch put
     /api/v1/health get
     /api/v1/health/ping get
     /api/v1/health/ready get
+    /api/v1/job get post
+    /api/v1/job/bulk post
+    /api/v1/job/redrive post
+    /api/v1/job/{job_id} delete get patch
+    /api/v1/job/{job_id}/cancel post
+    /api/v1/job/{job_id}/complete post
+    /api/v1/job/{job_id}/fail post
+    /api/v1/job/{job_id}/progress post
+    /api/v1/job/{job_id}/retry post
+    /api/v1/job/{job_id}/snooze post
     /api/v1/node get
     /api/v1/outbox get
     /api/v1/outbox/{outbox}/aside get
     /api/v1/outbox/{outbox}/aside/retry post
     /api/v1/outbox/{outbox}/aside/{row_id} delete patch
     /api/v1/outbox/{outbox}/aside/{row_id}/retry post
+    /api/v1/queue get
+    /api/v1/queue/{queue} get patch
+    /api/v1/queue/{queue}/pause post
+    /api/v1/queue/{queue}/resume post
+    /api/v1/queue/{queue}/secret get
+    /api/v1/schedule get post
+    /api/v1/schedule/{schedule} delete get patch
+    /api/v1/schedule/{schedule}/pause post
+    /api/v1/schedule/{schedule}/resume post
+    /api/v1/schedule/{schedule}/run post
+    /api/v1/worker get post
+    /api/v1/worker/{worker_id}/heartbeat post
+    /api/v1/worker/{worker_id}/lease post
     ");
     assert_eq!(everhook_api::openapi(), everhook_api::openapi(), "the same every time");
     let world = World::new().await;

@@ -2,7 +2,7 @@
 
 use everhook_core::lifecycle::NextRow;
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{Call, World};
 
@@ -22,6 +22,11 @@ fn operations() -> Vec<(Method, String, bool)> {
         }
     }
     operations
+}
+
+/// Routes of jobs, whose bodies are their own; their own tests go through them.
+fn is_of_jobs(path: &str) -> bool {
+    ["/job", "/worker", "/queue", "/batch", "/schedule"].iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// An application with one of everything.
@@ -130,7 +135,7 @@ async fn every_route_works_on_what_is_the_callers() {
     // What is deleted is not there for the others: those last, the children first.
     operations.sort_by_key(|(method, path, _)| (*method == Method::DELETE, std::cmp::Reverse(path.len())));
     for (method, path, _) in operations {
-        if path.ends_with("/resend") || path == "/event-type" && method == Method::POST {
+        if path.ends_with("/resend") || path == "/event-type" && method == Method::POST || is_of_jobs(&path) {
             continue;
         }
         // An outbox may hold rows of any environment: an admin's, and here there is none.
@@ -148,5 +153,49 @@ async fn every_route_works_on_what_is_the_callers() {
             let deleted_before = is_second_delete && answer.status == 404;
             assert!(answer.status.is_success() || deleted_before, "{method} {path}{slash}: {answer}");
         }
+    }
+}
+
+#[tokio::test]
+async fn every_route_of_jobs_hides_another_environment_and_refuses_application_tokens() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let token = world.post("/auth/app-portal-access/acme", "{}").await.text("/token");
+    let batch = r#"{"name": "b", "application": "acme", "prefix": "p"}"#;
+    let batch = world.post("/batch", batch).await.created();
+    let schedule = json!({ "name": "nightly", "cron": "@daily", "job": { "queue": "q", "kind": "k" } });
+    world.post("/schedule", &schedule.to_string()).await.created();
+    let worker = world.worker(json!({})).await;
+    let job = world.job(json!({ "delaySeconds": 60 })).await;
+    let body = json!({ "queue": "q", "kind": "k", "jobs": [job], "workerId": worker, "epoch": 1, "seconds": 1, "percent": 1,
+        "delaySeconds": 1, "name": "nightly", "prefix": "p", "application": "acme", "limit": 1 });
+    let add = json!({ "queue": "q", "kind": "k" });
+    let mut seen = 0;
+    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| is_of_jobs(path)) {
+        let filled = path
+            .replace("{job_id}", &job)
+            .replace("{batch_id}", &batch)
+            .replace("{worker_id}", &worker)
+            .replace("{schedule}", "nightly")
+            .replace("{queue}", "q");
+        let body = if path.ends_with("/job") { &add } else { &body };
+        let portal = world.call(Call::new(method.clone(), &filled).bearer(&token).body(body.to_string())).await;
+        assert_eq!(portal.code(), (403, "insufficient access".to_owned()), "{method} {path}");
+        // A queue may be configured ahead of its first job; it is another one than ours.
+        let is_new = path.starts_with("/queue") && (method == Method::PATCH || path.ends_with("/pause"));
+        if !path.contains('{') || is_new {
+            continue;
+        }
+        let answer = world.elsewhere(method.clone(), &filled, body).await;
+        assert_eq!(answer.code(), (404, "not_found".to_owned()), "{method} {path}");
+        seen += 1;
+    }
+    assert!(seen > 20, "the document lists them: {seen}");
+    let ours = world.get(&format!("/job/{job}")).await;
+    assert_eq!(ours.text("/state"), "pending", "untouched: {ours}");
+    assert_eq!(world.get("/schedule").await.each("name"), ["nightly"]);
+    for path in ["/job", "/queue", "/batch", "/schedule", "/worker"] {
+        let theirs = world.elsewhere(Method::GET, path, &json!(null)).await;
+        assert_eq!(theirs.each("name"), [""; 0], "{path}");
     }
 }

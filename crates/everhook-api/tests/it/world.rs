@@ -13,23 +13,34 @@ use bytes::Bytes;
 use everhook_api::ApiConfig;
 use everhook_api::accept::{Accept, AcceptError, Accepted};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
-use everhook_core::id::{AttemptId, DEFAULT_ORG, Id, KeyId, OrgId, SessionId};
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::id::{AttemptId, DEFAULT_ORG, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
+use everhook_core::job::{JobState, NotYours, Tenure};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
+use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_engine::engine::{Engine, EngineConfig, Parts};
+use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::jobs::{Ending, Heartbeat, HeldJob, JobsConfig, RunJobs, WorkerRefused};
+use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::{Catalog, NewKey};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
 };
+use everhook_store::worker::{Takes, WorkerRecord};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tower::ServiceExt;
 
 pub(crate) const SECRET: &str = "the secret that tokens are signed with";
@@ -46,6 +57,18 @@ pub(crate) struct World {
     pub(crate) session: SessionId,
 }
 
+/// What can be switched off.
+pub(crate) struct Switches {
+    pub(crate) jobs: bool,
+    pub(crate) schedules: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Switches {
+        Switches { jobs: true, schedules: true }
+    }
+}
+
 /// A node that accepts messages and does nothing with them.
 pub(crate) struct Node {
     store: Arc<SqliteStore>,
@@ -57,6 +80,55 @@ pub(crate) struct Node {
     pub(crate) fails: Mutex<Option<AcceptError>>,
     /// What the next message is told without being looked at.
     pub(crate) tells: Mutex<Option<Accepted>>,
+    /// What speaks with workers; started by the first one who needs it.
+    engine: OnceCell<Engine>,
+}
+
+/// Jobs go through the real engine: what workers say ends in its settle.
+#[async_trait]
+impl RunJobs for Node {
+    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
+        if let Some(error) = self.fails.lock().unwrap().take() {
+            return Err(error);
+        }
+        self.engine().await.enqueue(jobs).await
+    }
+
+    async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
+        self.engine().await.open_worker(name, takes, lease).await
+    }
+
+    async fn lease_for(
+        &self,
+        worker: &WorkerRecord,
+        limit: usize,
+        wait: Duration,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+        self.engine().await.lease_for(worker, limit, wait, held).await
+    }
+
+    async fn heartbeat(
+        &self,
+        worker: SessionId,
+        held: Option<&[HeldJob]>,
+    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
+        self.engine().await.heartbeat(worker, held).await
+    }
+
+    async fn end_job(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: Tenure,
+        ending: Ending,
+    ) -> Result<Result<JobState, NotYours>, StoreError> {
+        self.engine().await.end_job(environment, id, by, ending).await
+    }
+
+    fn hint_jobs(&self) {
+        self.hints.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[async_trait]
@@ -102,6 +174,31 @@ impl Accept for Node {
 }
 
 impl Node {
+    async fn engine(&self) -> &Engine {
+        let start = async || {
+            let dispatch = DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: Duration::from_secs(3600) };
+            let config = EngineConfig {
+                dispatch,
+                lease: Duration::from_secs(20),
+                retry: RetryPolicy::new(Vec::new()).unwrap(),
+                name: NodeName { node: "engine".to_owned(), version: "0".to_owned() },
+                role: Role::Api,
+                wakeups: false,
+                jobs: JobsConfig::default(),
+                retention: Ages::default(),
+            };
+            let parts = Parts {
+                store: Arc::clone(&self.store) as _,
+                jobs: Some(Arc::clone(&self.store) as _),
+                transport: None,
+                ids: Arc::clone(&self.ids),
+                entropy: Entropy::seeded(1),
+            };
+            Engine::start(parts, config).await.unwrap()
+        };
+        self.engine.get_or_init(start).await
+    }
+
     pub(crate) fn pass(&self, span: Duration) {
         self.now.fetch_add(everhook_core::time::micros(span), Ordering::Relaxed);
     }
@@ -113,14 +210,18 @@ impl World {
     }
 
     pub(crate) async fn with_secret(secret: Option<&str>) -> World {
-        World::with(secret, Role::All).await
+        World::with(secret, Role::All, Switches::default()).await
     }
 
     pub(crate) async fn with_role(role: Role) -> World {
-        World::with(Some(SECRET), role).await
+        World::with(Some(SECRET), role, Switches::default()).await
     }
 
-    async fn with(secret: Option<&str>, role: Role) -> World {
+    pub(crate) async fn with_switches(switches: Switches) -> World {
+        World::with(Some(SECRET), Role::All, switches).await
+    }
+
+    async fn with(secret: Option<&str>, role: Role, switches: Switches) -> World {
         let ids = Arc::new(Ids::seeded(1));
         let store = Arc::new(SqliteStore::open_in_memory(Arc::clone(&ids)).unwrap());
         let session = SessionId(ids.next(store.now().await.unwrap()));
@@ -136,12 +237,21 @@ impl World {
             stopping: AtomicBool::new(false),
             fails: Mutex::new(None),
             tells: Mutex::new(None),
+            engine: OnceCell::new(),
         });
         // Documentation addresses are refused by default; tests need some address that is not.
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
-        let config =
-            ApiConfig { jwt_secret: secret.map(str::to_owned), egress, version: "1.2.3", role, outboxes: Vec::new() };
-        let router = everhook_api::router(Arc::clone(&store) as _, Arc::clone(&node) as _, config);
+        let config = ApiConfig {
+            jwt_secret: secret.map(str::to_owned),
+            egress,
+            version: "1.2.3",
+            role,
+            outboxes: Vec::new(),
+            jobs: switches.jobs,
+            schedules: switches.schedules,
+        };
+        let (accept, jobs) = (Arc::clone(&node) as _, Arc::clone(&node) as _);
+        let router = everhook_api::router(Arc::clone(&store) as _, accept, jobs, config);
         let mut world = World {
             store,
             node,
@@ -261,6 +371,9 @@ impl World {
         };
         Settlement {
             key: leased.task.key,
+            kind: leased.task.kind,
+            batch: None,
+            result: None,
             lane: leased.task.lane,
             session: self.session,
             epoch: leased.task.epoch,
@@ -394,8 +507,9 @@ fn mask(text: &str) -> String {
 }
 
 fn leading_id(text: &str) -> Option<(&'static str, &str)> {
-    let prefix =
-        ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_"].into_iter().find(|prefix| text.starts_with(*prefix))?;
+    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_", "job_", "batch_", "sched_"]
+        .into_iter()
+        .find(|prefix| text.starts_with(*prefix))?;
     let id = text.get(prefix.len()..prefix.len() + 27)?;
     id.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some((prefix, id))
 }

@@ -98,17 +98,8 @@ pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: Change) {
     let told = changes.entry(key).or_default();
     for known in told.iter_mut() {
         match (known, change) {
-            (Change::Ended(sum), Change::Ended(more)) => {
-                sum.succeeded += more.succeeded;
-                sum.dead += more.dead;
-                sum.cancelled += more.cancelled;
-                return;
-            }
+            (Change::Ended(sum), Change::Ended(more)) => return *sum += more,
             (Change::Resolved { jobs, how }, Change::Resolved { jobs: more, how: the_same }) if *how == the_same => {
-                *jobs += more;
-                return;
-            }
-            (Change::Added(jobs), Change::Added(more)) => {
                 *jobs += more;
                 return;
             }

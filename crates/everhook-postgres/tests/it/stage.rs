@@ -93,7 +93,9 @@ impl Stage {
         };
         Settlement {
             key: task.key,
+            kind: task.kind,
             lane: task.lane,
+            batch: task.batch,
             session: self.session,
             epoch: task.epoch,
             row,
@@ -102,6 +104,7 @@ impl Stage {
             attempt: Some(attempt),
             hold_lane: None,
             stop_lane: false,
+            result: None,
         }
     }
 }

@@ -104,9 +104,9 @@ fn a_fresh_file_is_migrated_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = migrate(&folder.path().join("new")).unwrap();
     let all = vec!["0001_catalog", "0002_message", "0003_task", "0004_session_role", "0005_once", "0006_job"];
-    assert_eq!(first, MigrationReport { from: 0, to: 5, applied: all });
+    assert_eq!(first, MigrationReport { from: 0, to: 6, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 5, to: 5, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 6, to: 6, applied: Vec::new() });
 }
 
 #[cfg(unix)]
@@ -134,18 +134,55 @@ fn a_newer_schema_is_refused_only_if_it_says_so() {
     assert!(text.contains("schema is newer than this binary") && text.contains("99"), "{text}");
 }
 
+/// Makes the file that a binary left behind which knew the first `version` migrations.
+fn left_behind(folder: &Path, version: i64) -> Connection {
+    let conn = raw(folder);
+    let table = "create table schema_version (
+        version integer primary key, compatible_from integer not null, name text not null, applied_at integer not null
+    ) strict";
+    conn.execute_batch(table).unwrap();
+    let migrations = [
+        include_str!("../../migrations/0001_catalog.sql"),
+        include_str!("../../migrations/0002_message.sql"),
+        include_str!("../../migrations/0003_task.sql"),
+        include_str!("../../migrations/0004_session_role.sql"),
+        include_str!("../../migrations/0005_once.sql"),
+    ];
+    for (number, sql) in (1..=version).zip(migrations) {
+        conn.execute_batch(sql).unwrap();
+        conn.execute("insert into schema_version values (?1, 1, 'earlier', 0)", [number]).unwrap();
+    }
+    conn
+}
+
 #[test]
 fn an_older_schema_is_migrated_by_the_server_and_refused_beside_it() {
     let folder = tempfile::tempdir().unwrap();
-    migrate(folder.path()).unwrap();
-    let older =
-        "drop table once_slot; drop table once_suppression; drop table task; drop table lane; drop table session;
-        delete from schema_version where version >= 3;";
-    raw(folder.path()).execute_batch(older).unwrap();
+    left_behind(folder.path(), 2);
     let text = open(folder.path(), OpenAs::Beside).err().unwrap().to_string();
     assert!(text.contains("schema is older than this binary"), "{text}");
     open(folder.path(), OpenAs::Server).unwrap();
     open(folder.path(), OpenAs::Beside).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_binary_without_jobs_left_behind_goes_on_and_jobs_can_be_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = left_behind(folder.path(), 5);
+    let rows = "insert into lane (environment, id, application, state, next_due)
+            values (1, x'0101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202', 0, 0);
+        insert into task values (1, x'0303030303030303030303030303030303030303', x'0404040404040404040404040404040404040404',
+            x'0101010101010101010101010101010101010101', 0, 0, 5, 0, 0, 0, 0, null, null, 0, 0);";
+    before.execute_batch(rows).unwrap();
+    drop(before);
+    let stage = Stage::in_folder(folder.path()).await;
+    let session = stage.session().await;
+    let leased = stage.lease(session).await;
+    assert_eq!(leased.len(), 1, "what waited is delivered");
+    assert_eq!(stage.settle(&stage.settlement(&leased[0].task, session, NextRow::Gone)).await, Settled::Done);
+    stage.enqueue(1).await;
+    assert!(stage.lease(session).await.is_empty(), "a job is no delivery");
+    assert_eq!(stage.lease_jobs(session).await.len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn check(conn: &Connection, sql: &str, wants: &[&str]) {
     for want in wants {
         assert!(plan.contains(want), "wanted {want:?} in:\n{plan}\nof:\n{sql}");
     }
-    for scan in ["SCAN task", "SCAN message", "SCAN attempt"] {
+    for scan in ["SCAN task", "SCAN message", "SCAN attempt", "SCAN lane", "SCAN job", "SCAN job_attempt"] {
         assert!(!plan.contains(scan), "{plan}\nof:\n{sql}");
     }
 }
@@ -90,4 +90,86 @@ fn lists_walk_their_keys() {
     let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
     check(&conn, query!("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
     check(&conn, query!("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
+}
+
+#[test]
+fn a_lease_of_jobs_walks_ready_lanes_and_due_rows_only() {
+    let (_folder, conn) = schema();
+    check(
+        &conn,
+        query!("next_lane_queue"),
+        &["lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)"],
+    );
+    check(&conn, query!("next_job"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
+    check(&conn, query!("lease_job"), &[TASK_KEY]);
+    check(&conn, query!("refill_lane_queue"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    check(&conn, query!("count_gate"), &["COVERING INDEX task_gate (gate=?)"]);
+    check(&conn, query!("count_gate_lane"), &["COVERING INDEX task_gate (gate=? AND lane=?)"]);
+    check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
+    for sorted in [query!("next_lane_queue"), query!("next_job"), query!("refill_lane_queue")] {
+        assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+    }
+}
+
+#[test]
+fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("create_lane_queue"), &[]);
+    check(&conn, query!("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, query!("find_job_attempt_settled"), &["(environment=? AND job=? AND task=? AND epoch=?)"]);
+    let of_job = "(environment=? AND job=? AND task=? AND epoch=?)";
+    check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
+    for sql in [query!("cancel_task"), query!("delete_task"), query!("move_task"), query!("redrive_job")] {
+        check(&conn, sql, &[TASK_KEY]);
+    }
+    check(&conn, query!("reclaim_overdue"), &["task_deadline (deadline<?)", TASK_KEY]);
+    check(&conn, query!("list_task_held"), &["task_owner (owner=?)"]);
+    check(&conn, query!("list_batch_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
+    assert!(!plan(&conn, query!("list_batch_failed")).contains("TEMP B-TREE"));
+}
+
+#[test]
+fn lists_of_jobs_walk_their_keys() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("list_job"), &["(environment=? AND id>? AND id<?)"]);
+    check(&conn, query!("list_job_batch"), &["job_batch (environment=? AND batch=? AND id>? AND id<?)"]);
+    check(&conn, query!("list_job_open"), &["PRIMARY KEY (environment=? AND subject>? AND subject<?)"]);
+    check(&conn, query!("list_job_dead"), &["task_dead_job (environment=? AND subject>? AND subject<?)"]);
+    for sorted in ["list_job", "list_job_batch", "list_job_open", "list_job_dead", "list_job_attempt"] {
+        let file = format!("{}/queries/{sorted}.sql", env!("CARGO_MANIFEST_DIR"));
+        let sql = std::fs::read_to_string(file).unwrap();
+        assert!(!plan(&conn, &sql).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+    }
+    check(&conn, query!("list_queue"), &["queue USING PRIMARY KEY", "lane USING COVERING INDEX lane_queue"]);
+    check(&conn, query!("next_schedule"), &["schedule_look (look_at<?)"]);
+}
+
+#[test]
+fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
+    let (_folder, conn) = schema();
+    let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
+    let lanes = "lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)";
+    check(&conn, query!("list_queue_due"), &[lanes, due]);
+    let counted = plan(&conn, query!("count_queue"));
+    for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {
+        assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
+    }
+    // In the order in which they were written: only as far as there is something old.
+    for walked in [query!("list_old_message"), query!("list_old_job")] {
+        let plan = plan(&conn, walked);
+        assert!(
+            !plan.contains("TEMP B-TREE") && plan.contains("task USING PRIMARY KEY (environment=? AND subject=?)"),
+            "{plan}"
+        );
+    }
+    let open = "task USING PRIMARY KEY (environment=? AND subject=?)";
+    check(&conn, query!("prune_message"), &["message USING", open]);
+    check(&conn, query!("prune_attempt"), &["(environment=? AND subject=?)"]);
+    check(&conn, query!("prune_job"), &["job USING", open]);
+    check(&conn, query!("prune_session"), &["task_owner (owner=?)"]);
+    check(
+        &conn,
+        query!("prune_lane"),
+        &["task_ready (environment=? AND lane=?)", "task_dead (environment=? AND lane=?)"],
+    );
 }

@@ -8,9 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
+use everhook_core::id::{
+    ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, OrgId, SessionId,
+};
+use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
@@ -20,6 +24,7 @@ use everhook_sqlite::{OpenAs, SqliteStore};
 use everhook_store::catalog::{Catalog, Created};
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
+use everhook_store::job::{JobAsk, LeasedJob, NewJob, QueueAsk};
 use everhook_store::lease::{
     Append, Appended, FastPath, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
 };
@@ -107,6 +112,22 @@ impl Stage {
     pub(crate) async fn lease(&self, session: SessionId) -> Vec<Leased> {
         let ask = LeaseAsk { session, limit: 100, rooms: Vec::new(), per_lane: 100 };
         self.store.lease(ask).await.unwrap().tasks
+    }
+
+    /// Enqueues plain jobs on the queue `q`.
+    pub(crate) async fn enqueue(&self, jobs: usize) {
+        let (queue, kind): (Name, Name) = ("q".parse().unwrap(), "k".parse().unwrap());
+        let job = || Job::new(JobId(self.id()), queue.clone(), kind.clone(), Bytes::from_static(b"{}"));
+        let new = |job| NewJob { environment: self.environment, job, run_at: RunAt::Now, key: None };
+        let jobs: Vec<_> = (0..jobs).map(|_| new(job())).collect();
+        self.store.enqueue(&jobs).await.unwrap();
+    }
+
+    /// Leases all there is on the queue `q`.
+    pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
+        let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), room: 100 };
+        let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: false };
+        self.store.lease_jobs(&ask).await.unwrap().jobs
     }
 
     pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {

@@ -1,0 +1,90 @@
+-- Count what is in a queue, up to a bound; since when its oldest due job waits, in the lanes that have been ready longest; and how many attempts
+-- ended in the last whole minute. Indexes: lane_queue, task_ready, task_dead, task_owner, the primary keys.
+with clock as materialized (
+    select everhook.now_us() as now
+),
+lane as materialized (
+    select lane.environment, lane.id
+    from everhook.lane
+    where lane.environment = $1
+        and lane.queue = $2
+    order by greatest(lane.next_due, lane.hold_until)
+    limit $3
+),
+oldest as materialized (
+    select min(head.due_at) as due_at
+    from (select environment, id from lane limit $4) as lane
+        cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
+        cross join lateral (
+            select task.due_at
+            from everhook.task
+            where task.environment = lane.environment
+                and task.lane = lane.id
+                and task.priority = level.priority
+                and task.state = 0
+            order by task.due_at
+            limit 1
+        ) as head
+)
+select
+    (
+        select count(*)
+        from (
+            select 1
+            from lane
+                join everhook.task on task.environment = any (array[lane.environment])
+                    and task.lane = lane.id
+            where task.state = 0
+            limit $3
+        ) as pending
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from lane
+                cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
+                join everhook.task on task.environment = any (array[lane.environment])
+                    and task.lane = lane.id
+                    and task.priority = level.priority
+            where task.state = 0
+                and task.due_at <= (select now from clock)
+            limit $3
+        ) as due
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from everhook.task
+                join everhook.lane on lane.environment = any (array[task.environment])
+                    and lane.id = task.lane
+            where task.state = 1
+                and task.owner is not null
+                and task.environment = $1
+                and lane.queue = $2
+            limit $3
+        ) as running
+    ),
+    (
+        select count(*)
+        from (
+            select 1
+            from lane
+                join everhook.task on task.environment = any (array[lane.environment])
+                    and task.lane = lane.id
+            where task.state = 2
+            limit $3
+        ) as dead
+    ),
+    (select clock.now - oldest.due_at from oldest, clock where oldest.due_at <= clock.now),
+    coalesce(
+        (
+            select queue_minute.ended
+            from everhook.queue_minute
+            where queue_minute.environment = $1
+                and queue_minute.queue = $2
+                and queue_minute.minute = (select now from clock) / 60000000 - 1
+        ),
+        0
+    );

@@ -1,0 +1,16 @@
+-- Remove a schedule with its history. Indexes: the primary keys.
+-- Differs: both tables in one statement.
+with gone as (
+    delete from everhook.schedule
+    where environment = $1
+        and name = $2
+    returning environment, id
+),
+history as (
+    delete from everhook.schedule_run
+    using gone
+    where schedule_run.environment = any (array[gone.environment])
+        and schedule_run.schedule = gone.id
+)
+select count(*)
+from gone;

@@ -1,0 +1,13 @@
+-- Whether anything is open about a message or job whose id lies between two. Index: the primary key, in each environment.
+-- No twin: SQLite has no partitions.
+select 1
+from (select id from everhook.environment union all select 0) as environment
+    cross join lateral (
+        select 1
+        from everhook.task
+        where task.environment = environment.id
+            and task.subject >= $1
+            and task.subject < $2
+        limit 1
+    ) as open
+limit 1;

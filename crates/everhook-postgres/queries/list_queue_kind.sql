@@ -1,0 +1,35 @@
+-- The kinds of jobs of a queue that have been due longest, in the lanes that have been ready longest. Indexes: lane_queue, task_ready, the
+-- primary key of job.
+with clock as materialized (
+    select everhook.now_us() as now
+),
+due as materialized (
+    select task.environment, task.subject
+    from (
+            select lane.environment, lane.id
+            from everhook.lane
+            where lane.environment = $1
+                and lane.queue = $2
+            order by greatest(lane.next_due, lane.hold_until)
+            limit $3
+        ) as lane
+        cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
+        cross join lateral (
+            select task.environment, task.subject, task.due_at
+            from everhook.task
+            where task.environment = lane.environment
+                and task.lane = lane.id
+                and task.priority = level.priority
+                and task.due_at <= (select now from clock)
+                and task.state = 0
+            order by task.due_at
+            limit $4
+        ) as task
+    order by task.due_at
+    limit $4
+)
+select distinct job.kind
+from due
+    join everhook.job on job.environment = any (array[due.environment])
+        and job.id = due.subject
+order by job.kind;

@@ -1,0 +1,10 @@
+-- Schedules between two names. Index: the primary key.
+select
+    schedule.environment, schedule.id, schedule.name, schedule.spec, schedule.starts, schedule.paused, schedule.next, schedule.queued,
+    schedule.look_at, schedule.created_at, schedule.updated_at, schedule.revision, schedule.last_job
+from everhook.schedule
+where schedule.environment = $1
+    and schedule.name > $2
+    and schedule.name < $3
+order by schedule.name asc
+limit $4;

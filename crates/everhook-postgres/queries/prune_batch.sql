@@ -1,0 +1,15 @@
+-- Forget batches of which no job is open or dead. Index: the primary key.
+with old as materialized (
+    select batch.environment, batch.id
+    from everhook.batch
+    where batch.created_at < $1
+        and batch.intake = $2
+        and batch.pending = 0
+        and batch.dead = 0
+    limit $3
+    for update skip locked
+)
+delete from everhook.batch
+using old
+where batch.environment = any (array[old.environment])
+    and batch.id = old.id;

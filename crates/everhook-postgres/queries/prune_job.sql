@@ -1,0 +1,38 @@
+-- Forget jobs that succeeded or were cancelled, with their attempts and what they reported. Indexes: the primary keys.
+-- Differs: partitions are looked at from the oldest on, in no order within one. Those that can go as a whole went before.
+with old as materialized (
+    select job.environment, job.id
+    from everhook.job
+    where job.id < $1
+        and not exists (
+            select 1
+            from everhook.task
+            where task.environment = job.environment
+                and task.subject = job.id
+        )
+        and not exists (
+            select 1
+            from everhook.job_attempt as attempt
+            where attempt.environment = job.environment
+                and attempt.job = job.id
+                and attempt.started_at + attempt.duration_us >= $2
+        )
+    limit $3
+    for update skip locked
+),
+attempt as (
+    delete from everhook.job_attempt
+    using old
+    where job_attempt.environment = any (array[old.environment])
+        and job_attempt.job = old.id
+),
+output as (
+    delete from everhook.job_output
+    using old
+    where job_output.environment = any (array[old.environment])
+        and job_output.job = old.id
+)
+delete from everhook.job
+using old
+where job.environment = any (array[old.environment])
+    and job.id = old.id;

@@ -1,0 +1,26 @@
+-- Forget messages without open deliveries, with their attempts. Indexes: the primary keys.
+-- Differs: partitions are looked at from the oldest on, in no order within one. Those that can go as a whole went before.
+with old as materialized (
+    select message.environment, message.application, message.id
+    from everhook.message
+    where message.id < $1
+        and not exists (
+            select 1
+            from everhook.task
+            where task.environment = message.environment
+                and task.subject = message.id
+        )
+    limit $2
+    for update skip locked
+),
+attempt as (
+    delete from everhook.attempt
+    using old
+    where attempt.environment = any (array[old.environment])
+        and attempt.subject = old.id
+)
+delete from everhook.message
+using old
+where message.environment = any (array[old.environment])
+    and message.application = old.application
+    and message.id = old.id;

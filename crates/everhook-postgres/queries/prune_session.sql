@@ -1,0 +1,23 @@
+-- Forget sessions that were closed and hold nothing, with what they took. Scans sessions, which are few; index: task_owner.
+with old as materialized (
+    select session.id
+    from everhook.session
+    where session.closed_at < $1
+        and not exists (
+            select 1
+            from everhook.task
+            where task.state = 1
+                and task.owner = session.id
+        )
+    order by session.id
+    limit $2
+    for update skip locked
+),
+worker as (
+    delete from everhook.worker
+    using old
+    where worker.session = old.id
+)
+delete from everhook.session
+using old
+where session.id = old.id;

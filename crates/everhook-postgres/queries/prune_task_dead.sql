@@ -1,0 +1,24 @@
+-- Forget deliveries that were given up. Indexes: task_dead, the primary keys.
+-- Differs: skips what someone puts back at this moment.
+with old as materialized (
+    select task.environment, task.subject, task.id
+    from everhook.task
+    where task.state = 2
+        and task.kind = 0
+        and not exists (
+            select 1
+            from everhook.attempt
+            where attempt.environment = task.environment
+                and attempt.subject = task.subject
+                and attempt.task = task.id
+                and attempt.started_at + attempt.duration_us >= $1
+        )
+    order by task.environment, task.lane, task.id
+    limit $2
+    for update skip locked
+)
+delete from everhook.task
+using old
+where task.environment = any (array[old.environment])
+    and task.subject = old.subject
+    and task.id = old.id;

@@ -1,0 +1,7 @@
+-- Say what a session takes. Index: the primary key.
+insert into everhook.worker (environment, session, queues, kinds)
+values ($1, $2, $3, $4)
+on conflict (session) do update
+set environment = excluded.environment,
+    queues = excluded.queues,
+    kinds = excluded.kinds;

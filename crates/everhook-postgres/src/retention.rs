@@ -1,0 +1,132 @@
+//! Forgetting: in bounded slices, whole weeks of messages and jobs where nothing of them is open.
+//!
+//! A week's partitions are dropped under a lock that is given up at once where someone is in the way: what waits for such a lock keeps everyone
+//! else waiting behind it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use everhook_core::batch::Intake;
+use everhook_core::id::Id;
+use everhook_core::time::Timestamp;
+use everhook_store::error::StoreError;
+use everhook_store::retention::{Prunable, Retention};
+use everhook_store::schedule::RUNS_KEPT;
+use tokio_postgres::error::SqlState;
+
+use crate::catalog::count;
+use crate::error::Fault;
+use crate::partition::{self, Week};
+use crate::rows::Reader;
+use crate::sql;
+use crate::statement::Params;
+use crate::store::PostgresStore;
+
+/// Pages of keys that one statement looks at.
+const KEY_PAGES: u32 = 256;
+/// How long a queue's minutes are kept.
+const MINUTES_KEPT: i64 = 60;
+
+/// Where the search for expired keys goes on.
+#[derive(Debug, Default)]
+pub(crate) struct KeyCursor(AtomicU32);
+
+#[async_trait]
+impl Retention for PostgresStore {
+    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.run_plain("prune", || self.prune_once(what, before, limit)).await
+    }
+}
+
+impl PostgresStore {
+    async fn prune_once(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, Fault> {
+        let (at, most, floor) = (before.as_micros(), count(limit), Id::floor(before));
+        let floor = floor.as_bytes().as_slice();
+        let pruned = match what {
+            Prunable::Messages | Prunable::Jobs if self.drop_week(what, before).await? => return Ok(limit),
+            Prunable::Messages => self.database.change(&sql::PRUNE_MESSAGE, &[&floor, &most]).await?,
+            Prunable::Jobs => self.database.change(&sql::PRUNE_JOB, &[&floor, &at, &most]).await?,
+            Prunable::DeadDeliveries => self.database.change(&sql::PRUNE_TASK_DEAD, &[&at, &most]).await?,
+            Prunable::Keys => self.prune_keys(limit).await?,
+            Prunable::OnceSlots => self.database.change(&sql::PRUNE_ONCE, &[&at, &most]).await?,
+            Prunable::Sessions => self.prune_sessions(at, most).await?,
+            Prunable::Batches => {
+                let sealed = Intake::Sealed.to_db();
+                self.database.change(&sql::PRUNE_BATCH, &[&at, &sealed, &most]).await?
+            }
+            Prunable::Runs => self.database.change(&sql::PRUNE_SCHEDULE_RUN, &[&at, &count(RUNS_KEPT), &most]).await?,
+        };
+        Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
+    }
+
+    /// Goes on where it last ended; ends when enough were found, or when it has seen the whole table.
+    async fn prune_keys(&self, limit: usize) -> Result<u64, Fault> {
+        let rows = self.database.read(&sql::PAGES_DEDUP, &[]).await?;
+        let row = rows.first().ok_or(Fault::Contended("the size gave no answer"))?;
+        let pages: i64 = Reader::new(row, "dedup").get("pages")?;
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let (mut pruned, mut seen) = (0, 0);
+        while seen < pages && pruned < u64::try_from(limit).unwrap_or(u64::MAX) {
+            let from = self.key_cursor.0.load(Ordering::Relaxed);
+            let from = if from < pages { from } else { 0 };
+            let to = from.saturating_add(KEY_PAGES);
+            let (low, high) = (format!("({from},0)"), format!("({to},0)"));
+            pruned += self.database.change(&sql::PRUNE_DEDUP, &[&low, &high]).await?;
+            self.key_cursor.0.store(to, Ordering::Relaxed);
+            seen = seen.saturating_add(KEY_PAGES);
+        }
+        Ok(pruned)
+    }
+
+    /// Forgets sessions, and with them lanes of queues in which nothing is, and minutes that nobody asks for any more.
+    async fn prune_sessions(&self, before: i64, limit: i64) -> Result<u64, Fault> {
+        let pruned = self.database.change(&sql::PRUNE_SESSION, &[&before, &limit]).await?;
+        self.database.change(&sql::PRUNE_QUEUE_MINUTE, &[&MINUTES_KEPT, &limit]).await?;
+        let transaction = self.database.transaction().await?;
+        transaction.begin().await?;
+        let idle = transaction.rows(&sql::LOCK_LANE_IDLE, &[&limit]).await?;
+        if idle.is_empty() {
+            transaction.roll_back().await?;
+            return Ok(pruned);
+        }
+        let (mut environments, mut ids) = (Vec::<i32>::new(), Vec::<&[u8]>::new());
+        for row in &idle {
+            let mut row = Reader::new(row, "lane");
+            environments.push(row.get("environment")?);
+            ids.push(row.get("id")?);
+        }
+        let params: Params<'_> = &[&environments, &ids];
+        transaction.change(&sql::PRUNE_LANE, params).await?;
+        transaction.commit().await?;
+        Ok(pruned)
+    }
+
+    /// Drops the oldest week of messages or jobs, if it is old as a whole and nothing of it is open; says whether it did.
+    async fn drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
+        let tables: [&str; 2] = match what {
+            Prunable::Jobs => ["job", "job_attempt"],
+            _ => ["message", "attempt"],
+        };
+        let Some(week) = partition::oldest(&self.database, tables[0]).await? else { return Ok(false) };
+        if week >= Week::of(&Id::floor(before)) {
+            return Ok(false);
+        }
+        let (low, high) = week.ids();
+        let (low, high) = (low.as_slice(), high.as_slice());
+        if !self.database.read(&sql::FIND_TASK_BETWEEN, &[&low, &high]).await?.is_empty() {
+            return Ok(false);
+        }
+        if what == Prunable::Jobs {
+            // Nothing of it is open, so that no attempt comes to those that are there.
+            let at = before.as_micros();
+            if !self.database.read(&sql::FIND_JOB_ATTEMPT_SINCE, &[&low, &high, &at]).await?.is_empty() {
+                return Ok(false);
+            }
+            self.database.change(&sql::PRUNE_JOB_OUTPUT, &[&low, &high]).await?;
+        }
+        match partition::drop_unused(&self.database, tables, week).await {
+            Err(Fault::Statement(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(false),
+            dropped => dropped,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Starting what schedules are to start.
+//!
+//! Every node looks. Due rows are locked, and those that another node has are skipped: whoever has a row decides by it, starts what the decision
+//! says and moves the row on, all in one transaction. So nothing is started twice, and nobody has to be the leader.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use everhook_core::id::{EnvironmentId, Id, JobId, MessageId, ScheduleId};
+use everhook_core::job::{Job, RunAt};
+use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::{Firing, LastRun, LeftOut, ScheduleState, decide_fire};
+use everhook_core::time::Timestamp;
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{Appended, NewMessage};
+use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, Starts};
+use tokio_postgres::Row;
+use tracing::warn;
+
+use super::{Head, StateColumns, head, read};
+use crate::catalog::count;
+use crate::error::Fault;
+use crate::job::enqueue::Ending;
+use crate::job::rows::now;
+use crate::rows::Reader;
+use crate::sql;
+use crate::statement::{Params, Transaction};
+use crate::store::PostgresStore;
+
+/// When a schedule is looked at again that this binary cannot read.
+const UNREADABLE_AGAIN: Duration = Duration::from_secs(3600);
+/// When to look again for a schedule that another node looks at just now.
+const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
+
+/// A schedule that was looked at.
+struct Looked {
+    head: Head,
+    state: ScheduleState,
+    last_job: Option<Id>,
+    runs: Vec<Run>,
+}
+
+impl PostgresStore {
+    pub(crate) async fn fire_due_once(&self, limit: usize) -> Result<FiredAll, Fault> {
+        let transaction = self.database.transaction().await?;
+        let read_clock = transaction.prepare(&sql::NOW).await?;
+        let now = now(&transaction.begin_with(transaction.query(&read_clock, &[])).await?)?;
+        let due = transaction.rows(&sql::NEXT_SCHEDULE, &[&now.as_micros(), &count(limit)]).await?;
+        let open = open_runs(&transaction, &due).await?;
+        let (mut looked, mut started) = (Vec::with_capacity(due.len()), 0);
+        for row in &due {
+            let head = head(row)?;
+            let Some(record) = readable(row, &head)? else {
+                looked.push(put_off(row, head, now)?);
+                continue;
+            };
+            let is_open = head.last_job.is_some_and(|job| open.contains(&(head.environment, job)));
+            let last_run = if is_open { LastRun::Open } else { LastRun::Ended };
+            let firing = decide_fire(&record.schedule, &record.state, now, last_run);
+            started += firing.fires.len();
+            looked.push(self.fire(&transaction, head, &record, firing, now).await?);
+        }
+        keep(self, &transaction, &looked, now).await?;
+        let next = transaction.rows(&sql::NEXT_LOOK, &[]).await?;
+        let next_look = next.first().map(|row| Reader::new(row, "schedule").time("look_at")).transpose()?;
+        transaction.commit().await?;
+        let is_all = due.len() < limit;
+        let next_look = next_look.map(|at| match at.since(now) {
+            wait if wait.is_zero() && is_all => HELD_BY_ANOTHER,
+            wait => wait,
+        });
+        Ok(FiredAll { started, next_look })
+    }
+
+    pub(crate) async fn run_schedule_once(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<Option<Run>, Fault> {
+        let transaction = self.database.transaction().await?;
+        transaction.begin().await?;
+        let found = transaction.rows(&sql::LOCK_SCHEDULE, &[&environment.0, &name.as_str()]).await?;
+        let Some(row) = found.first() else {
+            transaction.roll_back().await?;
+            return Ok(None);
+        };
+        let (head, record) = (head(row)?, read(row)?);
+        let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
+        let object = self.start(&transaction, environment, &record, 1, now).await?.pop().flatten();
+        let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
+        write_runs(self, &transaction, &[(environment, head.id, run)], now).await?;
+        transaction.commit().await?;
+        Ok(Some(run))
+    }
+
+    /// Starts what was decided.
+    async fn fire(
+        &self,
+        transaction: &Transaction,
+        head: Head,
+        record: &ScheduleRecord,
+        firing: Firing,
+        now: Timestamp,
+    ) -> Result<Looked, Fault> {
+        let objects = self.start(transaction, head.environment, record, firing.fires.len(), now).await?;
+        let is_job = matches!(record.starts, Starts::Job(_));
+        let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
+        let left_out = firing.left_out.iter().map(|(nominal, why)| {
+            let kind = match why {
+                LeftOut::Missed => RunKind::Missed,
+                LeftOut::Overlap => RunKind::Overlap,
+            };
+            Run { nominal: *nominal, at: now, kind, object: None }
+        });
+        let fired = firing.fires.iter().zip(objects);
+        let fired = fired.map(|(nominal, object)| Run { nominal: *nominal, at: now, kind: RunKind::Fired, object });
+        let mut runs: Vec<Run> = left_out.chain(fired).collect();
+        runs.sort_by_key(|run| run.nominal);
+        Ok(Looked { head, state: firing.state, last_job, runs })
+    }
+
+    /// Starts it so many times; answers what each became.
+    async fn start(
+        &self,
+        transaction: &Transaction,
+        environment: EnvironmentId,
+        record: &ScheduleRecord,
+        times: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Id>>, Fault> {
+        if times == 0 {
+            return Ok(Vec::new());
+        }
+        let drawn: Vec<Id> = (0..times).map(|_| self.ids.next(now)).collect();
+        match &record.starts {
+            Starts::Job(job) => {
+                let new = |id: &Id| {
+                    let job = Job { id: JobId(*id), schedule: Some(record.schedule.id), ..Job::clone(job) };
+                    NewJob { environment, job, run_at: RunAt::Now, key: None }
+                };
+                let jobs: Vec<NewJob> = drawn.iter().map(new).collect();
+                let answers = self.enqueue_within(transaction, &jobs, now, Ending::Open).await?;
+                let object = |(answer, id): (Enqueued, &Id)| match answer {
+                    Enqueued::Accepted { .. } => Some(*id),
+                    Enqueued::Existing(job) => Some(job.0),
+                    Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
+                };
+                Ok(answers.into_iter().zip(&drawn).map(object).collect())
+            }
+            Starts::Message(template) => {
+                let new = |id: &Id| {
+                    let message = Message {
+                        id: MessageId(*id),
+                        application: template.application,
+                        event_type: template.event_type.clone(),
+                        event_id: None,
+                        channels: template.channels.clone(),
+                        tags: template.tags.clone(),
+                        payload: Some(template.payload.clone()),
+                        created_at: now,
+                    };
+                    NewMessage::new(environment, message)
+                };
+                let answers = self.append_within(transaction, drawn.iter().map(new).collect()).await?;
+                let object = |(answer, id): (Appended, &Id)| matches!(answer, Appended::Accepted { .. }).then_some(*id);
+                Ok(answers.into_iter().zip(&drawn).map(object).collect())
+            }
+        }
+    }
+}
+
+/// The last jobs of schedules that wait or run.
+async fn open_runs(transaction: &Transaction, due: &[Row]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
+    let mut last: Vec<(i32, Id)> = Vec::new();
+    for row in due {
+        let Head { environment, last_job, .. } = head(row)?;
+        last.extend(last_job.map(|job| (environment.0, job)));
+    }
+    if last.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let environments: Vec<i32> = last.iter().map(|(environment, _)| *environment).collect();
+    let jobs: Vec<&[u8]> = last.iter().map(|(_, job)| job.as_bytes().as_slice()).collect();
+    let open = transaction.rows(&sql::FIND_TASK_OPEN, &[&environments, &jobs]).await?;
+    let read = |row: &Row| {
+        let mut row = Reader::new(row, "task");
+        Ok((EnvironmentId(row.get("environment")?), row.id("subject")?))
+    };
+    open.iter().map(read).collect()
+}
+
+fn readable(row: &Row, head: &Head) -> Result<Option<ScheduleRecord>, Fault> {
+    match read(row) {
+        Ok(record) => Ok(Some(record)),
+        Err(fault @ Fault::Corrupt { .. }) => {
+            warn!(schedule.name = %head.name, "schedule {} cannot be read and is put off: {fault}", head.name);
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Leaves a schedule as it is, but for when it is looked at.
+fn put_off(row: &Row, head: Head, now: Timestamp) -> Result<Looked, Fault> {
+    /// Where the columns of the state begin.
+    const NEXT: usize = 6;
+    let mut row = Reader::from(row, "schedule", NEXT);
+    let (next, queued): (Option<i64>, Option<i64>) = (row.get("next")?, row.get("queued")?);
+    let state = ScheduleState {
+        next: next.map(Timestamp::from_micros),
+        queued: queued.map(Timestamp::from_micros),
+        look_at: now.plus(UNREADABLE_AGAIN),
+    };
+    Ok(Looked { head, state, last_job: None, runs: Vec::new() })
+}
+
+/// Moves schedules on, and writes their history.
+async fn keep(
+    store: &PostgresStore,
+    transaction: &Transaction,
+    looked: &[Looked],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if looked.is_empty() {
+        return Ok(());
+    }
+    let environments: Vec<i32> = looked.iter().map(|looked| looked.head.environment.0).collect();
+    let names: Vec<&str> = looked.iter().map(|looked| looked.head.name.as_str()).collect();
+    let states: Vec<StateColumns> = looked.iter().map(|looked| StateColumns::new(&looked.state)).collect();
+    let next: Vec<Option<i64>> = states.iter().map(|state| state.next).collect();
+    let queued: Vec<Option<i64>> = states.iter().map(|state| state.queued).collect();
+    let look_at: Vec<i64> = states.iter().map(|state| state.look_at).collect();
+    let last: Vec<Option<&[u8]>> =
+        looked.iter().map(|looked| looked.last_job.as_ref().map(|job| job.as_bytes().as_slice())).collect();
+    let params: Params<'_> = &[&environments, &names, &next, &queued, &look_at, &last];
+    transaction.change(&sql::MOVE_SCHEDULE, params).await?;
+    let runs: Vec<(EnvironmentId, ScheduleId, Run)> = looked
+        .iter()
+        .flat_map(|looked| looked.runs.iter().map(|run| (looked.head.environment, looked.head.id, *run)))
+        .collect();
+    write_runs(store, transaction, &runs, now).await
+}
+
+async fn write_runs(
+    store: &PostgresStore,
+    transaction: &Transaction,
+    runs: &[(EnvironmentId, ScheduleId, Run)],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let drawn: Vec<Id> = runs.iter().map(|_| store.ids.next(now)).collect();
+    let environments: Vec<i32> = runs.iter().map(|(environment, _, _)| environment.0).collect();
+    let schedules: Vec<&[u8]> = runs.iter().map(|(_, schedule, _)| schedule.as_bytes().as_slice()).collect();
+    let ids: Vec<&[u8]> = drawn.iter().map(|id| id.as_bytes().as_slice()).collect();
+    let nominal: Vec<i64> = runs.iter().map(|(_, _, run)| run.nominal.as_micros()).collect();
+    let kinds: Vec<i16> = runs.iter().map(|(_, _, run)| run.kind.to_db()).collect();
+    let objects: Vec<Option<&[u8]>> =
+        runs.iter().map(|(_, _, run)| run.object.as_ref().map(|object| object.as_bytes().as_slice())).collect();
+    let params: Params<'_> = &[&environments, &schedules, &ids, &nominal, &kinds, &objects, &now.as_micros()];
+    transaction.change(&sql::APPEND_SCHEDULE_RUN, params).await.map(drop)
+}

@@ -1,0 +1,23 @@
+-- Jobs in the order in which they were written: whether each can be forgotten (0), is open, dead or ended lately (1), or young (2). Indexes: the
+-- row ids, the primary keys of task and job_attempt.
+-- No twin: chosen while the writer does other work; `prune_job` asks again.
+select job.environment, job.id,
+    case
+        when job.created_at >= ?1 then 2
+        when exists (select 1 from task where task.environment = job.environment and task.subject = job.id) then 1
+        when coalesce(last.end_state, 1) not in (1, 3) then 1
+        when coalesce(last.started_at + last.duration_us, job.created_at) >= ?1 then 1
+        else 0
+    end
+from job
+    left join job_attempt as last on last.environment = job.environment
+        and last.job = job.id
+        and (last.task, last.epoch) = (
+            select latest.task, latest.epoch
+            from job_attempt as latest
+            where latest.environment = job.environment
+                and latest.job = job.id
+            order by latest.task desc, latest.epoch desc
+            limit 1
+        )
+order by job.rowid;

@@ -1,0 +1,6 @@
+-- Forget a run of a schedule. Index: the primary key.
+-- Differs: one row at a time, chosen by `list_old_schedule_run`.
+delete from schedule_run
+where environment = ?1
+    and schedule = ?2
+    and id = ?3;

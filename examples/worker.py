@@ -1,0 +1,241 @@
+"""A worker that runs jobs, in nothing but Python's standard library. Copy it and write your own handlers.
+
+    EVERHOOK_URL=http://127.0.0.1:8071 EVERHOOK_KEY=ehk_… python3 worker.py email reports
+
+takes jobs from the queues `email` and `reports`. Try it with
+
+    everhook job enqueue email greet '{"name": "Ada"}'
+
+The contract: a job is yours while you say often enough that you live, and everything you say of it carries its epoch, which tells your
+turn from other turns. A job may run more than once (a worker can die after the work and before the word), so a handler must be
+safe to repeat. SIGTERM stops it in good order: it takes nothing new and finishes what it has.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+URL = os.environ.get("EVERHOOK_URL", "http://127.0.0.1:8071")
+KEY = os.environ["EVERHOOK_KEY"]
+LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "30"))
+SLOTS = 4  # jobs that run at once
+WAIT_SECONDS = 5  # how long one request waits for jobs; a stop may take this long
+
+HANDLERS = {}
+
+
+def handles(kind):
+    """Makes a function the handler of a kind of jobs. It gets the job; what it returns is kept as the job's result."""
+    return lambda function: HANDLERS.setdefault(kind, function)
+
+
+class Snooze(Exception):
+    """Raised by a handler that wants to be called again later: that uses no attempt."""
+
+    def __init__(self, seconds):
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+# ---- Your part: the handlers. ----
+
+
+@handles("greet")
+def greet(job):
+    job.log(f"attempt {job.attempt} of {job.max_attempts}")
+    job.progress(50, "thinking of a greeting")
+    return {"greeting": f"Hello, {job.payload['name']}!"}
+
+
+@handles("flaky")
+def flaky(job):
+    if job.attempt == 1:
+        raise RuntimeError("the first attempt always fails")  # any exception is a failure, and is retried
+
+
+@handles("later")
+def later(job):
+    if time.time() < job.payload["notBefore"]:
+        raise Snooze(1)
+
+
+@handles("patient")
+def patient(job):
+    for step in range(job.payload["steps"]):
+        if job.gone.is_set():  # cancelled, or another worker's by now: whatever follows would not count
+            raise RuntimeError(f"stopped before step {step}")
+        job.progress(100 * step // job.payload["steps"])
+        time.sleep(0.1)
+
+
+# ---- The rest can stay as it is. ----
+
+
+class Refused(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, status, body):
+        super().__init__(f"{status} {body}")
+        self.status, self.code = status, body.get("code")
+
+
+def call(path, body):
+    """Posts to the API; returns the answer."""
+    request = urllib.request.Request(f"{URL}/api/v1{path}", json.dumps(body).encode(), method="POST")
+    request.add_header("authorization", f"Bearer {KEY}")
+    try:
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS + 30) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        content = error.read()
+        raise Refused(error.code, json.loads(content) if content.startswith(b"{") else {}) from error
+
+
+def insist(path, body):
+    """The same for what can be repeated without harm: again and again while the server cannot be reached."""
+    for pause in (0.5, 1, 2, 5, 10):
+        try:
+            return call(path, body)
+        except Refused as refused:
+            if refused.status < 500:
+                raise
+        except OSError:
+            pass
+        time.sleep(pause)
+    return call(path, body)
+
+
+class Job:
+    """One attempt at a job."""
+
+    def __init__(self, worker_id, leased):
+        self.worker_id = worker_id
+        self.id, self.epoch, self.kind, self.payload = (leased[key] for key in ("id", "epoch", "kind", "payload"))
+        self.attempt, self.max_attempts = leased["attempt"], leased["maxAttempts"]
+        self.lines = []
+        self.gone = threading.Event()
+
+    def log(self, line):
+        """Keeps a line with the attempt; operators see it."""
+        self.lines.append(line)
+
+    def progress(self, percent, text=""):
+        """Says how far the job is. Only for people: if it cannot be said, the work goes on."""
+        try:
+            self.say("progress", call, percent=percent, text=text)
+        except (OSError, Refused):
+            pass
+
+    def say(self, what, how=insist, **more):
+        return how(f"/job/{self.id}/{what}", {"workerId": self.worker_id, "epoch": self.epoch, **more})
+
+    def run(self):
+        """Runs the handler and says how it ended."""
+        try:
+            what, more = "complete", {"result": HANDLERS[self.kind](self)}
+        except Snooze as snooze:
+            what, more = "snooze", {"seconds": snooze.seconds}
+        except Exception as error:
+            self.lines.extend(traceback.format_exc().splitlines())
+            what, more = "fail", {"error": f"{type(error).__name__}: {error}"}
+        try:
+            outcome = self.say(what, log=self.lines, **more)["state"]
+        except (OSError, Refused) as error:
+            # A conflict: the job is not ours any more. Anything else: the lease runs out, and another worker takes it.
+            outcome = f"not recorded, {error}"
+        print(f"{self.kind} {self.id}: {outcome}", flush=True)
+
+
+class Worker:
+    """Takes jobs while it lives, and says that it does."""
+
+    def __init__(self, queues):
+        self.queues = queues
+        self.held = {}  # jobs by id and epoch
+        self.changed = threading.Condition()
+        self.stopping = threading.Event()
+        self.register()
+
+    def register(self):
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        body = {"name": name, "queues": self.queues, "kinds": list(HANDLERS), "leaseSeconds": LEASE_SECONDS}
+        worker = insist("/worker", body)
+        self.id, self.lease_seconds = worker["id"], worker["leaseSeconds"]
+        print(f"registered {self.id}", flush=True)
+
+    def holding(self):
+        with self.changed:
+            return [{"id": id, "epoch": epoch} for id, epoch in self.held]
+
+    def run(self):
+        threading.Thread(target=self.keep_alive, daemon=True).start()
+        with ThreadPoolExecutor(SLOTS) as slots:  # its end waits for the jobs that run
+            while not self.stopping.is_set():
+                with self.changed:
+                    self.changed.wait_for(lambda: len(self.held) < SLOTS, timeout=1)
+                    free = SLOTS - len(self.held)
+                if free:
+                    for job in self.lease(free):
+                        slots.submit(self.work, job)
+        print("stopped", flush=True)
+
+    def lease(self, limit):
+        """Waits for jobs. What we hold is sent along: if an answer was lost on the way, its jobs go back at once."""
+        body = {"limit": limit, "waitSeconds": WAIT_SECONDS, "held": self.holding()}
+        try:
+            leased = [Job(self.id, leased) for leased in call(f"/worker/{self.id}/lease", body)["data"]]
+        except Refused as refused:
+            if refused.code == "worker_closed":
+                # We were silent for too long: what we held is others' by now.
+                self.lose(job["id"] for job in body["held"])
+                self.register()
+            else:
+                self.stopping.wait(1)
+            return []
+        except OSError:
+            self.stopping.wait(1)
+            return []
+        with self.changed:
+            self.held.update(((job.id, job.epoch), job) for job in leased)
+        return leased
+
+    def work(self, job):
+        try:
+            job.run()
+        finally:
+            with self.changed:
+                del self.held[job.id, job.epoch]
+                self.changed.notify()
+
+    def keep_alive(self):
+        """Says three times within a lease that we live, also while jobs run for hours; learns which of them to give up."""
+        while True:
+            time.sleep(self.lease_seconds / 3)
+            try:
+                told = call(f"/worker/{self.id}/heartbeat", {"held": self.holding()})
+                self.lose(told["lost"] + told["cancelled"])
+            except (OSError, Refused):
+                pass  # the next request for jobs finds out what to do
+
+    def lose(self, ids):
+        """Tells the handlers of these jobs to give up."""
+        ids = set(ids)
+        with self.changed:
+            for job in self.held.values():
+                if job.id in ids:
+                    job.gone.set()
+
+
+if __name__ == "__main__":
+    worker = Worker(sys.argv[1:] or ["default"])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: worker.stopping.set())
+    worker.run()
