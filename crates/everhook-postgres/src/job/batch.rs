@@ -98,7 +98,10 @@ pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: Change) {
     let told = changes.entry(key).or_default();
     for known in told.iter_mut() {
         match (known, change) {
-            (Change::Ended(sum), Change::Ended(more)) => return *sum += more,
+            (Change::Ended(sum), Change::Ended(more)) => {
+                *sum += more;
+                return;
+            }
             (Change::Resolved { jobs, how }, Change::Resolved { jobs: more, how: the_same }) if *how == the_same => {
                 *jobs += more;
                 return;
