@@ -1,4 +1,5 @@
 -- Count the leased tasks of one concurrency key of a queue with a limit, up to that. Index: task_gate.
+-- No twin: PostgreSQL counts those of queues and of keys at once.
 select count(*)
 from (
     select 1

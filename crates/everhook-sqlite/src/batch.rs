@@ -29,7 +29,7 @@ const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
 const FIND_BATCH: &str = include_str!("../queries/find_batch.sql");
 const LIST_BATCH: &str = include_str!("../queries/list_batch.sql");
 const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
-const LIST_BATCH_FAILED: &str = include_str!("../queries/list_batch_failed.sql");
+const LIST_JOB_FAILED: &str = include_str!("../queries/list_job_failed.sql");
 
 #[async_trait]
 impl BatchStore for SqliteStore {
@@ -105,7 +105,7 @@ fn announce(
 }
 
 fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<Vec<FailedJob>, Fault> {
-    let mut list = tx.conn.prepare_cached(LIST_BATCH_FAILED)?;
+    let mut list = tx.conn.prepare_cached(LIST_JOB_FAILED)?;
     let params = params![environment.0, id.as_bytes(), limit(BATCH_FAILED_LISTED_MAX)];
     let read = |row: &Row<'_>| Record::new(row, "task").id(0, "subject").map(JobId);
     let dead = list.query_and_then(params, read)?.collect::<Result<Vec<_>, Fault>>()?;

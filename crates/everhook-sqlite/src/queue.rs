@@ -21,9 +21,10 @@ mod stats;
 
 const FIND_QUEUE: &str = include_str!("../queries/find_queue.sql");
 const LIST_QUEUE: &str = include_str!("../queries/list_queue.sql");
+const CREATE_QUEUE: &str = include_str!("../queries/create_queue.sql");
 const REPLACE_QUEUE: &str = include_str!("../queries/replace_queue.sql");
-const BOOK_QUEUE: &str = include_str!("../queries/book_queue.sql");
-const LIST_TARGET: &str = include_str!("../queries/list_target.sql");
+const BOOK_QUEUE: &str = "update queue set booked_until = ?3 where environment = ?1 and name = ?2";
+const LIST_QUEUE_TARGET: &str = include_str!("../queries/list_queue_target.sql");
 
 #[async_trait]
 impl QueueStore for SqliteStore {
@@ -104,7 +105,8 @@ fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Rep
         return Ok(Replaced::Stale);
     }
     let keys = queue.target.as_ref().map(|target| rows::signing_keys_to_json(&target.keys)).transpose()?;
-    tx.conn.prepare_cached(REPLACE_QUEUE)?.execute(params![
+    let write = if queue.revision == 0 { CREATE_QUEUE } else { REPLACE_QUEUE };
+    tx.conn.prepare_cached(write)?.execute(params![
         environment.0,
         queue.name.as_str(),
         queue.revision,
@@ -120,7 +122,7 @@ fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Rep
 }
 
 fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
-    let mut list = conn.prepare_cached(LIST_TARGET)?;
+    let mut list = conn.prepare_cached(LIST_QUEUE_TARGET)?;
     let read = |row: &Row<'_>| {
         let record = Record::new(row, "queue");
         Ok((record.environment(0)?, record.name(1, "name")?))

@@ -64,7 +64,7 @@ impl Rule {
                 belongings: &[query!("prune_attempt")],
                 ..plain(query!("list_old_message"), query!("prune_message"))
             },
-            Prunable::DeadDeliveries => plain(query!("list_old_delivery"), query!("prune_delivery")),
+            Prunable::DeadDeliveries => plain(query!("list_old_task_dead"), query!("prune_task_dead")),
             Prunable::Keys => Rule {
                 ages: vec![Value::Integer(now.as_micros())],
                 is_asked_again: true,

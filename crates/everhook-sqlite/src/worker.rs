@@ -15,7 +15,7 @@ use crate::rows::{Record, names_to_json, to_json};
 use crate::session;
 use crate::writer::Tx;
 
-const APPEND_WORKER: &str = include_str!("../queries/append_worker.sql");
+const PUT_WORKER: &str = include_str!("../queries/put_worker.sql");
 const FIND_WORKER: &str = include_str!("../queries/find_worker.sql");
 const LIST_WORKER: &str = include_str!("../queries/list_worker.sql");
 
@@ -46,7 +46,7 @@ impl WorkerStore for SqliteStore {
 
 fn replace(tx: &Tx<'_>, session: SessionId, takes: &Takes) -> Result<(), Fault> {
     let (queues, kinds) = (to_json(&takes.queues)?, names_to_json(&takes.kinds)?);
-    tx.conn.prepare_cached(APPEND_WORKER)?.execute(params![session.as_bytes(), takes.environment.0, queues, kinds])?;
+    tx.conn.prepare_cached(PUT_WORKER)?.execute(params![session.as_bytes(), takes.environment.0, queues, kinds])?;
     Ok(())
 }
 

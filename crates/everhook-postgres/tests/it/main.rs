@@ -6,6 +6,7 @@ mod conformance;
 mod database;
 mod direct;
 mod hosts;
+mod job;
 mod migrations;
 mod mutants;
 mod outage;

@@ -34,6 +34,38 @@ const REPLACE_ONCE: (&str, &str) =
 const LIST_ONCE: (&str, &str) = (include_str!("../../queries/list_once.sql"), "int, bytea, text, text, int8");
 const FIND_DEDUP: (&str, &str) = (include_str!("../../queries/find_dedup.sql"), "int[], int2[], bytea[]");
 
+const TOUCH_QUEUE: (&str, &str) = (include_str!("../../queries/touch_lane_queue.sql"), "int[], bytea[], int8[]");
+const SETTLE_JOB_GONE: (&str, &str) = (
+    include_str!("../../queries/settle_job_gone.sql"),
+    "int[], bytea[], bytea[], bytea[], int[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[]",
+);
+const SETTLE_JOB_PENDING: (&str, &str) = (
+    include_str!("../../queries/settle_job_pending.sql"),
+    "int[], bytea[], bytea[], bytea[], int[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[], int2[], int[], int[], \
+     int8[]",
+);
+const LEASE_JOB: (&str, &str) = (
+    include_str!("../../queries/lease_job.sql"),
+    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool",
+);
+const LEASE_JOB_KIND: (&str, &str) = (
+    include_str!("../../queries/lease_job_kind.sql"),
+    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool, int8, int[], text[]",
+);
+const REFILL_QUEUE: (&str, &str) = (include_str!("../../queries/refill_lane_queue.sql"), "int[], bytea[]");
+const NEXT_LANE_QUEUE: (&str, &str) = (include_str!("../../queries/next_lane_queue.sql"), "int[], text[], int8");
+const NEXT_READY_QUEUE: (&str, &str) = (include_str!("../../queries/next_ready_queue.sql"), "int[], text[], bytea[]");
+const NEXT_QUEUE: (&str, &str) = (include_str!("../../queries/next_queue.sql"), "int[], text[]");
+const COUNT_GATE: (&str, &str) = (include_str!("../../queries/count_gate.sql"), "bytea[], bytea[], bytea[], int8[]");
+const RECLAIM_JOB: (&str, &str) = (include_str!("../../queries/reclaim_job.sql"), "bytea, int8");
+const LOCK_TASK_JOB: (&str, &str) = (include_str!("../../queries/lock_task_job.sql"), "int, bytea[]");
+const LIST_JOB_DEAD: (&str, &str) = (
+    include_str!("../../queries/list_job_dead.sql"),
+    "int, bytea, bytea, text, text, text, bytea, int8, int8, bytea, int2, int8",
+);
+const LIST_JOB_FAILED: (&str, &str) = (include_str!("../../queries/list_job_failed.sql"), "int, bytea, int8");
+const NEXT_SCHEDULE: (&str, &str) = (include_str!("../../queries/next_schedule.sql"), "int8, int8");
+
 /// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
 const FILL: &str = "
     alter table everhook.task set (autovacuum_enabled = off);
@@ -78,6 +110,19 @@ async fn check(client: &Client, query: (&str, &str), indexes: &[&str], condition
     }
 }
 
+/// The primary keys of a table's partitions.
+async fn partitions(client: &Client, table: &str) -> Vec<String> {
+    let sql =
+        format!("select inhrelid::regclass::text from pg_inherits where inhparent = 'everhook.{table}'::regclass");
+    let rows = client.query(&sql, &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, String>(0).replace("everhook.", "") + "_pkey").collect()
+}
+
+async fn check_with(client: &Client, query: (&str, &str), indexes: &[String], condition: &str) {
+    let indexes: Vec<&str> = indexes.iter().map(String::as_str).collect();
+    check(client, query, &indexes, condition).await;
+}
+
 async fn check_tasks(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
     check(client, SETTLE_GONE, &["task_pkey"], by_key).await;
@@ -86,8 +131,38 @@ async fn check_tasks(client: &Client) {
     check(client, LEASE, &["task_ready", "task_pkey"], due).await;
 }
 
+async fn check_jobs(client: &Client) {
+    let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
+    check(client, SETTLE_JOB_GONE, &["task_pkey"], by_key).await;
+    check(client, SETTLE_JOB_PENDING, &["task_pkey"], by_key).await;
+    // The records are in one partition for each week.
+    let records: Vec<String> = partitions(client, "job").await;
+    let with_records = |first: &[&'static str]| -> Vec<String> {
+        first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
+    };
+    let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
+    check_with(client, LEASE_JOB, &with_records(&["task_ready"]), due).await;
+    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready", "task_pkey"]), due).await;
+    check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "(deadline <= ").await;
+    check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
+    check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
+}
+
 async fn check_all(client: &Client) {
     check_tasks(client).await;
+    check_jobs(client).await;
+    check(client, TOUCH_QUEUE, &["lane_pkey"], "(id = wanted.id)").await;
+    let first = "(lane = wanted.id) AND (priority = level.priority)";
+    check(client, REFILL_QUEUE, &["task_ready", "lane_pkey"], first).await;
+    let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
+    check(client, NEXT_LANE_QUEUE, &["lane_queue"], of_queue).await;
+    check(client, NEXT_READY_QUEUE, &["lane_queue"], of_queue).await;
+    check(client, NEXT_QUEUE, &["queue_pkey"], "(name = wanted.name)").await;
+    check(client, NEXT_SCHEDULE, &["schedule_look"], "(look_at <= $1)").await;
+    let dead = plan(client, LIST_JOB_DEAD).await;
+    assert!(dead.contains("using task_dead_job "), "{dead}");
+    let failed = plan(client, LIST_JOB_FAILED).await;
+    assert!(failed.contains("using task_dead_batch "), "{failed}");
     check(client, REFILL, &["task_ready", "lane_pkey"], "(lane = wanted.id) AND (priority = $3)").await;
     check(client, NEXT_LANE, &["lane_ready", "application_pkey"], "(ready_at <= ").await;
     check(client, APPEND_DIRECT, &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
@@ -103,6 +178,8 @@ async fn check_all(client: &Client) {
 #[tokio::test]
 async fn a_batch_is_looked_up_by_key_whatever_the_statistics_say() {
     let database = Database::migrated().await;
+    // Makes the partitions.
+    database.store().await.close().await;
     let client = database.client().await;
     let settings = "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off";
     let steps: Vec<&str> = FILL.split(';').filter(|step| !step.trim().is_empty()).collect();

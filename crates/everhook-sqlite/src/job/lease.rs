@@ -33,7 +33,7 @@ const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
 const REFILL_LANE_QUEUE: &str = include_str!("../../queries/refill_lane_queue.sql");
 const COUNT_GATE: &str = include_str!("../../queries/count_gate.sql");
 const COUNT_GATE_LANE: &str = include_str!("../../queries/count_gate_lane.sql");
-const RECLAIM_OVERDUE: &str = include_str!("../../queries/reclaim_overdue.sql");
+const RECLAIM_JOB: &str = include_str!("../../queries/reclaim_job.sql");
 
 /// Payload bytes one lease brings; the last job taken may exceed it.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
@@ -55,7 +55,7 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &JobAsk) -> Result<JobGrant, Fault> {
 
 /// Gives jobs whose time is over to `session`; a new epoch turns what their holders still say into nothing.
 pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> Result<Vec<LeasedJob>, Fault> {
-    let mut reclaim = tx.conn.prepare_cached(RECLAIM_OVERDUE)?;
+    let mut reclaim = tx.conn.prepare_cached(RECLAIM_JOB)?;
     let params = params![session.as_bytes(), tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
     let tasks = reclaim.query_and_then(params, |row| rows::task(row, 0))?.collect::<Result<Vec<_>, Fault>>()?;
     let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;

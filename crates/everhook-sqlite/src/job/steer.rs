@@ -19,11 +19,10 @@ use crate::writer::Tx;
 
 const APPEND_JOB_ATTEMPT: &str = include_str!("../../queries/append_job_attempt.sql");
 const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
-const CANCEL_TASK: &str = include_str!("../../queries/cancel_task.sql");
-const DELETE_TASK: &str = include_str!("../../queries/delete_task.sql");
-const MOVE_TASK: &str = include_str!("../../queries/move_task.sql");
-const REDRIVE_JOB: &str = include_str!("../../queries/redrive_job.sql");
-const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
+const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
+const END_JOB: &str = include_str!("../../queries/end_job.sql");
+const MOVE_TASK_JOB: &str = include_str!("../../queries/move_task_job.sql");
+const ERASE_JOB: &str = include_str!("../../queries/erase_job.sql");
 const DELETE_JOB_ATTEMPT: &str = include_str!("../../queries/delete_job_attempt.sql");
 const DELETE_JOB_OUTPUT: &str = include_str!("../../queries/delete_job_output.sql");
 
@@ -59,17 +58,17 @@ pub(crate) fn carry_out(tx: &Tx<'_>, environment: EnvironmentId, record: &JobRec
     match (plan, task) {
         (Plan::Nothing | Plan::Refuse, _) => Ok(()),
         (Plan::Erase, task) => {
-            task.map_or(Ok(()), |task| on_task(tx, DELETE_TASK, &task.key))?;
+            task.map_or(Ok(()), |task| on_task(tx, END_JOB, &task.key))?;
             erase(tx, environment, record.job.id)
         }
         (Plan::End, Some(task)) => {
-            on_task(tx, DELETE_TASK, &task.key)?;
+            on_task(tx, END_JOB, &task.key)?;
             log_cancelled(tx, task)
         }
-        (Plan::Flag, Some(task)) => on_task(tx, CANCEL_TASK, &task.key),
-        (Plan::Hasten, Some(task)) => put_off(tx, MOVE_TASK, task, tx.now),
-        (Plan::Move(run_at), Some(task)) => put_off(tx, MOVE_TASK, task, due_at(run_at, tx.now)),
-        (Plan::Redrive, Some(task)) => put_off(tx, REDRIVE_JOB, task, tx.now),
+        (Plan::Flag, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
+        (Plan::Hasten, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
+        (Plan::Move(run_at), Some(task)) => wait(tx, task, due_at(run_at, tx.now), Tries::Kept),
+        (Plan::Redrive, Some(task)) => wait(tx, task, tx.now, Tries::Fresh),
         // What its state says of it without a task is all there is to it.
         (Plan::End | Plan::Flag | Plan::Hasten | Plan::Move(_) | Plan::Redrive, None) => Ok(()),
     }
@@ -100,7 +99,7 @@ pub(crate) fn report_progress(
 
 /// Removes a job with its attempts and what it has put out.
 pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Result<(), Fault> {
-    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, DELETE_JOB] {
+    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, ERASE_JOB] {
         tx.conn.prepare_cached(delete)?.execute(params![environment.0, id.as_bytes()])?;
     }
     Ok(())
@@ -112,11 +111,19 @@ fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What becomes of the tries of a task that is to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tries {
+    Kept,
+    Fresh,
+}
+
 /// Has a task wait until it is due, and its lane know of it.
-fn put_off(tx: &Tx<'_>, sql: &str, task: &Task, due_at: Timestamp) -> Result<(), Fault> {
+fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
     let (key, due) = (&task.key, due_at.as_micros());
-    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due];
-    tx.conn.prepare_cached(sql)?.execute(params)?;
+    let is_fresh = tries == Tries::Fresh;
+    let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due, is_fresh];
+    tx.conn.prepare_cached(MOVE_TASK_JOB)?.execute(params)?;
     touch_lane(tx, key.environment, task.lane, due)
 }
 

@@ -14,9 +14,9 @@ use crate::rows::Record;
 use crate::writer::Tx;
 
 const COUNT_QUEUE: &str = include_str!("../../queries/count_queue.sql");
-const LIST_QUEUE_DUE: &str = include_str!("../../queries/list_queue_due.sql");
-const APPEND_QUEUE_MINUTE: &str = include_str!("../../queries/append_queue_minute.sql");
-const PRUNE_QUEUE_MINUTE: &str = include_str!("../../queries/prune_queue_minute.sql");
+const LIST_QUEUE_KIND: &str = include_str!("../../queries/list_queue_kind.sql");
+const ADD_QUEUE_MINUTE: &str = include_str!("../../queries/add_queue_minute.sql");
+const PRUNE_QUEUE_MINUTE: &str = "delete from queue_minute where environment = ?1 and queue = ?2 and minute < ?3";
 
 /// Minutes of which is kept how many attempts ended: only the last whole one is told.
 const MINUTES_KEPT: i64 = 60;
@@ -55,7 +55,7 @@ fn list_due(
     name: &Name,
     now: Timestamp,
 ) -> Result<(Option<Timestamp>, Vec<Name>), Fault> {
-    let mut list = conn.prepare_cached(LIST_QUEUE_DUE)?;
+    let mut list = conn.prepare_cached(LIST_QUEUE_KIND)?;
     let params = params![environment.0, name.as_str(), now.as_micros(), limit(QUEUE_KINDS_LOOKED_AT)];
     let mut rows = list.query(params)?;
     let (mut oldest, mut kinds) = (None, BTreeSet::new());
@@ -73,7 +73,7 @@ pub(crate) fn count_ended(tx: &Tx<'_>, counts: &[QueueCount]) -> Result<(), Faul
     for count in counts {
         let (environment, name) = (count.environment.0, count.name.as_str());
         let ended = i64::try_from(count.ended).unwrap_or(i64::MAX);
-        tx.conn.prepare_cached(APPEND_QUEUE_MINUTE)?.execute(params![environment, name, minute, ended])?;
+        tx.conn.prepare_cached(ADD_QUEUE_MINUTE)?.execute(params![environment, name, minute, ended])?;
         tx.conn.prepare_cached(PRUNE_QUEUE_MINUTE)?.execute(params![environment, name, minute - MINUTES_KEPT])?;
     }
     Ok(())

@@ -19,8 +19,8 @@ use crate::schedule::{Kept, find};
 use crate::writer::Tx;
 
 const NEXT_SCHEDULE: &str = include_str!("../../queries/next_schedule.sql");
-const FIRE_SCHEDULE: &str = include_str!("../../queries/fire_schedule.sql");
-const DEFER_SCHEDULE: &str = include_str!("../../queries/defer_schedule.sql");
+const MOVE_SCHEDULE: &str = include_str!("../../queries/move_schedule.sql");
+const FIND_TASK_OPEN: &str = include_str!("../../queries/find_task_open.sql");
 const APPEND_SCHEDULE_RUN: &str = include_str!("../../queries/append_schedule_run.sql");
 
 /// How soon a schedule is looked at again that cannot be read.
@@ -35,7 +35,8 @@ pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault>
     for kept in &due {
         match kept.readable() {
             Some(record) => started += fire(tx, kept, &record)?,
-            None => defer(tx, kept)?,
+            // It may be of a later version, or a node with another one may look.
+            None => keep(tx, kept, &ScheduleState { look_at: tx.now.plus(UNREADABLE_RECHECK), ..kept.state }, None)?,
         }
     }
     Ok(FiredAll { started, next_look: next_look(tx)?.map(|at| at.since(tx.now)) })
@@ -71,8 +72,7 @@ fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord) -> Result<usize, Faul
 /// Whether the job that the schedule started last still waits or runs.
 fn last_run(tx: &Tx<'_>, kept: &Kept) -> Result<LastRun, Fault> {
     let Some(job) = kept.last_job else { return Ok(LastRun::Ended) };
-    let mut open =
-        tx.conn.prepare_cached("select 1 from task where environment = ?1 and subject = ?2 and +state in (0, 1)")?;
+    let mut open = tx.conn.prepare_cached(FIND_TASK_OPEN)?;
     let is_open = open.exists(params![kept.environment.0, job.as_bytes()])?;
     Ok(if is_open { LastRun::Open } else { LastRun::Ended })
 }
@@ -117,7 +117,7 @@ fn log(tx: &Tx<'_>, environment: EnvironmentId, schedule: ScheduleId, run: &Run)
 }
 
 fn keep(tx: &Tx<'_>, kept: &Kept, state: &ScheduleState, last_job: Option<JobId>) -> Result<(), Fault> {
-    tx.conn.prepare_cached(FIRE_SCHEDULE)?.execute(params![
+    tx.conn.prepare_cached(MOVE_SCHEDULE)?.execute(params![
         kept.environment.0,
         kept.name.as_str(),
         state.next.map(Timestamp::as_micros),
@@ -125,12 +125,6 @@ fn keep(tx: &Tx<'_>, kept: &Kept, state: &ScheduleState, last_job: Option<JobId>
         state.look_at.as_micros(),
         last_job.as_ref().map(|job| job.as_bytes()),
     ])?;
-    Ok(())
-}
-
-fn defer(tx: &Tx<'_>, kept: &Kept) -> Result<(), Fault> {
-    let later = tx.now.plus(UNREADABLE_RECHECK).as_micros();
-    tx.conn.prepare_cached(DEFER_SCHEDULE)?.execute(params![kept.environment.0, kept.name.as_str(), later])?;
     Ok(())
 }
 

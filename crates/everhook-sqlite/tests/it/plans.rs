@@ -119,13 +119,14 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     check(&conn, query!("find_job_attempt_settled"), &["(environment=? AND job=? AND task=? AND epoch=?)"]);
     let of_job = "(environment=? AND job=? AND task=? AND epoch=?)";
     check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
-    for sql in [query!("cancel_task"), query!("delete_task"), query!("move_task"), query!("redrive_job")] {
+    for sql in [query!("end_job"), query!("move_task_job")] {
         check(&conn, sql, &[TASK_KEY]);
     }
-    check(&conn, query!("reclaim_overdue"), &["task_deadline (deadline<?)", TASK_KEY]);
+    check(&conn, query!("reclaim_job"), &["task_deadline (deadline<?)", TASK_KEY]);
+    check(&conn, query!("find_task_open"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     check(&conn, query!("list_task_held"), &["task_owner (owner=?)"]);
-    check(&conn, query!("list_batch_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
-    assert!(!plan(&conn, query!("list_batch_failed")).contains("TEMP B-TREE"));
+    check(&conn, query!("list_job_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
+    assert!(!plan(&conn, query!("list_job_failed")).contains("TEMP B-TREE"));
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     let (_folder, conn) = schema();
     let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
     let lanes = "lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)";
-    check(&conn, query!("list_queue_due"), &[lanes, due]);
+    check(&conn, query!("list_queue_kind"), &[lanes, due]);
     let counted = plan(&conn, query!("count_queue"));
     for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {
         assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");

@@ -1,5 +1,5 @@
--- The jobs of a queue that have been due longest, with their kinds. Indexes: lane_queue, task_ready, the primary key of job.
--- Differs: of each lane and priority the first ones are looked at, which are found in order.
+-- Since when jobs of a queue are due, and their kinds, those first that have been due longest. Indexes: lane_queue, task_ready, the primary key of job.
+-- Differs: also tells the oldest; of each lane and priority the first ones are looked at, which are found in order.
 with priority (number) as (
     values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)
 ), due as materialized (

@@ -1,0 +1,13 @@
+-- Have a job wait that waits or is dead: until another time, and, if it is to begin anew, with fresh tries. The caller touches its lane.
+-- Index: the primary key.
+-- Differs: one row at a time.
+update task
+set state = 0,
+    due_at = ?4,
+    tries = case when ?5 then 0 else tries end,
+    crashes = case when ?5 then 0 else crashes end,
+    cancel = case when ?5 then 0 else cancel end
+where environment = ?1
+    and subject = ?2
+    and id = ?3
+    and state <> 1;
