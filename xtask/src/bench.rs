@@ -73,7 +73,8 @@ fn install_peers() -> Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-save", "--prefix"]).arg(folder.path()).args(PACKAGES);
-    let status = npm.stdin(Stdio::null()).status().context("could not run npm: install Node.js, or name other scenarios")?;
+    let status =
+        npm.stdin(Stdio::null()).status().context("could not run npm: install Node.js, or name other scenarios")?;
     if !status.success() {
         bail!("npm could not install {}", PACKAGES.join(", "));
     }

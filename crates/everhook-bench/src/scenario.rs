@@ -21,7 +21,18 @@ use crate::report::{Report, Row};
 
 /// Every scenario by its name.
 pub(crate) const NAMES: [&str; 13] = [
-    "one", "five", "outbox", "jobs", "latency", "rate", "flat", "drain", "isolation", "pinned", "scrape", "replicas",
+    "one",
+    "five",
+    "outbox",
+    "jobs",
+    "latency",
+    "rate",
+    "flat",
+    "drain",
+    "isolation",
+    "pinned",
+    "scrape",
+    "replicas",
     "start",
 ];
 

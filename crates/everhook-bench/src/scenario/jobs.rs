@@ -72,10 +72,9 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         enqueue.row("jobs, enqueue, of graphile", bench.store, "/s", ">= 100 %"),
         burn.row("jobs, burn-down, of graphile", bench.store, "/s", ">= 130 %"),
     ];
-    for (peer, name, target) in [
-        ("graphile-default", "jobs, of graphile's default", ">= 1200 %"),
-        ("pg-boss", "jobs, of pg-boss", ">= 400 %"),
-    ] {
+    for (peer, name, target) in
+        [("graphile-default", "jobs, of graphile's default", ">= 1200 %"), ("pg-boss", "jobs, of pg-boss", ">= 400 %")]
+    {
         rows.extend(beside.remove(peer).map(|runs| runs.row(name, bench.store, "/s", target)));
     }
     rows.push(flat.row("jobs, flat", bench.store, "us", "<= 120 %"));
@@ -90,7 +89,8 @@ async fn measure(bench: &Bench<'_>, queued: usize, counted: usize) -> anyhow::Re
     let (mut spent, mut ids) = (0.0, Vec::with_capacity(queued));
     for begin in (0..queued).step_by(PORTION) {
         let portion = begin..queued.min(begin + PORTION);
-        let jobs: Result<Vec<_>, _> = portion.map(|n| client.job(QUEUE, KIND, &serde_json::json!({ "id": n }))).collect();
+        let jobs: Result<Vec<_>, _> =
+            portion.map(|n| client.job(QUEUE, KIND, &serde_json::json!({ "id": n }))).collect();
         let jobs = jobs?;
         ids.extend(jobs.iter().map(|new| new.job.id));
         let began = Instant::now();
