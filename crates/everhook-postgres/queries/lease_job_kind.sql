@@ -26,13 +26,12 @@ with chosen as materialized (
                         limit $12
                     ) as due
                     where due.handler = any ($13)
-                        and exists (
-                            select 1
+                        and (
+                            select job.kind
                             from everhook.job
                             where job.environment = due.environment
                                 and job.id = due.subject
-                                and job.kind = any ($14)
-                        )
+                        ) = any ($14)
                     limit lane.room
                 ) as task
             where lane.queue = queue.n

@@ -220,7 +220,9 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
     };
     Settlement {
         key: task.key,
+        kind: task.kind,
         lane: task.lane,
+        batch: task.batch,
         session,
         epoch: task.epoch,
         row: NextRow::Gone,
@@ -229,5 +231,6 @@ fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Se
         attempt: Some(attempt),
         hold_lane: None,
         stop_lane: false,
+        result: None,
     }
 }

@@ -5,6 +5,7 @@
 mod doubt;
 mod faulty;
 mod fixture;
+mod jobs;
 mod receiver;
 mod refused;
 mod roles;

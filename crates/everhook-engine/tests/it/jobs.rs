@@ -1,0 +1,8 @@
+//! Jobs: run by handlers, pushed, taken by remote workers, started by schedules.
+
+mod handled;
+mod pushed;
+mod remote;
+mod scheduled;
+mod stage;
+mod taken_over;
