@@ -1,6 +1,6 @@
 -- As `lease_job`, for a worker that takes only some kinds: of each lane it looks at a bounded number of due jobs. Indexes: as there, and the
 -- primary key of job, because different kinds may have the same number.
--- Differs: as in `lease_job`.
+-- No twin: SQLite leaves out other kinds while it reads `next_job`.
 with chosen as materialized (
     select task.environment, task.subject, task.id, task.gate
     from unnest($1::int[], $2::bigint[]) as queue (n, room)

@@ -1,5 +1,5 @@
 -- How long until a lane of each queue is ready, leaving some out. Index: lane_queue.
--- Differs: many queues at once.
+-- No twin: SQLite reads `next_lane_queue` as far as it needs.
 select wanted.n, first.ready_at - everhook.now_us()
 from unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
     cross join lateral (

@@ -1,5 +1,5 @@
 -- As `settle_task_pending`, of jobs. Index: the primary key.
--- Differs: as there.
+-- No twin: SQLite settles tasks of both kinds with the same statement, and logs attempts with others.
 with clock as materialized (
     select everhook.now_us() as now
 ),
