@@ -314,6 +314,9 @@ impl QueueOut {
             let waiting = stats.due_kinds.iter().filter(|kind| !workers.iter().any(|worker| takes(worker, kind)));
             self.warnings = waiting.map(|kind| format!("no worker for this kind: {kind}")).collect();
         }
+        if self.state == "stopped" {
+            self.warnings.push("its target answered 410: resume the queue when it takes jobs again".to_owned());
+        }
         self.stats = Some(QueueStatsOut {
             pending: stats.pending,
             due: stats.due,

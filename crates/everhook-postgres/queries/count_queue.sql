@@ -32,9 +32,14 @@ select
         from (
             select 1
             from lane
-                join everhook.task on task.environment = any (array[lane.environment])
-                    and task.lane = lane.id
-            where task.state = 0
+                cross join lateral (
+                    select 1
+                    from everhook.task
+                    where task.environment = lane.environment
+                        and task.lane = lane.id
+                        and task.state = 0
+                    limit $3
+                ) as task
             limit $3
         ) as pending
     ),
@@ -44,11 +49,16 @@ select
             select 1
             from lane
                 cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
-                join everhook.task on task.environment = any (array[lane.environment])
-                    and task.lane = lane.id
-                    and task.priority = level.priority
-            where task.state = 0
-                and task.due_at <= (select now from clock)
+                cross join lateral (
+                    select 1
+                    from everhook.task
+                    where task.environment = lane.environment
+                        and task.lane = lane.id
+                        and task.priority = level.priority
+                        and task.due_at <= (select now from clock)
+                        and task.state = 0
+                    limit $3
+                ) as task
             limit $3
         ) as due
     ),
@@ -57,12 +67,15 @@ select
         from (
             select 1
             from everhook.task
-                join everhook.lane on lane.environment = any (array[task.environment])
-                    and lane.id = task.lane
             where task.state = 1
                 and task.owner is not null
                 and task.environment = $1
-                and lane.queue = $2
+                and (
+                    select lane.queue
+                    from everhook.lane
+                    where lane.environment = task.environment
+                        and lane.id = task.lane
+                ) = $2
             limit $3
         ) as running
     ),
@@ -71,9 +84,14 @@ select
         from (
             select 1
             from lane
-                join everhook.task on task.environment = any (array[lane.environment])
-                    and task.lane = lane.id
-            where task.state = 2
+                cross join lateral (
+                    select 1
+                    from everhook.task
+                    where task.environment = lane.environment
+                        and task.lane = lane.id
+                        and task.state = 2
+                    limit $3
+                ) as task
             limit $3
         ) as dead
     ),

@@ -2,8 +2,8 @@
 -- Differs: many rows at once, and the attempts with them.
 with gone as (
     delete from everhook.task
-    using unnest($2::bytea[], $3::bytea[], $4::bytea[]) as ended (subject, id, attempt)
-    where task.environment = any (array[$1])
+    using unnest($1::int[], $2::bytea[], $3::bytea[], $4::bytea[]) as ended (environment, subject, id, attempt)
+    where task.environment = any (array[ended.environment])
         and task.subject = ended.subject
         and task.id = ended.id
     returning task.environment, task.subject, task.id, task.epoch + 1 as epoch, ended.attempt

@@ -18,8 +18,13 @@ from everhook.task
         order by job_attempt.task desc, job_attempt.epoch desc
         limit 1
     ) as attempt on true
-    left join everhook.job_output as output on output.environment = job.environment
-        and output.job = job.id
+    left join lateral (
+        select *
+        from everhook.job_output
+        where job_output.environment = job.environment
+            and job_output.job = job.id
+        limit 1
+    ) as output on true
 where task.environment = $1
     and task.subject > $2
     and task.subject < $3

@@ -3,8 +3,8 @@
 select
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
     task.epoch, task.cancel, task.batch, task.state
-from unnest($2::bytea[]) as wanted (subject)
-    join everhook.task on task.environment = any (array[$1])
+from unnest($1::int[], $2::bytea[]) as wanted (environment, subject)
+    join everhook.task on task.environment = any (array[wanted.environment])
         and task.subject = wanted.subject
 where task.kind = 1
 order by wanted.subject

@@ -5,7 +5,7 @@ set state = 0,
     due_at = moved.due_at,
     tries = case when moved.fresh then 0 else task.tries end,
     crashes = case when moved.fresh then 0 else task.crashes end
-from unnest($2::bytea[], $3::bytea[], $4::bigint[], $5::boolean[]) as moved (subject, id, due_at, fresh)
-where task.environment = any (array[$1])
+from unnest($1::int[], $2::bytea[], $3::bytea[], $4::bigint[], $5::boolean[]) as moved (environment, subject, id, due_at, fresh)
+where task.environment = any (array[moved.environment])
     and task.subject = moved.subject
     and task.id = moved.id;

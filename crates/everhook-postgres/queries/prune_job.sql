@@ -4,19 +4,21 @@ with old as materialized (
     select job.environment, job.id
     from everhook.job
     where job.id < $1
-        and not exists (
+        and (
             select 1
             from everhook.task
             where task.environment = job.environment
                 and task.subject = job.id
-        )
-        and not exists (
+            limit 1
+        ) is null
+        and (
             select 1
             from everhook.job_attempt as attempt
             where attempt.environment = job.environment
                 and attempt.job = job.id
                 and attempt.started_at + attempt.duration_us >= $2
-        )
+            limit 1
+        ) is null
     limit $3
     for update skip locked
 ),

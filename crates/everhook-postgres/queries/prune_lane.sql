@@ -13,23 +13,26 @@ delete from everhook.lane
 using unnest($1::int[], $2::bytea[]) as idle (environment, id)
 where lane.environment = any (array[idle.environment])
     and lane.id = idle.id
-    and not exists (
+    and (
         select 1
         from everhook.task
         where task.environment = idle.environment
             and task.lane = idle.id
             and task.state = 0
-    )
-    and not exists (
+        limit 1
+    ) is null
+    and (
         select 1
         from everhook.task
         where task.environment = idle.environment
             and task.lane = idle.id
             and task.state = 2
-    )
-    and not exists (
+        limit 1
+    ) is null
+    and (
         select 1
         from leased
         where leased.environment = idle.environment
             and leased.lane = idle.id
-    );
+        limit 1
+    ) is null;

@@ -4,12 +4,13 @@ with old as materialized (
     select message.environment, message.application, message.id
     from everhook.message
     where message.id < $1
-        and not exists (
+        and (
             select 1
             from everhook.task
             where task.environment = message.environment
                 and task.subject = message.id
-        )
+            limit 1
+        ) is null
     limit $2
     for update skip locked
 ),

@@ -4,14 +4,15 @@ with old as materialized (
     select slot.environment, slot.application, slot.key
     from everhook.once_slot as slot
     where slot.updated_at < $1
-        and not exists (
+        and (
             select 1
             from everhook.once_suppression as suppression
             where suppression.environment = slot.environment
                 and suppression.application = slot.application
                 and suppression.key = slot.key
                 and suppression.created_at >= $1
-        )
+            limit 1
+        ) is null
     limit $2
     for update skip locked
 ),

@@ -3,12 +3,13 @@ with old as materialized (
     select session.id
     from everhook.session
     where session.closed_at < $1
-        and not exists (
+        and (
             select 1
             from everhook.task
             where task.state = 1
                 and task.owner = session.id
-        )
+            limit 1
+        ) is null
     order by session.id
     limit $2
     for update skip locked

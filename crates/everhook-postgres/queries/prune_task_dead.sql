@@ -5,14 +5,15 @@ with old as materialized (
     from everhook.task
     where task.state = 2
         and task.kind = 0
-        and not exists (
+        and (
             select 1
             from everhook.attempt
             where attempt.environment = task.environment
                 and attempt.subject = task.subject
                 and attempt.task = task.id
                 and attempt.started_at + attempt.duration_us >= $1
-        )
+            limit 1
+        ) is null
     order by task.environment, task.lane, task.id
     limit $2
     for update skip locked

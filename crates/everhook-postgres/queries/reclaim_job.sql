@@ -1,10 +1,13 @@
 -- Take over jobs whose time is over, of those that the store watches. Indexes: task_deadline, the primary keys.
 -- Differs: skips what someone is settling at this moment.
-with overdue as materialized (
+with clock as materialized (
+    select everhook.now_us() as now
+),
+overdue as materialized (
     select task.environment, task.subject, task.id
     from everhook.task
     where task.state = 1
-        and task.deadline <= everhook.now_us()
+        and task.deadline <= (select now from clock)
     order by task.deadline
     limit $2
     for update skip locked
@@ -14,8 +17,13 @@ set owner = $1,
     epoch = task.epoch + 1,
     deadline = null
 from overdue
-    left join everhook.job on job.environment = any (array[overdue.environment])
-        and job.id = overdue.subject
+    left join lateral (
+        select *
+        from everhook.job
+        where job.environment = overdue.environment
+            and job.id = overdue.subject
+        limit 1
+    ) as job on true
 where task.environment = any (array[overdue.environment])
     and task.subject = overdue.subject
     and task.id = overdue.id

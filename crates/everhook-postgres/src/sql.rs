@@ -121,10 +121,10 @@ files! {
     FIND_BATCH = "find_batch" (INT4, BYTEA);
     LIST_BATCH = "list_batch" (INT4, BYTEA, BYTEA, INT8);
     LIST_JOB_FAILED = "list_job_failed" (INT4, BYTEA, INT8);
-    LOCK_TASK_JOB = "lock_task_job" (INT4, BYTEA_ARRAY);
-    FIND_JOB_END = "find_job_end" (INT4, BYTEA_ARRAY);
-    END_JOB = "end_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA, INT2, INT2, INT8);
-    MOVE_TASK_JOB = "move_task_job" (INT4, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, BOOL_ARRAY);
+    LOCK_TASK_JOB = "lock_task_job" (INT4_ARRAY, BYTEA_ARRAY);
+    FIND_JOB_END = "find_job_end" (INT4_ARRAY, BYTEA_ARRAY);
+    END_JOB = "end_job" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA, INT2, INT2, INT8);
+    MOVE_TASK_JOB = "move_task_job" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY, BOOL_ARRAY);
     ERASE_JOB = "erase_job" (INT4, BYTEA_ARRAY);
     PUT_JOB_PROGRESS = "put_job_progress" (INT4, BYTEA, BYTEA, INT4, INT2, TEXT);
     LIST_TASK_HELD = "list_task_held" (BYTEA);
@@ -251,8 +251,10 @@ lines! {
     BOOK_QUEUE = "update everhook.queue set booked_until = used.until \
         from unnest($1::int[], $2::text[], $3::bigint[]) as used (environment, name, until) \
         where queue.environment = any (array[used.environment]) and queue.name = used.name" (INT4_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-    FLAG_TASK = "update everhook.task set cancel = true from unnest($2::bytea[], $3::bytea[]) as flagged (subject, id) \
-        where task.environment = any (array[$1]) and task.subject = flagged.subject and task.id = flagged.id" (INT4, BYTEA_ARRAY, BYTEA_ARRAY);
+    FLAG_TASK = "update everhook.task set cancel = true \
+        from unnest($1::int[], $2::bytea[], $3::bytea[]) as flagged (environment, subject, id) \
+        where task.environment = any (array[flagged.environment]) and task.subject = flagged.subject \
+        and task.id = flagged.id" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY);
     NEXT_LOOK = "select look_at from everhook.schedule where look_at < 9223372036854775807 order by look_at limit 1" ();
     PAGES_DEDUP = "select pg_catalog.pg_relation_size('everhook.dedup') \
         / pg_catalog.current_setting('block_size')::bigint" ();

@@ -216,6 +216,7 @@ impl JobOut {
             None => (None, None),
         };
         let has_ended = matches!(state, JobState::Succeeded | JobState::Dead | JobState::Cancelled);
+        let tries = open.map(|open| open.task.tries);
         let open = open.filter(|_| !has_ended);
         let held = open.filter(|_| state == JobState::Leased);
         JobOut {
@@ -224,7 +225,7 @@ impl JobOut {
             spec: JobSpecOut::new(job),
             created_at,
             run_at: open.map(|open| open.task.due_at),
-            tries: open.map(|open| open.task.tries),
+            tries,
             cancel_requested: held.is_some_and(|open| open.task.cancel),
             held_by: held
                 .and_then(|open| Some(HolderOut { worker_id: open.owner?, name: None, epoch: open.task.epoch })),

@@ -73,10 +73,12 @@ fn answered(
     started_at: Timestamp,
     duration: Duration,
 ) -> Record {
-    // What a target says when all is well is no error.
-    let reply = match outcome {
-        Outcome::Success => Bytes::new(),
-        _ => Note::new(&String::from_utf8_lossy(reply), []).to_bytes(),
+    // What a target says when all is well is no error; what it says otherwise may be nothing but its status.
+    let reply = match (outcome, status, String::from_utf8_lossy(reply).trim()) {
+        (Outcome::Success, _, _) => Bytes::new(),
+        (_, 0, failure) => Note::new(failure, []).to_bytes(),
+        (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
+        (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
     Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None }
 }

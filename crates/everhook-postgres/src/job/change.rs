@@ -132,17 +132,17 @@ impl PostgresStore {
         now: Timestamp,
     ) -> Result<(), Fault> {
         if !steps.flagged.is_empty() {
-            let (subjects, ids) = columns(&steps.flagged);
-            transaction.change(&sql::FLAG_TASK, &[&environment.0, &subjects, &ids]).await?;
+            let (environments, subjects, ids) = columns(&steps.flagged);
+            transaction.change(&sql::FLAG_TASK, &[&environments, &subjects, &ids]).await?;
         }
         if !steps.ended.is_empty() {
-            let (subjects, ids) = columns(&steps.ended);
+            let (environments, subjects, ids) = columns(&steps.ended);
             let drawn: Vec<AttemptId> = steps.ended.iter().map(|_| AttemptId(self.ids.next(now))).collect();
             let attempts: Vec<&[u8]> = drawn.iter().map(|id| id.as_bytes().as_slice()).collect();
             let (nobody, class, end) =
                 (Id::MIN.as_bytes().as_slice(), Class::Cancelled.to_db(), EndState::Cancelled.to_db());
             let params: Params<'_> =
-                &[&environment.0, &subjects, &ids, &attempts, &nobody, &class, &end, &now.as_micros()];
+                &[&environments, &subjects, &ids, &attempts, &nobody, &class, &end, &now.as_micros()];
             transaction.change(&sql::END_JOB, params).await?;
         }
         if !steps.moved.is_empty() {
@@ -212,8 +212,9 @@ async fn lock(
 ) -> Result<(HashMap<JobId, Known>, Timestamp), Fault> {
     let ids: BTreeSet<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
     let ids: Vec<&[u8]> = ids.into_iter().collect();
-    let tasks = transaction.rows(&sql::LOCK_TASK_JOB, &[&environment.0, &ids]).await?;
-    let jobs = transaction.rows(&sql::FIND_JOB_END, &[&environment.0, &ids]).await?;
+    let environments = vec![environment.0; ids.len()];
+    let tasks = transaction.rows(&sql::LOCK_TASK_JOB, &[&environments, &ids]).await?;
+    let jobs = transaction.rows(&sql::FIND_JOB_END, &[&environments, &ids]).await?;
     let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
     let mut known = HashMap::with_capacity(jobs.len());
     for row in &jobs {
@@ -239,7 +240,8 @@ async fn wait(transaction: &Transaction, environment: EnvironmentId, steps: &Ste
     let ids: Vec<&[u8]> = steps.moved.keys().map(|key| key.id.as_bytes().as_slice()).collect();
     let due: Vec<i64> = steps.moved.values().map(|(_, due_at, _)| due_at.as_micros()).collect();
     let fresh: Vec<bool> = steps.moved.values().map(|(_, _, fresh)| *fresh).collect();
-    transaction.change(&sql::MOVE_TASK_JOB, &[&environment.0, &subjects, &ids, &due, &fresh]).await?;
+    let environments = vec![environment.0; ids.len()];
+    transaction.change(&sql::MOVE_TASK_JOB, &[&environments, &subjects, &ids, &due, &fresh]).await?;
     let mut lanes: BTreeMap<LaneId, Timestamp> = BTreeMap::new();
     for (lane, due_at, _) in steps.moved.values() {
         let first = lanes.entry(*lane).or_insert(*due_at);
@@ -251,6 +253,8 @@ async fn wait(transaction: &Transaction, environment: EnvironmentId, steps: &Ste
     transaction.change(&sql::TOUCH_LANE, &[&environments, &ids, &due]).await.map(drop)
 }
 
-fn columns(tasks: &[Task]) -> (Vec<&[u8]>, Vec<&[u8]>) {
-    tasks.iter().map(|task| (task.key.subject.as_bytes().as_slice(), task.key.id.as_bytes().as_slice())).unzip()
+fn columns(tasks: &[Task]) -> (Vec<i32>, Vec<&[u8]>, Vec<&[u8]>) {
+    let environments = tasks.iter().map(|task| task.key.environment.0).collect();
+    let subjects = tasks.iter().map(|task| task.key.subject.as_bytes().as_slice()).collect();
+    (environments, subjects, tasks.iter().map(|task| task.key.id.as_bytes().as_slice()).collect())
 }

@@ -6,26 +6,23 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, Id, JobId, MessageId, ScheduleId};
-use everhook_core::job::{Job, RunAt};
-use everhook_core::message::Message;
+use everhook_core::id::{EnvironmentId, Id, ScheduleId};
 use everhook_core::name::Name;
-use everhook_core::schedule::fire::{Firing, LastRun, LeftOut, ScheduleState, decide_fire};
+use everhook_core::schedule::fire::{Firing, LastRun, ScheduleState, decide_fire};
 use everhook_core::time::Timestamp;
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
-use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, Starts};
+use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, Starts, runs_of};
 use tokio_postgres::Row;
 use tracing::warn;
 
 use super::{Head, StateColumns, head, read};
 use crate::catalog::count;
 use crate::error::Fault;
-use crate::job::enqueue::Ending;
 use crate::job::rows::now;
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::{Params, Transaction};
+use crate::statement::{Ending, Params, Transaction};
 use crate::store::PostgresStore;
 
 /// When a schedule is looked at again that this binary cannot read.
@@ -106,17 +103,12 @@ impl PostgresStore {
         let objects = self.start(transaction, head.environment, record, firing.fires.len(), now).await?;
         let is_job = matches!(record.starts, Starts::Job(_));
         let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
-        let left_out = firing.left_out.iter().map(|(nominal, why)| {
-            let kind = match why {
-                LeftOut::Missed => RunKind::Missed,
-                LeftOut::Overlap => RunKind::Overlap,
-            };
-            Run { nominal: *nominal, at: now, kind, object: None }
-        });
-        let fired = firing.fires.iter().zip(objects);
-        let fired = fired.map(|(nominal, object)| Run { nominal: *nominal, at: now, kind: RunKind::Fired, object });
-        let mut runs: Vec<Run> = left_out.chain(fired).collect();
-        runs.sort_by_key(|run| run.nominal);
+        let mut objects = objects.into_iter();
+        let run = |(nominal, kind): (Timestamp, RunKind)| {
+            let object = if kind == RunKind::Fired { objects.next().flatten() } else { None };
+            Run { nominal, at: now, kind, object }
+        };
+        let runs = runs_of(&firing).into_iter().map(run).collect();
         Ok(Looked { head, state: firing.state, last_job, runs })
     }
 
@@ -133,40 +125,25 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let drawn: Vec<Id> = (0..times).map(|_| self.ids.next(now)).collect();
-        match &record.starts {
-            Starts::Job(job) => {
-                let new = |id: &Id| {
-                    let job = Job { id: JobId(*id), schedule: Some(record.schedule.id), ..Job::clone(job) };
-                    NewJob { environment, job, run_at: RunAt::Now, key: None }
-                };
-                let jobs: Vec<NewJob> = drawn.iter().map(new).collect();
-                let answers = self.enqueue_within(transaction, &jobs, now, Ending::Open).await?;
-                let object = |(answer, id): (Enqueued, &Id)| match answer {
-                    Enqueued::Accepted { .. } => Some(*id),
-                    Enqueued::Existing(job) => Some(job.0),
-                    Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
-                };
-                Ok(answers.into_iter().zip(&drawn).map(object).collect())
-            }
-            Starts::Message(template) => {
-                let new = |id: &Id| {
-                    let message = Message {
-                        id: MessageId(*id),
-                        application: template.application,
-                        event_type: template.event_type.clone(),
-                        event_id: None,
-                        channels: template.channels.clone(),
-                        tags: template.tags.clone(),
-                        payload: Some(template.payload.clone()),
-                        created_at: now,
-                    };
-                    NewMessage::new(environment, message)
-                };
-                let answers = self.append_within(transaction, drawn.iter().map(new).collect()).await?;
-                let object = |(answer, id): (Appended, &Id)| matches!(answer, Appended::Accepted { .. }).then_some(*id);
-                Ok(answers.into_iter().zip(&drawn).map(object).collect())
+        let (mut jobs, mut messages): (Vec<NewJob>, Vec<NewMessage>) = (Vec::new(), Vec::new());
+        for id in &drawn {
+            match record.starts.begin(environment, record.schedule.id, *id) {
+                Begun::Job(job) => jobs.push(*job),
+                Begun::Message(message) => messages.push(*message),
             }
         }
+        if jobs.is_empty() {
+            let answers = self.append_within(transaction, messages).await?;
+            let object = |(answer, id): (Appended, &Id)| matches!(answer, Appended::Accepted { .. }).then_some(*id);
+            return Ok(answers.into_iter().zip(&drawn).map(object).collect());
+        }
+        let answers = self.enqueue_within(transaction, &jobs, now, Ending::Open).await?;
+        let object = |(answer, id): (Enqueued, &Id)| match answer {
+            Enqueued::Accepted { .. } => Some(*id),
+            Enqueued::Existing(job) => Some(job.0),
+            Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
+        };
+        Ok(answers.into_iter().zip(&drawn).map(object).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::id::{Id, JobId};
-use everhook_core::job::{Job, JobState, RunAt};
+use everhook_core::job::{Job, JobState, RunAt, Unique};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
@@ -140,4 +140,32 @@ async fn a_binary_that_knows_of_no_jobs_goes_on_with_its_deliveries() {
     client.batch_execute(lane).await.unwrap();
     client.batch_execute(task).await.unwrap();
     assert_eq!(lease(&stage).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_job_in_the_callers_own_transaction_is_there_when_that_commits() {
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    let mut client = database.client().await;
+    let mut new = job(&stage, stage.id());
+    new.job.unique = Some(Unique { key: "once".to_owned(), window: HOUR });
+
+    let undone = client.transaction().await.unwrap();
+    let answers = stage.store.enqueue_in(&undone, std::slice::from_ref(&new)).await.unwrap();
+    assert!(matches!(answers[..], [Enqueued::Accepted { .. }]));
+    undone.rollback().await.unwrap();
+    assert!(lease(&stage).await.is_empty(), "it never was");
+
+    let done = client.transaction().await.unwrap();
+    let answers = stage.store.enqueue_in(&done, std::slice::from_ref(&new)).await.unwrap();
+    assert!(matches!(answers[..], [Enqueued::Accepted { .. }]), "nor was its key");
+    assert!(lease(&stage).await.is_empty(), "not yet");
+    done.commit().await.unwrap();
+    let leased = lease(&stage).await;
+    assert_eq!(leased.iter().map(|task| task.key.subject).collect::<Vec<_>>(), [new.job.id.0]);
+
+    let again = NewJob { job: Job { id: JobId(stage.id()), ..new.job.clone() }, ..new.clone() };
+    let repeated = client.transaction().await.unwrap();
+    assert_eq!(stage.store.enqueue_in(&repeated, &[again]).await.unwrap(), [Enqueued::Existing(new.job.id)]);
+    repeated.commit().await.unwrap();
 }

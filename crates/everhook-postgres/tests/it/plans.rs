@@ -58,7 +58,13 @@ const NEXT_READY_QUEUE: (&str, &str) = (include_str!("../../queries/next_ready_q
 const NEXT_QUEUE: (&str, &str) = (include_str!("../../queries/next_queue.sql"), "int[], text[]");
 const COUNT_GATE: (&str, &str) = (include_str!("../../queries/count_gate.sql"), "bytea[], bytea[], bytea[], int8[]");
 const RECLAIM_JOB: (&str, &str) = (include_str!("../../queries/reclaim_job.sql"), "bytea, int8");
-const LOCK_TASK_JOB: (&str, &str) = (include_str!("../../queries/lock_task_job.sql"), "int, bytea[]");
+const LOCK_TASK_JOB: (&str, &str) = (include_str!("../../queries/lock_task_job.sql"), "int[], bytea[]");
+const FIND_JOB_END: (&str, &str) = (include_str!("../../queries/find_job_end.sql"), "int[], bytea[]");
+const END_JOB: (&str, &str) =
+    (include_str!("../../queries/end_job.sql"), "int[], bytea[], bytea[], bytea[], bytea, int2, int2, int8");
+const MOVE_TASK_JOB: (&str, &str) =
+    (include_str!("../../queries/move_task_job.sql"), "int[], bytea[], bytea[], int8[], bool[]");
+const LOCK_BATCH: (&str, &str) = (include_str!("../../queries/lock_batch.sql"), "int[], bytea[]");
 const LIST_JOB_DEAD: (&str, &str) = (
     include_str!("../../queries/list_job_dead.sql"),
     "int, bytea, bytea, text, text, text, bytea, int8, int8, bytea, int2, int8",
@@ -143,9 +149,11 @@ async fn check_jobs(client: &Client) {
     let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
     check_with(client, LEASE_JOB, &with_records(&["task_ready"]), due).await;
     check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready", "task_pkey"]), due).await;
-    check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "(deadline <= ").await;
+    check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ").await;
     check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
     check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
+    check(client, END_JOB, &["task_pkey"], "(subject = ended.subject)").await;
+    check(client, MOVE_TASK_JOB, &["task_pkey"], "(subject = moved.subject)").await;
 }
 
 async fn check_all(client: &Client) {
@@ -159,6 +167,10 @@ async fn check_all(client: &Client) {
     check(client, NEXT_READY_QUEUE, &["lane_queue"], of_queue).await;
     check(client, NEXT_QUEUE, &["queue_pkey"], "(name = wanted.name)").await;
     check(client, NEXT_SCHEDULE, &["schedule_look"], "(look_at <= $1)").await;
+    check(client, LOCK_BATCH, &["batch_pkey"], "(id = wanted.id)").await;
+    let attempts = partitions(client, "job_attempt").await;
+    let ends: Vec<String> = partitions(client, "job").await.into_iter().chain(attempts).collect();
+    check_with(client, FIND_JOB_END, &ends, "(id = wanted.id)").await;
     let dead = plan(client, LIST_JOB_DEAD).await;
     assert!(dead.contains("using task_dead_job "), "{dead}");
     let failed = plan(client, LIST_JOB_FAILED).await;
