@@ -22,10 +22,11 @@ use crate::gate::{Gate, Health};
 use crate::rng::Rng;
 use crate::world::Shared;
 
-/// A queue without limits, one with limits, and one that is pushed.
-pub(crate) const QUEUES: [&str; 3] = ["work", "narrow", "pushed"];
+/// A queue without limits, one with limits, one that is pushed, and one that remote workers take.
+pub(crate) const QUEUES: [&str; 4] = ["work", "narrow", "pushed", "remote"];
 const NARROW: usize = 1;
 const PUSHED: usize = 2;
+const REMOTE: usize = 3;
 /// Jobs of the narrow queue that may be leased at once, in all and of one concurrency key.
 pub(crate) const NARROW_LIMITS: (u32, u32) = (2, 1);
 const KIND: &str = "sim.work";
@@ -134,7 +135,12 @@ pub(crate) fn narrow() -> &'static str {
     QUEUES[NARROW]
 }
 
-/// One call of a handler.
+/// The queue of the remote workers.
+pub(crate) fn remote() -> &'static str {
+    QUEUES[REMOTE]
+}
+
+/// One call of a handler, or one job that a remote worker ran.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) job: JobId,
@@ -155,7 +161,7 @@ pub(crate) struct NodeHandler {
 
 /// How a handler ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     Complete,
     Fail,
     Panic,
@@ -167,28 +173,59 @@ enum Ending {
 impl NodeHandler {
     /// What a node runs in its own process.
     pub(crate) fn into_handlers(self) -> Handlers {
-        let queues = QUEUES.iter().enumerate().filter(|(queue, _)| *queue != PUSHED);
+        let queues = QUEUES.iter().enumerate().filter(|(queue, _)| ![PUSHED, REMOTE].contains(queue));
         Handlers {
             environment: ENVIRONMENT,
             queues: queues.map(|(_, queue)| (name(queue), SLOTS)).collect(),
             kinds: [(name(KIND), Arc::new(self) as Arc<dyn Handler>)].into(),
         }
     }
+}
+
+/// A run of a job, wherever it is.
+pub(crate) struct Working<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) job: &'a Job,
+    pub(crate) attempt: u32,
+    pub(crate) run: usize,
+}
+
+impl Working<'_> {
+    fn fate(&self) -> Option<&Fate> {
+        self.shared.fates.get(self.job.payload.as_deref().and_then(number_of)?)
+    }
+
+    /// Whether it kills whoever runs it.
+    pub(crate) fn is_poison(&self) -> bool {
+        self.fate().is_some_and(|fate| fate.poison)
+    }
+
+    /// What it takes: now and then far longer than the lease.
+    pub(crate) fn pause(&self) -> tokio::time::Sleep {
+        let longest = if self.shared.rng.once_in(15) { LONG } else { Duration::from_millis(200) };
+        tokio::time::sleep(self.shared.rng.between(Duration::ZERO, longest))
+    }
+
+    /// Longer than it may.
+    pub(crate) fn hang(&self) -> tokio::time::Sleep {
+        tokio::time::sleep(UNIQUE_WINDOW)
+    }
 
     /// How this run ends: as the job's fate says, whatever went wrong around it.
-    fn choose(&self, context: &Context, fate: &Fate, run: usize) -> Ending {
-        let id = context.job().id;
-        if context.is_cancelled() {
+    pub(crate) fn choose(&self, is_cancelled: bool) -> Ending {
+        let id = self.job.id;
+        if is_cancelled {
             return Ending::GiveUp;
         }
+        let Some(fate) = self.fate() else { return Ending::Fail };
         if self.shared.snoozed(id) < fate.snoozes {
             return Ending::Snooze;
         }
         // What an operator looked after is in order from then on.
-        if context.attempt() > fate.fails || self.shared.is_steered(id) {
+        if self.attempt > fate.fails || self.shared.is_steered(id) {
             return Ending::Complete;
         }
-        [Ending::Fail, Ending::Panic, Ending::Hang][run % 3]
+        [Ending::Fail, Ending::Panic, Ending::Hang][self.run % 3]
     }
 }
 
@@ -197,21 +234,18 @@ impl Handler for NodeHandler {
     async fn run(&self, context: Context) -> Finish {
         self.gate.pass().await;
         let (id, body) = (context.job().id, context.job().payload.clone());
-        let number = body.as_deref().and_then(number_of);
         let at = self.shared.trace.elapsed();
         let run = self.shared.begin_run(Run { job: id, body, at, ended: None, said: None });
         context.log(format!("run {run}"));
         self.shared.trace.event(format_args!("node {} runs {id}, attempt {}: {run}", self.node, context.attempt()));
-        let fate = number.map(|number| self.shared.fates[number].clone());
-        let Some(fate) = fate else { return Finish::other(Report::Failed { retry_after: None }, "whose job is this") };
-        if fate.poison {
+        let working = Working { shared: &self.shared, job: context.job(), attempt: context.attempt(), run };
+        if working.is_poison() {
             self.gate.set(Health::Dead);
         }
         context.progress(50, &format!("run {run}"));
-        let longest = if self.shared.rng.once_in(15) { LONG } else { Duration::from_millis(200) };
-        tokio::time::sleep(self.shared.rng.between(Duration::ZERO, longest)).await;
+        working.pause().await;
         self.gate.pass().await;
-        let ending = self.choose(&context, &fate, run);
+        let ending = working.choose(context.is_cancelled());
         self.shared.trace.event(format_args!("node {} run {run}: {ending:?}", self.node));
         let (said, finish) = match ending {
             Ending::Complete => (Class::Success, Finish::completed(Some(Bytes::from(format!("{{\"run\":{run}}}"))))),

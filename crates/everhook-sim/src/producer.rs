@@ -145,6 +145,6 @@ pub(crate) async fn ask<T, E>(node: &Node, call: impl Future<Output = Result<T, 
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()
 }
 
-async fn rest(shared: &Shared) {
+pub(crate) async fn rest(shared: &Shared) {
     tokio::time::sleep(shared.rng.between(Duration::from_millis(50), Duration::from_secs(2))).await;
 }

@@ -164,10 +164,11 @@ impl LeaseStore for NodeStore {
     async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
         let reclaim = async {
             let jobs = self.shared.store.reclaim_overdue(session, limit).await?;
-            jobs.iter().for_each(|leased| self.shared.witness().reclaimed(session, &leased.task));
+            // From sessions that are open: their time is over, and they are told.
+            jobs.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
             Ok(jobs)
         };
-        self.call("reclaim overdue", reclaim).await
+        self.call("reclaim overdue", self.watched(reclaim)).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {

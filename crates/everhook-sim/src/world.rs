@@ -27,11 +27,13 @@ use crate::node::Node;
 use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::witness::Witness;
-use crate::{check, nemesis, operator, producer};
+use crate::{check, nemesis, operator, producer, remote};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 /// After healing, everything has to be over within this much virtual time: schedules, holds and leases are far shorter.
 const HEAL_DEADLINE: Duration = Duration::from_secs(600);
+/// Workers outside of the nodes.
+const REMOTE_WORKERS: usize = 2;
 /// Messages and jobs begin at random within this.
 pub(crate) const BUSY: Duration = Duration::from_secs(40);
 
@@ -77,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) store: MemStore,
     pub(crate) endpoints: usize,
+    /// Whether anything goes wrong.
+    pub(crate) faults: bool,
     /// What the jobs are to do, by number.
     pub(crate) fates: Vec<Fate>,
     /// Whether one message and one job kill whoever takes them.
@@ -241,6 +245,11 @@ async fn live(plan: Plan) -> Outcome {
     for node in 0..1 + shared.rng.below(3) {
         nodes.push(Node::start(&shared, node).await);
     }
+    // Processes of their own, which live on while the nodes are healed.
+    let mut workers = tokio::task::JoinSet::new();
+    for number in 0..REMOTE_WORKERS {
+        workers.spawn(remote::work(Arc::clone(&shared), nodes.clone(), number));
+    }
     let (sent, asked) = {
         let clients =
             async { tokio::join!(send_all(&shared, &nodes, plan.messages), producer::enqueue_all(&shared, &nodes)) };
@@ -259,6 +268,7 @@ async fn live(plan: Plan) -> Outcome {
     };
     heal(&shared, &nodes).await;
     let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared, &nodes)).await.is_ok();
+    workers.abort_all();
     let everything = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: usize::MAX });
     let records = shared.store.list_jobs(ENVIRONMENT, &everything).await.expect("a store in memory");
     let evidence = Evidence {
@@ -310,6 +320,7 @@ fn build(plan: Plan) -> Shared {
         trace,
         store,
         endpoints,
+        faults: plan.faults,
         fates,
         poisoned,
         witness: Mutex::default(),

@@ -106,6 +106,7 @@ impl Remote {
             }
             let look = next_ready.unwrap_or(LOOK_INTERVAL).clamp(LOOK_PAUSE, LOOK_INTERVAL).min(until - now);
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => {}
                 () = hint => tokio::time::sleep(LOOK_PAUSE.min(until - now)).await,
                 () = tokio::time::sleep(look) => {}

@@ -44,6 +44,14 @@ struct Story<'a> {
     asked_at: Duration,
 }
 
+impl Story<'_> {
+    /// Attempts of remote workers that the store ended because their time was over.
+    fn overdue(&self) -> usize {
+        let is_overdue = |attempt: &&&NewAttempt| attempt.class == Class::Timeout && run_of(attempt).is_none();
+        if self.fate.is_pushed() { 0 } else { self.attempts.iter().filter(is_overdue).count() }
+    }
+}
+
 /// Checks the jobs of one finished world.
 pub(crate) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let jobs = &evidence.jobs;
@@ -67,7 +75,7 @@ pub(crate) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
             asked_at: asked.at,
         };
         check_ends(&story, violations);
-        check_fate(&story, violations);
+        check_fate(&story, jobs.runs, violations);
         check_runs(&story, evidence, violations);
         check_pushes(&story, evidence.faults, violations);
         check_times(&story, evidence, violations);
@@ -147,10 +155,13 @@ fn uses_try(class: Class) -> bool {
 }
 
 /// What nobody laid hands on ends as its handler says in the end.
-fn check_fate(story: &Story<'_>, violations: &mut Vec<String>) {
+fn check_fate(story: &Story<'_>, runs: &[Run], violations: &mut Vec<String>) {
     let count = |class| story.attempts.iter().filter(|attempt| attempt.class == class).count();
     let poisoned = count(Class::Abandoned) >= CRASHES_MAX as usize;
-    if story.steered || story.fate.is_pushed() || poisoned {
+    // A remote worker that was not heard before its time was over.
+    let heard = story.attempts.iter().filter_map(|attempt| run_of(attempt)).collect::<BTreeSet<_>>();
+    let late = story.overdue() > 0 && story.runs.iter().any(|run| runs[*run].said.is_some() && !heard.contains(run));
+    if story.steered || story.fate.is_pushed() || poisoned || late {
         return;
     }
     let want = if story.fate.ends_well() { JobState::Succeeded } else { JobState::Dead };
@@ -183,8 +194,11 @@ fn check_runs(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<S
             }
         }
     }
-    let lost = story.runs.iter().filter(|run| !logged.contains(run)).count();
-    let crashes = story.attempts.iter().filter(|attempt| attempt.class == Class::Abandoned).count();
+    let count = |class| story.attempts.iter().filter(|it| it.class == class && run_of(it).is_none()).count();
+    // What a remote worker says when its time is over is not heard.
+    let overdue = story.overdue();
+    let lost = story.runs.iter().filter(|run| !logged.contains(run)).count().saturating_sub(overdue);
+    let crashes = count(Class::Abandoned);
     if lost > crashes {
         violations.push(format!("{id}: {lost} runs are not logged, and {crashes} crashes are"));
     }
@@ -222,7 +236,7 @@ fn check_pushes(story: &Story<'_>, faults: bool, violations: &mut Vec<String>) {
 fn check_times(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let id = story.record.job.id;
     let unsure = [Class::Abandoned, Class::Interrupted];
-    if story.steered || story.attempts.iter().any(|attempt| unsure.contains(&attempt.class)) {
+    if story.steered || story.overdue() > 0 || story.attempts.iter().any(|attempt| unsure.contains(&attempt.class)) {
         return;
     }
     let jumped = |from: Duration, to: Duration| evidence.jumps.iter().any(|at| (from..=to).contains(at));
