@@ -14,8 +14,8 @@ use crate::workspace::Workspace;
 /// check at the end found.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start. All if
-    /// none is named.
+    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start.
+    /// All if none is named. For `jobs`, other job queues are installed from npm into a temporary folder.
     names: Vec<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]
@@ -49,10 +49,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     command.arg("--server").arg(release.join("everhook")).args(["--database", cluster.url()]);
     command.args(["--runs", &arguments.runs.to_string(), "--scale", &arguments.scale.to_string()]);
     command.args(["--pinned-seconds", &arguments.pinned_seconds.to_string()]);
+    let peers = arguments.wants("jobs").then(install_peers).transpose()?;
+    if let Some(folder) = &peers {
+        command.arg("--peers").arg(folder.path());
+    }
     command.args(arguments.store.iter().flat_map(|store| ["--store", store]));
     if arguments.json {
         command.arg("--json");
     }
     let status = command.args(&arguments.names).status().context("could not run the benchmark")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Arguments {
+    fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// Installs the job queues that ours is compared with.
+fn install_peers() -> Result<tempfile::TempDir> {
+    const PACKAGES: [&str; 3] = ["graphile-worker@0.18.0", "pg-boss@12.0.0", "pg@8"];
+    let folder = tempfile::tempdir()?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-save", "--prefix"]).arg(folder.path()).args(PACKAGES);
+    let status =
+        npm.stdin(Stdio::null()).status().context("could not run npm: install Node.js, or name other scenarios")?;
+    if !status.success() {
+        bail!("npm could not install {}", PACKAGES.join(", "));
+    }
+    Ok(folder)
 }

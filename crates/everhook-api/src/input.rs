@@ -146,6 +146,8 @@ pub(crate) enum Place<'p> {
     Body,
     /// The path, where it gives a name.
     Path,
+    /// The query string.
+    Query,
     /// What a member of another place holds.
     Member(&'p Place<'p>, &'static str),
     /// An entry of a list.
@@ -171,6 +173,7 @@ impl Place<'_> {
         match self {
             Place::Body => vec!["body".to_owned()],
             Place::Path => vec!["path".to_owned()],
+            Place::Query => vec!["query".to_owned()],
             Place::Member(place, name) => {
                 let mut path = place.path();
                 path.push((*name).to_owned());

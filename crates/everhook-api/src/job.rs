@@ -152,7 +152,7 @@ async fn list(
     if params.starts_after() {
         cursor = cursor.or_last();
     }
-    let rows = api.store.list_jobs(environment, &params.filter(cursor.slice())).await?;
+    let rows = api.store.list_jobs(environment, &params.filter(cursor.slice(), &Place::Query)?).await?;
     Ok(Json(cursor.page(rows, |row| row.job.id, JobOut::new)))
 }
 

@@ -44,7 +44,10 @@ struct Arguments {
     /// Seconds that the snapshot of `pinned` is open.
     #[arg(long, default_value_t = 60.0)]
     pinned_seconds: f64,
-    /// Scenarios to run: one, five, outbox, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start;
+    /// A folder with the packages of other job queues, for `jobs`; without it nothing is compared.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start;
     /// all if none is named.
     names: Vec<String>,
 }

@@ -76,15 +76,28 @@ impl Place {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
         match &self.store {
-            Store::Sqlite => command.env("EVERHOOK_DATA", self.folder.path().join("data")),
+            Store::Sqlite => command.env("EVERHOOK_DATA", self.data()),
             Store::Postgres { url, .. } => command.env("EVERHOOK_DATABASE", url),
         };
         command
     }
 
+    /// Where the database is, where there is one.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match &self.store {
+            Store::Sqlite => None,
+            Store::Postgres { url, .. } => Some(url),
+        }
+    }
+
+    /// The folder of the embedded store.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// The file of the embedded store.
     pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join("data").join("everhook.db")
+        self.data().join("everhook.db")
     }
 
     /// A connection to the database, where there is one.
@@ -215,7 +228,7 @@ pub(crate) fn postgres_cpu_seconds() -> f64 {
     ids.filter(is_postgres).map(cpu_of).sum()
 }
 
-fn cpu_of(id: u32) -> f64 {
+pub(crate) fn cpu_of(id: u32) -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>();

@@ -3,6 +3,7 @@
 mod drain;
 mod flat;
 mod isolation;
+mod jobs;
 mod latency;
 mod outbox;
 mod pinned;
@@ -19,8 +20,21 @@ use crate::bench::Bench;
 use crate::report::{Report, Row};
 
 /// Every scenario by its name.
-pub(crate) const NAMES: [&str; 12] =
-    ["one", "five", "outbox", "latency", "rate", "flat", "drain", "isolation", "pinned", "scrape", "replicas", "start"];
+pub(crate) const NAMES: [&str; 13] = [
+    "one",
+    "five",
+    "outbox",
+    "jobs",
+    "latency",
+    "rate",
+    "flat",
+    "drain",
+    "isolation",
+    "pinned",
+    "scrape",
+    "replicas",
+    "start",
+];
 
 /// Runs what was asked for, on every store there is.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
@@ -49,6 +63,7 @@ async fn run_one(name: &str, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         "one" => throughput::one(bench).await,
         "five" => throughput::five(bench).await,
         "outbox" => outbox::run(bench).await,
+        "jobs" => jobs::run(bench).await,
         "latency" => latency::run(bench).await,
         "rate" => rate::run(bench).await,
         "flat" => flat::run(bench).await,

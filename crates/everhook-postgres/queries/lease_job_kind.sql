@@ -1,19 +1,25 @@
+<<<<<<< HEAD
 -- As `lease_job`, for a worker that takes only some kinds: of each lane it looks at a bounded number of due jobs. Indexes: as there, and the
 -- primary key of job, because different kinds may have the same number.
 -- No twin: SQLite looks at jobs one by one, and at their kinds as it goes.
+=======
+-- As `lease_job`, for a worker that takes only some kinds: of each lane it looks at a bounded number of due jobs. Different kinds may have
+-- the same number: the record decides. Indexes: as there.
+-- Differs: as in `lease_job`.
+>>>>>>> jobs
 with chosen as materialized (
-    select task.environment, task.subject, task.id, task.gate
+    select task.environment, task.subject, task.place, task.gate
     from unnest($1::int[], $2::bigint[]) as queue (n, room)
         cross join lateral (
-            select task.environment, task.subject, task.id, lane.gate
+            select task.environment, task.subject, task.place, lane.gate
             from unnest($3::int[], $4::bytea[], $5::int[], $6::bigint[], $7::bytea[]) as lane (environment, id, queue, room, gate)
                 cross join lateral (
-                    select due.environment, due.subject, due.id
+                    select due.environment, due.subject, due.place
                     from (
-                        select task.environment, task.subject, task.id, task.handler
+                        select task.environment, task.subject, task.place, task.handler
                         from unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
                             cross join lateral (
-                                select task.environment, task.subject, task.id, task.handler
+                                select task.environment, task.subject, task.ctid as place, task.handler
                                 from everhook.task
                                 where task.environment = lane.environment
                                     and task.lane = lane.id
@@ -26,12 +32,6 @@ with chosen as materialized (
                         limit $12
                     ) as due
                     where due.handler = any ($13)
-                        and (
-                            select job.kind
-                            from everhook.job
-                            where job.environment = due.environment
-                                and job.id = due.subject
-                        ) = any ($14)
                     limit lane.room
                 ) as task
             where lane.queue = queue.n
@@ -48,10 +48,9 @@ set state = 1,
 from chosen
     left join everhook.job on job.environment = any (array[chosen.environment])
         and job.id = chosen.subject
-where task.environment = any (array[chosen.environment])
-    and task.subject = chosen.subject
-    and task.id = chosen.id
+where task.ctid = chosen.place
     and task.owner is null
+    and job.kind = any ($14)
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
     task.epoch, task.cancel, task.batch, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest;

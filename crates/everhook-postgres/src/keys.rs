@@ -11,7 +11,7 @@ use crate::columns::KeyColumns;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::Transaction;
+use crate::statement::Statements;
 
 /// The primary key of a dedup row.
 pub(crate) type RowKey = (i32, i16, [u8; HASH_BYTES]);
@@ -46,7 +46,7 @@ pub(crate) struct Owners<'k> {
 
 impl<'k> Owners<'k> {
     /// Takes every key of a batch.
-    pub(crate) async fn take(transaction: &Transaction, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
+    pub(crate) async fn take(transaction: &impl Statements, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
         let mut owners = Owners { foreign: HashMap::new(), written: HashMap::new(), claimed: HashMap::new() };
         if claims.is_empty() {
             return Ok(owners);
@@ -86,7 +86,7 @@ impl<'k> Owners<'k> {
     }
 
     /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
-    pub(crate) async fn correct(&self, transaction: &Transaction) -> Result<(), Fault> {
+    pub(crate) async fn correct(&self, transaction: &impl Statements) -> Result<(), Fault> {
         let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
         let wrong: Vec<&RowKey> =
             self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
@@ -107,7 +107,7 @@ impl<'k> Owners<'k> {
 }
 
 /// Takes keys; answers which were had. It waits for whoever is just taking the same one.
-pub(crate) async fn take(transaction: &Transaction, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
+pub(crate) async fn take(transaction: &impl Statements, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
     let columns = KeyColumns::new(claims);
     let rows = transaction.rows(&sql::APPEND_DEDUP, &columns.params()).await?;
     rows.iter().map(|row| read_key(&mut Reader::new(row, "dedup"))).collect()
@@ -115,7 +115,7 @@ pub(crate) async fn take(transaction: &Transaction, claims: &Claims<'_>) -> Resu
 
 /// Who holds keys that could not be had. By a statement of its own, so that it sees whom `take` waited for.
 pub(crate) async fn holders(
-    transaction: &Transaction,
+    transaction: &impl Statements,
     keys: impl Iterator<Item = &RowKey>,
 ) -> Result<HashMap<RowKey, Holder>, Fault> {
     let (environments, scopes, hashes) = columns(keys);
@@ -125,7 +125,7 @@ pub(crate) async fn holders(
 
 /// Gives keys back that were taken in this transaction.
 pub(crate) async fn give_back<'a>(
-    transaction: &Transaction,
+    transaction: &impl Statements,
     keys: impl Iterator<Item = &'a RowKey>,
 ) -> Result<(), Fault> {
     let (environments, scopes, hashes) = columns(keys);
@@ -134,7 +134,7 @@ pub(crate) async fn give_back<'a>(
 
 /// Takes one key for one object; answers its holder if it is someone else's.
 pub(crate) async fn take_one(
-    transaction: &Transaction,
+    transaction: &impl Statements,
     environment: EnvironmentId,
     key: &DedupKey,
     object: Id,

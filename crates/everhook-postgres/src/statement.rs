@@ -14,7 +14,7 @@ use everhook_store::mutant;
 use futures_util::future::try_join;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, Statement};
 
 use crate::connection::{BEGIN, BEGIN_POOLED};
@@ -113,20 +113,14 @@ impl Connection {
     pub(crate) async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
         match prepared {
             Prepared::Named(statement) => self.client().query(statement, params).await,
-            Prepared::Unnamed(text, sql) => {
-                let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
-                self.client().query_typed(text, &typed).await
-            }
+            Prepared::Unnamed(text, sql) => self.client().query_typed(text, &typed(sql, params)).await,
         }
     }
 
     pub(crate) async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
         match prepared {
             Prepared::Named(statement) => self.client().execute(statement, params).await,
-            Prepared::Unnamed(text, sql) => {
-                let typed: Vec<_> = params.iter().copied().zip(sql.types.iter().cloned()).collect();
-                self.client().execute_typed(text, &typed).await
-            }
+            Prepared::Unnamed(text, sql) => self.client().execute_typed(text, &typed(sql, params)).await,
         }
     }
 
@@ -153,16 +147,6 @@ impl Transaction {
         self.connection.prepare(sql).await
     }
 
-    /// Begins, and reads in the same round trip. Not for writes: if `begin` failed they would commit by themselves.
-    pub(crate) async fn begin_with<T>(&self, reads: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
-        let begin = if self.connection.pooler { BEGIN_POOLED } else { BEGIN };
-        within(try_join(self.connection.client().batch_execute(begin), reads)).await.map(|((), read)| read)
-    }
-
-    pub(crate) async fn begin(&self) -> Result<(), Fault> {
-        self.begin_with(async { Ok(()) }).await
-    }
-
     pub(crate) async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
         self.connection.query(prepared, params).await
     }
@@ -173,14 +157,22 @@ impl Transaction {
 
     /// Prepares and sends one statement.
     pub(crate) async fn rows(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
-        let prepared = self.prepare(sql).await?;
-        within(self.query(&prepared, params)).await
+        Statements::rows(self, sql, params).await
     }
 
     /// Prepares and sends one statement; answers how many rows it changed.
     pub(crate) async fn change(&self, sql: &'static Sql, params: Params<'_>) -> Result<u64, Fault> {
-        let prepared = self.prepare(sql).await?;
-        within(self.execute(&prepared, params)).await
+        Statements::change(self, sql, params).await
+    }
+
+    /// Begins, and reads in the same round trip. Not for writes: if `begin` failed they would commit by themselves.
+    pub(crate) async fn begin_with<T>(&self, reads: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        let begin = if self.connection.pooler { BEGIN_POOLED } else { BEGIN };
+        within(try_join(self.connection.client().batch_execute(begin), reads)).await.map(|((), read)| read)
+    }
+
+    pub(crate) async fn begin(&self) -> Result<(), Fault> {
+        self.begin_with(async { Ok(()) }).await
     }
 
     /// Sends the last statements and the commit in one round trip, without a deadline.
@@ -203,6 +195,110 @@ impl Transaction {
         self.ended.store(true, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// A transaction that statements are sent in: one of ours, or somebody else's.
+pub(crate) trait Statements: Sync {
+    /// Makes a statement ready to be sent.
+    fn prepare(&self, sql: &'static Sql) -> impl Future<Output = Result<Prepared, Fault>> + Send;
+
+    /// Sends it.
+    fn query(&self, prepared: &Prepared, params: Params<'_>) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
+
+    /// Sends it; answers how many rows it changed.
+    fn execute(&self, prepared: &Prepared, params: Params<'_>) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// Sends the last statements, and the commit with them if that is ours to do.
+    fn finish<T: Send>(
+        &self,
+        writes: impl Future<Output = Result<T, Error>> + Send,
+        ending: Ending,
+    ) -> impl Future<Output = Result<T, Fault>> + Send;
+
+    /// Prepares and sends one statement.
+    fn rows(&self, sql: &'static Sql, params: Params<'_>) -> impl Future<Output = Result<Vec<Row>, Fault>> + Send {
+        async move {
+            let prepared = self.prepare(sql).await?;
+            within(self.query(&prepared, params)).await
+        }
+    }
+
+    /// Prepares and sends one statement; answers how many rows it changed.
+    fn change(&self, sql: &'static Sql, params: Params<'_>) -> impl Future<Output = Result<u64, Fault>> + Send {
+        async move {
+            let prepared = self.prepare(sql).await?;
+            within(self.execute(&prepared, params)).await
+        }
+    }
+}
+
+/// How much of its transaction something is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It commits it.
+    Commit,
+    /// Someone else does.
+    Open,
+}
+
+impl Statements for Transaction {
+    async fn prepare(&self, sql: &'static Sql) -> Result<Prepared, Fault> {
+        Transaction::prepare(self, sql).await
+    }
+
+    async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        Transaction::query(self, prepared, params).await
+    }
+
+    async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
+        Transaction::execute(self, prepared, params).await
+    }
+
+    async fn finish<T: Send>(
+        &self,
+        writes: impl Future<Output = Result<T, Error>> + Send,
+        ending: Ending,
+    ) -> Result<T, Fault> {
+        match ending {
+            Ending::Commit => self.commit_with(writes).await,
+            Ending::Open => within(writes).await,
+        }
+    }
+}
+
+/// Somebody else's transaction: nothing of it is prepared for later, and its end is theirs.
+pub(crate) struct Foreign<'a, 'c>(pub(crate) &'a tokio_postgres::Transaction<'c>);
+
+impl Statements for Foreign<'_, '_> {
+    async fn prepare(&self, sql: &'static Sql) -> Result<Prepared, Fault> {
+        Ok(Prepared::Unnamed(sql.text.to_owned(), sql))
+    }
+
+    async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        match prepared {
+            Prepared::Named(statement) => self.0.query(statement, params).await,
+            Prepared::Unnamed(text, sql) => self.0.query_typed(text, &typed(sql, params)).await,
+        }
+    }
+
+    async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
+        match prepared {
+            Prepared::Named(statement) => self.0.execute(statement, params).await,
+            Prepared::Unnamed(text, sql) => self.0.execute_typed(text, &typed(sql, params)).await,
+        }
+    }
+
+    async fn finish<T: Send>(
+        &self,
+        writes: impl Future<Output = Result<T, Error>> + Send,
+        _: Ending,
+    ) -> Result<T, Fault> {
+        within(writes).await
+    }
+}
+
+fn typed<'p>(sql: &'static Sql, params: Params<'p>) -> Vec<(&'p (dyn ToSql + Sync), Type)> {
+    params.iter().copied().zip(sql.types.iter().cloned()).collect()
 }
 
 impl Drop for Transaction {

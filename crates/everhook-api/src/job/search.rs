@@ -7,7 +7,7 @@ use axum::extract::State;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobState, Plan, Wish};
 use everhook_core::limits::PAGE_MAX;
-use everhook_core::name::Name;
+use everhook_core::name::{self, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::Input;
+use crate::input::{Input, Place};
 use crate::job::shown::Shown;
 use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
 use crate::query;
@@ -68,8 +68,13 @@ impl JobParams {
         self.after.is_some() && self.before.is_none()
     }
 
-    pub(crate) fn filter(self, slice: Slice<JobId>) -> JobFilter {
-        JobFilter {
+    /// The filter; `place` is where the text came from.
+    pub(crate) fn filter(self, slice: Slice<JobId>, place: &Place<'_>) -> Result<JobFilter, ApiError> {
+        let error = self.error.filter(|text| !text.is_empty());
+        if let Some(text) = &error {
+            name::check_text(text).map_err(|bad| place.refuse("error", bad))?;
+        }
+        Ok(JobFilter {
             slice,
             queue: self.queue,
             state: self.state.map(|Shown(state)| state),
@@ -78,8 +83,8 @@ impl JobParams {
             batch: self.batch,
             before: self.before,
             after: self.after,
-            error: self.error.filter(|text| !text.is_empty()),
-        }
+            error,
+        })
     }
 }
 
@@ -127,7 +132,7 @@ pub(crate) async fn redrive(
     input: Input,
 ) -> Result<(StatusCode, Json<JobsRedrivenOut>), ApiError> {
     let wanted: RedriveJobsIn = input.json_or_default()?;
-    let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX });
+    let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };
     for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
         let dead = api.store.list_jobs(environment, &filter).await?;
@@ -148,9 +153,9 @@ pub(crate) async fn redrive(
 }
 
 impl RedriveJobsIn {
-    fn filter(self, slice: Slice<JobId>) -> JobFilter {
+    fn filter(self, slice: Slice<JobId>) -> Result<JobFilter, ApiError> {
         let RedriveJobsIn { queue, kind, tag, batch, before, after, error } = self;
         let state = Some(Shown(JobState::Dead));
-        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice)
+        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice, &Place::Body)
     }
 }

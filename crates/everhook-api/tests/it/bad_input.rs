@@ -1,6 +1,7 @@
 //! Whatever is sent, the answer is a 4xx with the JSON shape: never a 500, never a panic.
 
 use http::Method;
+use serde_json::json;
 
 use crate::world::{Answer, Call, World};
 
@@ -88,6 +89,86 @@ async fn bad_bodies_are_refused_everywhere() {
             let answer = world.call(Call::new(Method::PATCH, path).body(body)).await;
             assert!(!answer.status.is_server_error(), "PATCH {path}: {answer}");
         }
+    }
+}
+
+#[tokio::test]
+async fn bad_bodies_are_refused_by_every_route_of_jobs() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let (job, worker) = (world.job(json!({})).await, world.worker(json!({})).await);
+    let batch = world.post("/batch", r#"{"name": "b", "application": "acme", "prefix": "p"}"#).await.created();
+    let schedule = json!({ "name": "s", "everySeconds": 60, "job": { "queue": "q", "kind": "k" } });
+    world.post("/schedule", &schedule.to_string()).await.created();
+    let mut bodies = corpus();
+    bodies.extend(
+        [
+            json!({ "queue": "q", "kind": "k", "payload": {}, "name": "\0" }),
+            json!({ "queue": "q", "kind": "k", "concurrencyKey": "\0" }),
+            json!({ "queue": "q", "kind": "k", "uniqueKey": "\0" }),
+            json!({ "queue": "q", "kind": "k", "metadata": { "a": "\0" } }),
+            json!({ "queue": "q", "kind": "k", "runAt": "+999999-01-01T00:00:00Z" }),
+            json!({ "queue": "q", "kind": "k", "delaySeconds": -0.1 }),
+            json!({ "queue": "q", "kind": "k", "timeoutSeconds": u64::MAX }),
+            json!({ "queue": "q", "kind": "k", "backoff": [u64::MAX] }),
+            json!({ "queue": "q", "kind": "k", "backoff": { "baseSeconds": u64::MAX, "capSeconds": u64::MAX } }),
+            json!({ "jobs": [{ "queue": "q", "kind": "k", "uniqueKey": "k", "uniqueSeconds": u64::MAX }] }),
+            json!({ "workerId": worker, "epoch": u64::MAX, "seconds": 1e300, "percent": -1 }),
+            json!({ "name": "\0", "queues": ["q"] }),
+            json!({ "name": "x", "cron": "* * * * *", "jitterSeconds": u64::MAX, "job": { "queue": "q", "kind": "k" } }),
+            json!({ "name": "x", "everySeconds": u64::MAX, "job": { "queue": "q", "kind": "k" } }),
+        ]
+        .map(|body| body.to_string().into_bytes()),
+    );
+    let posts = ["/job", "/job/bulk", "/worker", "/batch", "/schedule"].map(str::to_owned);
+    let said = ["complete", "fail", "snooze", "progress"].map(|what| format!("/job/{job}/{what}"));
+    let others = [format!("/batch/{batch}/job"), format!("/batch/{batch}/retry"), format!("/batch/{batch}/skip")];
+    for path in posts.iter().chain(&said).chain(&others) {
+        for body in &bodies {
+            let what = format!("{path} {:.80}", String::from_utf8_lossy(body));
+            assert_refused(&world.call(Call::new(Method::POST, path).body(body.clone())).await, &what);
+        }
+    }
+    // These read every field only if it is there.
+    let lenient = [
+        (Method::PATCH, "/queue/q".to_owned()),
+        (Method::PATCH, "/schedule/s".to_owned()),
+        (Method::PATCH, format!("/job/{job}")),
+        (Method::POST, "/job/redrive".to_owned()),
+        (Method::POST, format!("/worker/{worker}/lease")),
+        (Method::POST, format!("/worker/{worker}/heartbeat")),
+    ];
+    for (method, path) in lenient {
+        for body in &bodies {
+            let answer = world.call(Call::new(method.clone(), &path).body(body.clone())).await;
+            assert!(!answer.status.is_server_error(), "{method} {path}: {answer}");
+        }
+    }
+    for query in [
+        "error=%00",
+        "error=",
+        "queue=%00",
+        "before=-009999-01-01T00:00:00Z",
+        "after=9999-12-31T00:00:00Z",
+        "iterator=-",
+    ] {
+        let answer = world.get(&format!("/job?{query}")).await;
+        assert!(!answer.status.is_server_error(), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn times_at_the_ends_of_the_calendar_are_read_or_refused() {
+    let world = World::new().await;
+    for (name, at) in [("a", "-009999-01-02T00:00:00Z"), ("b", "9999-12-30T00:00:00Z")] {
+        for cadence in [json!({ "everySeconds": 60 }), json!({ "cron": "0 0 29 2 *" })] {
+            let schedule = json!({ "name": name, "startsAt": at, "job": { "queue": "q", "kind": "k" } });
+            let answer = world.post("/schedule", &crate::jobs::with(schedule, cadence).to_string()).await;
+            assert!(!answer.status.is_server_error(), "{at}: {answer}");
+            world.delete(&format!("/schedule/{name}")).await;
+        }
+        let job = json!({ "queue": "q", "kind": "k", "runAt": at });
+        assert!(!world.enqueue(&job).await.status.is_server_error(), "{at}");
     }
 }
 

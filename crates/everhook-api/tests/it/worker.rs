@@ -225,8 +225,23 @@ async fn a_lease_waits_for_a_job() {
     let path = format!("/worker/{worker}/lease");
     let (answer, id) = tokio::join!(world.post(&path, r#"{"waitSeconds": 20}"#), async { world.job(json!({})).await });
     assert_eq!(answer.each("id"), [id]);
-    let (one, two) = tokio::join!(world.post(&path, r#"{"waitSeconds": 0.2}"#), world.post(&path, ""));
-    assert_eq!((one.status.as_u16(), two.code()), (200, (409, "worker_busy".to_owned())));
+}
+
+#[tokio::test]
+async fn a_worker_asks_in_one_request_at_a_time() {
+    let world = World::new().await;
+    let worker = world.worker(json!({})).await;
+    let path = format!("/worker/{worker}/lease");
+    let ask = || Box::pin(world.post(&path, r#"{"waitSeconds": 60}"#));
+    let (mut one, mut two) = (ask(), ask());
+    // There is no job yet: only a refusal can come back.
+    let (refused, waiting) = tokio::select! {
+        refused = &mut one => (refused, two),
+        refused = &mut two => (refused, one),
+    };
+    assert_eq!(refused.code(), (409, "worker_busy".to_owned()));
+    let id = world.job(json!({})).await;
+    assert_eq!(waiting.await.each("id"), [id]);
 }
 
 #[tokio::test]

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Rows that every store has.
-const ROWS: [&str; 20] = [
+const ROWS: [&str; 23] = [
     "1 endpoint",
     "5 endpoints",
+    "jobs, enqueue, of graphile",
+    "jobs, burn-down, of graphile",
+    "jobs, flat",
     "accepted p50",
     "received p50",
     "50% accepted p99",

@@ -18,7 +18,7 @@ use crate::error::Fault;
 use crate::job::rows::{JOB_COLUMNS, job_at};
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::Transaction;
+use crate::statement::{Statements, Transaction};
 use crate::store::PostgresStore;
 
 /// A batch of an environment.
@@ -29,7 +29,10 @@ pub(crate) type Batches = BTreeMap<BatchKey, BatchRecord>;
 pub(crate) type Changes = BTreeMap<BatchKey, Vec<Change>>;
 
 /// Locks batches; those that do not exist are not there.
-pub(crate) async fn lock(transaction: &Transaction, keys: impl Iterator<Item = &BatchKey>) -> Result<Batches, Fault> {
+pub(crate) async fn lock(
+    transaction: &impl Statements,
+    keys: impl Iterator<Item = &BatchKey>,
+) -> Result<Batches, Fault> {
     let (environments, ids) = columns(keys);
     if ids.is_empty() {
         return Ok(Batches::new());
@@ -39,7 +42,7 @@ pub(crate) async fn lock(transaction: &Transaction, keys: impl Iterator<Item = &
 }
 
 /// Keeps where batches stand that this transaction has locked.
-pub(crate) async fn keep(transaction: &Transaction, batches: &Batches) -> Result<(), Fault> {
+pub(crate) async fn keep(transaction: &impl Statements, batches: &Batches) -> Result<(), Fault> {
     if batches.is_empty() {
         return Ok(());
     }

@@ -10,6 +10,7 @@ use everhook_core::id::{EnvironmentId, LaneId, TaskId};
 use everhook_core::job::handler;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob, due_at, form, judge, keys_of};
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::types::ToSql;
@@ -20,17 +21,8 @@ use crate::job::rows::now;
 use crate::keys::{self, Owners};
 use crate::rows;
 use crate::sql;
-use crate::statement::{Transaction, within};
+use crate::statement::{Ending, Foreign, Statements, within};
 use crate::store::PostgresStore;
-
-/// How much of its transaction an enqueue is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It commits it.
-    Commit,
-    /// Someone else does.
-    Open,
-}
 
 /// A job that is accepted, with what is written for it.
 struct Fresh<'a> {
@@ -57,7 +49,7 @@ impl PostgresStore {
     /// Enqueues within a transaction that has begun.
     pub(crate) async fn enqueue_within(
         &self,
-        transaction: &Transaction,
+        transaction: &impl Statements,
         jobs: &[NewJob],
         now: Timestamp,
         ending: Ending,
@@ -87,14 +79,32 @@ impl PostgresStore {
             answers.push(Enqueued::Accepted { created_at: now, due_at: planned.due_at });
             fresh.push(planned);
         }
-        if fresh.is_empty() && ending == Ending::Commit {
-            transaction.roll_back().await?;
-            return Ok(answers);
+        if fresh.is_empty() {
+            owners.correct(transaction).await?;
+            return transaction.finish(async { Ok(answers) }, ending).await;
         }
         owners.correct(transaction).await?;
         batch::keep(transaction, &batches).await?;
-        write(transaction, &fresh, now, ending).await?;
+        Box::pin(write(transaction, &fresh, now, ending)).await?;
         Ok(answers)
+    }
+
+    /// Enqueues within the caller's own transaction: the jobs are there when it commits, and never were if it does not. Whoever enqueues
+    /// the same unique key elsewhere waits for it, so it had better be short. After an error it can only be rolled back.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let transaction = Foreign(transaction);
+        let enqueue = async {
+            let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
+            self.enqueue_within(&transaction, jobs, now, Ending::Open).await
+        };
+        enqueue.await.map_err(|fault: Fault| fault.told("enqueue in the caller's transaction"))
     }
 
     fn plan<'a>(&self, new: &'a NewJob, now: Timestamp) -> Fresh<'a> {
@@ -135,7 +145,7 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
 }
 
 /// Makes lanes that are not there, and tells all of them when their next job is due.
-async fn touch(transaction: &Transaction, lanes: &Lanes<'_>) -> Result<(), Fault> {
+async fn touch(transaction: &impl Statements, lanes: &Lanes<'_>) -> Result<(), Fault> {
     let columns = LaneColumns::new(lanes);
     let (create_lane, touch_lane) =
         (transaction.prepare(&sql::CREATE_LANE_QUEUE).await?, transaction.prepare(&sql::TOUCH_LANE_QUEUE).await?);
@@ -146,7 +156,12 @@ async fn touch(transaction: &Transaction, lanes: &Lanes<'_>) -> Result<(), Fault
 }
 
 /// Writes records and tasks and touches their lanes, in one round trip.
-async fn write(transaction: &Transaction, fresh: &[Fresh<'_>], now: Timestamp, ending: Ending) -> Result<(), Fault> {
+async fn write(
+    transaction: &impl Statements,
+    fresh: &[Fresh<'_>],
+    now: Timestamp,
+    ending: Ending,
+) -> Result<(), Fault> {
     let (lanes, jobs) = (lanes(fresh), JobColumns::new(fresh));
     let columns = LaneColumns::new(&lanes);
     let (create_lane, append_job, append_task, touch_lane) = (
@@ -163,10 +178,7 @@ async fn write(transaction: &Transaction, fresh: &[Fresh<'_>], now: Timestamp, e
         transaction.execute(&append_task, &tasks),
         transaction.execute(&touch_lane, &touched),
     );
-    match ending {
-        Ending::Commit => transaction.commit_with(writes).await.map(drop),
-        Ending::Open => within(writes).await.map(drop),
-    }
+    transaction.finish(writes, ending).await.map(drop)
 }
 
 /// Lanes as columns.

@@ -19,11 +19,10 @@ use tracing::warn;
 use super::{Head, StateColumns, head, read};
 use crate::catalog::count;
 use crate::error::Fault;
-use crate::job::enqueue::Ending;
 use crate::job::rows::now;
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::{Params, Transaction};
+use crate::statement::{Ending, Params, Transaction};
 use crate::store::PostgresStore;
 
 /// When a schedule is looked at again that this binary cannot read.

@@ -42,8 +42,23 @@ fn the_version_is_the_packages() {
 #[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
+    let jobs = ["job", "queue", "batch", "schedule", "worker"];
     for command in ["serve", "migrate", "key", "node", "once", "config", "--data", "--database", "--config"] {
         assert!(help.contains(command), "{help}");
+    }
+    for command in jobs {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+        assert!(prints(&[command, "--help"]).contains("\n  list "), "{command}");
+    }
+    for taught in
+        [["job", "enqueue"], ["job", "redrive"], ["queue", "limit"], ["batch", "create"], ["schedule", "create"]]
+    {
+        let help = prints(&[taught[0], taught[1], "--help"]);
+        assert!(
+            help.contains(&format!("Examples:\n  everhook {} {}", taught[0], taught[1]))
+                || help.contains("Examples:\n  batch=$(everhook"),
+            "{help}"
+        );
     }
     assert!(!help.contains("openapi"), "not for users: {help}");
     assert!(prints(&["serve", "--help"]).contains("127.0.0.1:8071"));

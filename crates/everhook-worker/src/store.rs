@@ -1,0 +1,65 @@
+//! Opens the store that workers and clients stand on.
+
+use std::sync::Arc;
+
+use everhook_core::id::{DEFAULT_ORG, EnvironmentId};
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+
+/// The environment where none is named.
+pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
+/// Connections to PostgreSQL, for each process.
+#[cfg(feature = "postgres")]
+const POOL: usize = 12;
+
+/// Everhook's store, open. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<dyn everhook_store::Store>,
+    pub(crate) ids: Arc<Ids>,
+    #[cfg(feature = "postgres")]
+    pub(crate) postgres: Option<Arc<everhook_postgres::PostgresStore>>,
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("could not open the store")]
+pub struct OpenError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl Store {
+    /// Connects to the PostgreSQL of an Everhook server, which keeps its schema up to date.
+    #[cfg(feature = "postgres")]
+    pub async fn postgres(url: &str) -> Result<Store, OpenError> {
+        use everhook_postgres::{PostgresConfig, PostgresStore};
+        let ids = Arc::new(Ids::from_system());
+        let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: POOL, pooler: false };
+        let store = PostgresStore::connect(config, Arc::clone(&ids)).await.map_err(|error| OpenError(error.into()))?;
+        let store = Arc::new(store);
+        Ok(Store { inner: Arc::clone(&store) as Arc<dyn everhook_store::Store>, ids, postgres: Some(store) })
+    }
+
+    /// Opens the embedded store in a folder, which is made if it is not there. It is this process's own: no server runs beside it.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(folder: &std::path::Path) -> Result<Store, OpenError> {
+        use everhook_sqlite::{OpenAs, SqliteStore};
+        let ids = Arc::new(Ids::from_system());
+        let store = SqliteStore::open(folder, OpenAs::Server, Arc::clone(&ids));
+        let inner = Arc::new(store.map_err(|error| OpenError(error.into()))?);
+        Ok(Store {
+            inner,
+            ids,
+            #[cfg(feature = "postgres")]
+            postgres: None,
+        })
+    }
+
+    /// The environment of this name. The default one is made where no server has done so.
+    pub(crate) async fn environment(&self, name: &str) -> Result<Option<EnvironmentId>, StoreError> {
+        if name == DEFAULT_ENVIRONMENT {
+            let org = DEFAULT_ORG.parse().expect("the constant is an id");
+            return Ok(Some(self.inner.ensure_environment(org, name).await?.id));
+        }
+        let all = self.inner.list_environments().await?;
+        Ok(all.into_iter().find(|environment| environment.name == name).map(|environment| environment.id))
+    }
+}
