@@ -148,7 +148,7 @@ async fn check_jobs(client: &Client) {
     };
     let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
     check_with(client, LEASE_JOB, &with_records(&["task_ready"]), due).await;
-    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready", "task_pkey"]), due).await;
+    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready"]), due).await;
     check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ").await;
     check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
     check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
