@@ -1,5 +1,5 @@
 -- The batches of jobs and how their last attempts left them. Indexes: the primary keys.
--- Differs: many rows at once. A statement of its own, because it has to see what someone wrote whom `lock_task_job` waited for.
+-- No twin: SQLite has one writer. A statement of its own, because it has to see what someone wrote whom `lock_task_job` waited for.
 select job.id, job.batch, (
     select job_attempt.end_state
     from everhook.job_attempt

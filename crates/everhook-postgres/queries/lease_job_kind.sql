@@ -1,6 +1,6 @@
 -- As `lease_job`, for a worker that takes only some kinds: of each lane it looks at a bounded number of due jobs. Different kinds may have
 -- the same number: the record decides. Indexes: as there.
--- Differs: as in `lease_job`.
+-- No twin: SQLite looks at jobs one by one, and at their kinds as it goes.
 with chosen as materialized (
     select task.environment, task.subject, task.place, task.gate
     from unnest($1::int[], $2::bigint[]) as queue (n, room)

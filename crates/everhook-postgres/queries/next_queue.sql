@@ -1,5 +1,5 @@
 -- What a lease has to know of queues, and the time. One that nobody configured is not there. Index: the primary key.
--- Differs: many rows at once.
+-- No twin: SQLite reads queues one by one, by `find_queue`.
 select
     wanted.n, everhook.now_us(), queue.booked_until, queue.name, queue.state, queue.limit_max, queue.key_limit_max, queue.rate_us,
     queue.target_url, queue.target_keys, queue.updated_at, queue.revision

@@ -1,5 +1,5 @@
 -- How long until a lane of each queue is ready, leaving some out. Index: lane_queue.
--- Differs: many queues at once.
+-- No twin: SQLite asks for one queue after the other.
 select wanted.n, first.ready_at - everhook.now_us()
 from unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
     cross join lateral (

@@ -1,5 +1,5 @@
 -- Forget keys that have expired, of some pages of the table: there is no index on when they do, which every key would pay for.
--- Differs: SQLite has such an index.
+-- Differs: page by page, so that each statement is bounded.
 delete from everhook.dedup
 where ctid >= $1::text::tid
     and ctid < $2::text::tid

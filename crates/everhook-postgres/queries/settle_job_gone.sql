@@ -1,5 +1,5 @@
 -- As `settle_task_gone`, of jobs. Index: the primary key.
--- Differs: as there.
+-- No twin: SQLite logs attempts by a statement of its own, so that deliveries and jobs leave by the same one.
 with gone as (
     delete from everhook.task
     using unnest(

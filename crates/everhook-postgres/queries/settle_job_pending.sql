@@ -1,5 +1,5 @@
 -- As `settle_task_pending`, of jobs. Index: the primary key.
--- Differs: as there.
+-- No twin: as there.
 with clock as materialized (
     select everhook.now_us() as now
 ),

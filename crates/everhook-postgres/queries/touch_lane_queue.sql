@@ -1,6 +1,6 @@
 -- As `touch_lane`, for lanes that nobody may have emptied and removed meanwhile: without one of them nothing is written. Index: the primary
 -- key.
--- Differs: SQLite has one writer, so that nobody can remove a lane between `create_lane_queue` and this. The division by zero undoes the
+-- No twin: SQLite has one writer, so that nobody can remove a lane between `create_lane_queue` and this. The division by zero undoes the
 -- transaction, which is then run again.
 with touched as materialized (
     select lane.environment, lane.id, lane.next_due, wanted.due_at

@@ -36,19 +36,19 @@ pub(crate) enum QueueCommand {
     },
     /// Set or remove limits of a queue. They hold over all workers and replicas.
     #[command(after_help = "Examples:
-  everhook queue limit email --jobs 8              no more than 8 at once
-  everhook queue limit email --jobs-per-key 1      one after the other for each concurrency key
-  everhook queue limit email --rate 0.5            one every two seconds
-  everhook queue limit email --jobs none           no limit again")]
+  everhook queue limit email --limit 8        no more than 8 at once
+  everhook queue limit email --key-limit 1    one after the other for each concurrency key
+  everhook queue limit email --rate 0.5       one every two seconds
+  everhook queue limit email --limit none     no limit again")]
     Limit {
         /// The queue's name.
         queue: String,
         /// Jobs that may run at once, or none.
         #[arg(long, value_name = "COUNT")]
-        jobs: Option<String>,
+        limit: Option<String>,
         /// Jobs with the same concurrency key that may run at once, or none.
         #[arg(long, value_name = "COUNT")]
-        jobs_per_key: Option<String>,
+        key_limit: Option<String>,
         /// Jobs that may start in a second, or none.
         #[arg(long, value_name = "PER SECOND")]
         rate: Option<String>,
@@ -83,15 +83,15 @@ impl QueueCommand {
                 remote.post(&format!("{}/resume", path(&queue)?)).await?;
                 Ok(format!("{queue} is open\n"))
             }
-            QueueCommand::Limit { queue, jobs, jobs_per_key, rate } => {
+            QueueCommand::Limit { queue, limit, key_limit, rate } => {
                 let mut body = Map::new();
-                for (name, given) in [("limit", jobs), ("keyLimit", jobs_per_key), ("ratePerSecond", rate)] {
+                for (name, given) in [("limit", limit), ("keyLimit", key_limit), ("ratePerSecond", rate)] {
                     if let Some(text) = given {
                         body.insert(name.to_owned(), number(&text)?);
                     }
                 }
                 if body.is_empty() {
-                    bail!("say which limit with --jobs, --jobs-per-key or --rate");
+                    bail!("say which limit with --limit, --key-limit or --rate");
                 }
                 Ok(shown(&remote.patch(&path(&queue)?, &Value::from(body)).await?))
             }

@@ -133,7 +133,9 @@ impl ScheduleIn<'_> {
             ..base
         };
         schedule.check().map_err(|bad| Place::Body.refuse(field(bad), bad))?;
-        if schedule.next_after(now).is_none() {
+        let says_when = self.cron.is_some() || self.every_seconds.is_some() || self.timezone.is_some();
+        let says_when = says_when || self.starts_at.is_some() || self.ends_at.is_some();
+        if says_when && schedule.next_after(now).is_none() {
             let (field, rule) = match schedule.ends_at {
                 Some(_) => ("endsAt", "it would never run: there is no time before this"),
                 None => ("cron", "it would never run"),

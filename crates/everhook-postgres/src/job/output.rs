@@ -14,7 +14,7 @@ pub(crate) struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// The results that come with settlements. Of two for one job the last one counts.
+    /// The results that come with settlements, at most one for a job: a task is settled once.
     pub(crate) fn new(settlements: impl Iterator<Item = &'a Settlement>) -> Results<'a> {
         let mut results = Results::default();
         for settlement in settlements {

@@ -6,6 +6,7 @@ mod conformance;
 mod engine;
 mod files;
 mod group;
+mod jobs;
 mod mutants;
 mod outbox;
 mod plans;

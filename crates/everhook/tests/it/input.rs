@@ -12,6 +12,7 @@ use crate::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
     bad_bodies_are_refused,
+    bad_jobs_are_refused,
     bad_endpoints_are_refused,
     bad_queries_are_refused,
     unknown_ids_and_routes_are_not_found,
@@ -118,6 +119,54 @@ fn bad_bodies_are_refused(backend: Arc<Backend>) {
         }
         assert_eq!(client.list(&messages).len(), 0);
         assert_eq!(client.list("/app").len(), 1);
+    });
+}
+
+/// What no PostgreSQL text can hold, and numbers that no column does.
+fn bad_jobs_are_refused(backend: Arc<Backend>) {
+    with_server(&backend, |server, application| {
+        let client = server.client();
+        let job = |more: &str| format!(r#"{{"queue": "q", "kind": "k", {more}}}"#);
+        let id = client.post("/job", &json!({ "queue": "q", "kind": "k", "delaySeconds": 600 })).expect(202);
+        let id = id["id"].as_str().unwrap();
+        for (method, path, body) in [
+            ("POST", "/job", job(r#""name": "\u0000""#)),
+            ("POST", "/job", job(r#""uniqueKey": "\u0000""#)),
+            ("POST", "/job", job(r#""concurrencyKey": "\u0000""#)),
+            ("POST", "/job", job(r#""metadata": {"\u0000": ""}"#)),
+            ("POST", "/job", job(r#""tags": ["\u0000"]"#)),
+            ("POST", "/job", job(r#""timeoutSeconds": 18446744073709551615"#)),
+            ("POST", "/job", job(r#""uniqueKey": "k", "uniqueSeconds": 18446744073709551615"#)),
+            ("POST", "/job", job(r#""runAt": "9999-12-31T23:59:59Z""#)),
+            ("POST", "/job/bulk", format!(r#"{{"jobs": [{}]}}"#, job(r#""priority": 99999"#))),
+            ("POST", "/job/redrive", r#"{"error": "\u0000"}"#.to_owned()),
+            ("PATCH", &format!("/job/{id}"), r#"{"delaySeconds": 1e300}"#.to_owned()),
+            ("POST", "/worker", r#"{"name": "\u0000", "queues": ["q"]}"#.to_owned()),
+            ("PATCH", "/queue/q", r#"{"limit": 4294967295}"#.to_owned()),
+            ("PATCH", "/queue/q", r#"{"ratePerSecond": 1e-300}"#.to_owned()),
+            ("PATCH", "/queue/q", r#"{"targetUrl": "http://10.0.0.1/"}"#.to_owned()),
+            ("POST", "/batch", format!(r#"{{"name": "\u0000", "application": "{}", "prefix": "p"}}"#, application.id)),
+            (
+                "POST",
+                "/schedule",
+                r#"{"name": "s", "cron": "* * * * * * *", "job": {"queue": "q", "kind": "k"}}"#.to_owned(),
+            ),
+        ] {
+            check(&client.send(method, path, &[], body.as_bytes()).unwrap(), 422, &body);
+        }
+        check(&client.get("/job?error=%00"), 422, "a filter");
+        // Texts of workers are kept without what cannot be kept: their jobs have ended all the same.
+        let worker = client.post("/worker", &json!({ "name": "w", "queues": ["q"] })).expect(201);
+        client.post("/job", &json!({ "queue": "q", "kind": "k", "payload": "\0" })).expect(202);
+        let lease = format!("/worker/{}/lease", worker["id"].as_str().unwrap());
+        let job = &client.post(&lease, &json!({ "waitSeconds": 15 })).expect(200)["data"][0];
+        assert_eq!(job["payload"], "\0");
+        let said = json!({ "workerId": worker["id"], "epoch": job["epoch"], "percent": 1, "text": "a\0b" });
+        client.post(&format!("/job/{}/progress", job["id"].as_str().unwrap()), &said).expect(200);
+        let said = json!({ "workerId": worker["id"], "epoch": job["epoch"], "result": "\0", "log": ["a\0b"] });
+        client.post(&format!("/job/{}/complete", job["id"].as_str().unwrap()), &said).expect(200);
+        let shown = client.get(&format!("/job/{}", job["id"].as_str().unwrap())).expect(200);
+        assert_eq!((&shown["result"], &shown["attempts"][0]["log"]), (&json!("\0"), &json!(["ab"])));
     });
 }
 

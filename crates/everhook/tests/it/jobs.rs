@@ -209,12 +209,12 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     operator.is_refused(&["job", "enqueue", "email", "k", "{nonsense"], "not JSON");
     operator.is_refused(&["job", "enqueue", "email", "k", "--priority", "10"], "priority: must be 0 to 9");
 
-    let limited = operator.prints(&["queue", "limit", "email", "--jobs", "8", "--rate", "0.5"]);
+    let limited = operator.prints(&["queue", "limit", "email", "--limit", "8", "--rate", "0.5"]);
     assert!(limited.contains("8 at once, 0.5 per second"), "{limited}");
-    let limited = operator.prints(&["queue", "limit", "email", "--jobs", "none"]);
+    let limited = operator.prints(&["queue", "limit", "email", "--limit", "none"]);
     assert!(!limited.contains("at once") && limited.contains("0.5 per second"), "{limited}");
     operator.is_refused(&["queue", "limit", "email"], "say which limit");
-    operator.is_refused(&["queue", "limit", "email", "--jobs", "0"], "limit: must be 1 to 100000");
+    operator.is_refused(&["queue", "limit", "email", "--limit", "0"], "limit: must be 1 to 100000");
     assert!(operator.prints(&["queue", "pause", "email"]).starts_with("email is paused"));
     assert_eq!(operator.json(&["queue", "show", "email"])["state"], "paused");
     assert_eq!(operator.prints(&["queue", "resume", "email"]), "email is open\n");
