@@ -9,18 +9,21 @@ use std::fmt;
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 
-use crate::history::{Operation, Receipt};
-use crate::state::{Attempt, Place, State};
+use serde_json::Value;
+
+use crate::history::{BatchOperation, Operation, Receipt, Work};
+use crate::receiver::JOBS;
+use crate::state::{Attempt, Batch, Part, Place, State, TARGET};
 
 /// Broken promises that are shown one by one.
 const SHOWN: usize = 20;
 
-/// What the checker found.
+/// What the checker found of messages, or of jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Operations that clients were told were accepted.
     pub acknowledged: usize,
-    /// Accepted messages, also those whose clients never learned of it.
+    /// Accepted messages or jobs, also those whose clients never learned of it.
     pub accepted: usize,
     /// Deliveries that a receiver took.
     pub delivered: usize,
@@ -95,30 +98,133 @@ impl Delivery<'_> {
     }
 }
 
-/// Checks a finished run; `endpoints` are ids, in the order of their numbers.
-pub fn check(operations: &[Operation], receipts: &[Receipt], state: &State, endpoints: &[String]) -> Report {
-    let mut report = Report { accepted: state.messages.len(), ..Report::default() };
-    check_operations(operations, state, &mut report);
-    check_receipts(operations, receipts, state, &mut report);
-    let mut deliveries = gather(receipts, state, endpoints);
+/// What clients and receivers saw.
+pub struct Seen<'a> {
+    /// What clients did.
+    pub operations: &'a [Operation],
+    /// Batches that clients were told of.
+    pub batches: &'a [BatchOperation],
+    /// What receivers got.
+    pub receipts: &'a [Receipt],
+    /// What the API says of jobs that were acknowledged; none where it knows none.
+    pub shown: &'a HashMap<String, Option<String>>,
+}
+
+/// Checks the messages of a finished run, with what was announced of batches; `endpoints` are ids, in the order of their numbers.
+pub fn check_messages(seen: &Seen<'_>, state: &State, endpoints: &[String]) -> Report {
+    let operations = seen.operations.iter().filter(|operation| operation.work == Work::Message);
+    let receipts = seen.receipts.iter().filter(|receipt| receipt.endpoint != JOBS);
+    let endpoints = endpoints.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
+    let announced = state.messages.accepted.values().filter(|payload| notice(payload).is_some());
+    check(operations.collect(), receipts.collect(), announced.collect(), &state.messages, &endpoints)
+}
+
+/// Checks the jobs and batches of a finished run.
+pub fn check_jobs(seen: &Seen<'_>, state: &State) -> Report {
+    let operations = seen.operations.iter().filter(|operation| operation.work != Work::Message).collect::<Vec<_>>();
+    let receipts = seen.receipts.iter().filter(|receipt| receipt.endpoint == JOBS).collect();
+    let mut report = check(operations.clone(), receipts, Vec::new(), &state.jobs, &[(JOBS, TARGET)]);
+    let told = operations.iter().filter_map(|operation| operation.told.first());
+    // What is not stored has been told already.
+    for id in told.filter(|id| state.jobs.accepted.contains_key(*id)) {
+        let shown = seen.shown.get(id).cloned().flatten().unwrap_or_default();
+        let dead = state.jobs.tasks.iter().any(|(job, _, place)| job == id && *place == Place::Dead);
+        if shown != if dead { "dead" } else { "succeeded" } {
+            report.lost += 1;
+            report.note(format!("lost: {id} was acknowledged and is shown as {shown:?}; dead: {dead}"));
+        }
+    }
+    for batch in seen.batches {
+        match state.batches.iter().find(|stored| stored.id == batch.id) {
+            Some(stored) if stored.sealed || !batch.sealed => {}
+            _ => {
+                report.lost += 1;
+                report.note(format!("lost: batch {} was acknowledged, sealed: {}", batch.id, batch.sealed));
+            }
+        }
+    }
+    for batch in &state.batches {
+        check_batch(batch, seen.receipts, state, &mut report);
+    }
+    report
+}
+
+/// What is announced of a batch: its id, phase, and how many of its jobs were pending and dead.
+fn notice(payload: &[u8]) -> Option<(String, u64, (u64, u64))> {
+    let value: Value = serde_json::from_slice(payload).ok()?;
+    let count = |name: &str| value["counts"][name].as_u64();
+    Some((value["batchId"].as_str()?.to_owned(), value["phase"].as_u64()?, (count("pending")?, count("dead")?)))
+}
+
+/// A batch counts what there is, and has told what became of it: once, and not before it was so.
+fn check_batch(batch: &Batch, receipts: &[Receipt], state: &State, report: &mut Report) {
+    let place = |job: &&String| state.jobs.tasks.iter().find(|(id, ..)| id == *job).map(|(.., place)| *place);
+    let count = |place_: Place| batch.jobs.iter().filter(|job| place(job) == Some(place_)).count();
+    let (open, dead) = (count(Place::Open), count(Place::Dead));
+    if (Ok(open), Ok(dead)) != (usize::try_from(batch.pending), usize::try_from(batch.dead)) {
+        report.unfenced += 1;
+        report.note(format!(
+            "batch {} counts {} and {}, there are {open} and {dead}",
+            batch.id, batch.pending, batch.dead
+        ));
+    }
+    let of_batch = |payload: &Vec<u8>| notice(payload).filter(|(id, ..)| *id == batch.id);
+    let told = state.messages.accepted.values().filter_map(of_batch).collect::<Vec<_>>();
+    // Nobody retries anything here: there is one phase.
+    let want = usize::from(dead > 0 || (batch.sealed && open == 0));
+    let arrived = receipts.iter().filter(|receipt| receipt.endpoint != JOBS && of_batch(&receipt.body).is_some());
+    // As receivers do: what has the same id is the same.
+    let arrived = arrived.map(|receipt| &receipt.message).collect::<HashSet<_>>().len();
+    if told.len() != want || arrived != want {
+        let (lost, invented) = (told.len().min(arrived) < want, told.len().max(arrived) > want);
+        report.lost += usize::from(lost);
+        report.invented += usize::from(invented);
+        report.note(format!(
+            "batch {} was announced {} times and arrived as {arrived}, not {want}",
+            batch.id,
+            told.len()
+        ));
+    }
+    for (_, phase, (pending, died)) in told {
+        if phase != 1 || (died > 0) != (dead > 0) || (died == 0 && pending > 0) {
+            report.invented += 1;
+            report.note(format!("batch {} announced {pending} pending and {died} dead in phase {phase}", batch.id));
+        }
+    }
+}
+
+/// Checks one kind of work; `endpoints` are their numbers and ids, `announced` what nobody sent and is there all the same.
+fn check(
+    operations: Vec<&Operation>,
+    receipts: Vec<&Receipt>,
+    announced: Vec<&Vec<u8>>,
+    part: &Part,
+    endpoints: &[(usize, &str)],
+) -> Report {
+    let mut report = Report { accepted: part.accepted.len(), ..Report::default() };
+    check_operations(&operations, part, &mut report);
+    let sent = operations.iter().map(|operation| operation.payload.as_bytes());
+    let sent = sent.chain(announced.into_iter().map(Vec::as_slice)).collect();
+    check_receipts(&sent, &receipts, part, &mut report);
+    let mut deliveries = gather(&receipts, part, endpoints);
     let acknowledged = operations.iter().filter_map(|operation| operation.told.first()).collect::<HashSet<_>>();
-    for message in state.messages.keys() {
-        for endpoint in 0..endpoints.len() {
-            let delivery = deliveries.remove(&(message.clone(), endpoint)).unwrap_or_default();
-            check_delivery(message, endpoint, &delivery, acknowledged.contains(message), &mut report);
+    for subject in part.accepted.keys() {
+        for (endpoint, _) in endpoints {
+            let delivery = deliveries.remove(&(subject.clone(), *endpoint)).unwrap_or_default();
+            check_delivery(subject, *endpoint, &delivery, acknowledged.contains(subject), &mut report);
         }
     }
     report
 }
 
-/// Every acknowledged message is stored, once for each key, as it was sent.
-fn check_operations(operations: &[Operation], state: &State, report: &mut Report) {
+/// Everything that was acknowledged is stored, once for each key, as it was sent.
+fn check_operations(operations: &[&Operation], part: &Part, report: &mut Report) {
     let mut stored = HashMap::<&[u8], Vec<&String>>::new();
-    for (id, payload) in &state.messages {
+    for (id, payload) in &part.accepted {
         stored.entry(payload).or_default().push(id);
     }
     for operation in operations {
-        let Operation { name, payload, told, accepted_another_body } = operation;
+        let Operation { name, payload, told, accepted_another_body, .. } = operation;
         let ids = stored.get(payload.as_bytes()).map(Vec::as_slice).unwrap_or_default();
         if ids.len() > 1 || told.windows(2).any(|pair| pair[0] != pair[1]) {
             report.invented += 1;
@@ -138,10 +244,9 @@ fn check_operations(operations: &[Operation], state: &State, report: &mut Report
 }
 
 /// Nothing arrives that was not accepted, and every byte is as accepted.
-fn check_receipts(operations: &[Operation], receipts: &[Receipt], state: &State, report: &mut Report) {
-    let sent = operations.iter().map(|operation| operation.payload.as_bytes()).collect::<HashSet<_>>();
+fn check_receipts(sent: &HashSet<&[u8]>, receipts: &[&Receipt], part: &Part, report: &mut Report) {
     for receipt in receipts {
-        let stored = state.messages.get(&receipt.message);
+        let stored = part.accepted.get(&receipt.message);
         if stored != Some(&receipt.body) || !sent.contains(receipt.body.as_slice()) {
             report.invented += 1;
             let what = if stored.is_some() { "with other bytes" } else { "but is not stored" };
@@ -150,14 +255,18 @@ fn check_receipts(operations: &[Operation], receipts: &[Receipt], state: &State,
     }
 }
 
-fn gather<'a>(receipts: &[Receipt], state: &'a State, endpoints: &[String]) -> BTreeMap<(String, usize), Delivery<'a>> {
-    let numbers = endpoints.iter().enumerate().map(|(number, id)| (id.as_str(), number)).collect::<HashMap<_, _>>();
+fn gather<'a>(
+    receipts: &[&Receipt],
+    part: &'a Part,
+    endpoints: &[(usize, &str)],
+) -> BTreeMap<(String, usize), Delivery<'a>> {
+    let numbers = endpoints.iter().map(|(number, id)| (*id, *number)).collect::<HashMap<_, _>>();
     let mut deliveries = BTreeMap::<_, Delivery<'_>>::new();
-    for attempt in &state.attempts {
+    for attempt in &part.attempts {
         let Some(number) = numbers.get(attempt.endpoint.as_str()) else { continue };
-        deliveries.entry((attempt.message.clone(), *number)).or_default().attempts.push(attempt);
+        deliveries.entry((attempt.subject.clone(), *number)).or_default().attempts.push(attempt);
     }
-    for (message, endpoint, place) in &state.tasks {
+    for (message, endpoint, place) in &part.tasks {
         let Some(number) = numbers.get(endpoint.as_str()) else { continue };
         deliveries.entry((message.clone(), *number)).or_default().place = Some(*place);
     }

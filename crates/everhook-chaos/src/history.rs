@@ -3,9 +3,23 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// What a client wants accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A message.
+    Message,
+    /// A job.
+    Job {
+        /// The batch it belongs to.
+        batch: Option<String>,
+    },
+}
+
 /// One thing that a client wanted accepted.
 #[derive(Clone, Debug)]
 pub struct Operation {
+    /// What it is.
+    pub work: Work,
     /// Its idempotency key; also in the payload.
     pub name: String,
     /// What it sent, byte for byte.
@@ -14,6 +28,15 @@ pub struct Operation {
     pub told: Vec<String>,
     /// Another body was accepted under the same key.
     pub accepted_another_body: bool,
+}
+
+/// A batch that a client was told of.
+#[derive(Clone, Debug)]
+pub struct BatchOperation {
+    /// Its id.
+    pub id: String,
+    /// Whether the client was told that it is sealed.
+    pub sealed: bool,
 }
 
 /// One request that reached a receiver.
@@ -36,6 +59,7 @@ pub struct Receipt {
 pub struct History {
     started: Instant,
     operations: Mutex<Vec<Operation>>,
+    batches: Mutex<Vec<BatchOperation>>,
     receipts: Mutex<Vec<Receipt>>,
     print: bool,
 }
@@ -43,7 +67,13 @@ pub struct History {
 impl History {
     /// An empty one; prints events as they happen if asked to.
     pub fn new(print: bool) -> History {
-        History { started: Instant::now(), operations: Mutex::default(), receipts: Mutex::default(), print }
+        History {
+            started: Instant::now(),
+            operations: Mutex::default(),
+            batches: Mutex::default(),
+            receipts: Mutex::default(),
+            print,
+        }
     }
 
     /// Since the run began.
@@ -62,6 +92,10 @@ impl History {
         self.operations.lock().expect("nothing panics while it holds this lock").push(operation);
     }
 
+    pub(crate) fn batch(&self, batch: BatchOperation) {
+        self.batches.lock().expect("nothing panics while it holds this lock").push(batch);
+    }
+
     pub(crate) fn receipt(&self, receipt: Receipt) {
         self.receipts.lock().expect("nothing panics while it holds this lock").push(receipt);
     }
@@ -69,6 +103,11 @@ impl History {
     /// What clients did.
     pub fn operations(&self) -> Vec<Operation> {
         self.operations.lock().expect("nothing panics while it holds this lock").clone()
+    }
+
+    /// Batches that clients were told of.
+    pub fn batches(&self) -> Vec<BatchOperation> {
+        self.batches.lock().expect("nothing panics while it holds this lock").clone()
     }
 
     /// What receivers got.

@@ -1,16 +1,18 @@
-//! Clients that send under load, repeat what they are not told with the same key, and remember everything.
+//! Clients that send messages and enqueue jobs under load, repeat what they are not told with the same key, and remember everything.
 
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::history::{History, Operation};
+use crate::history::{BatchOperation, History, Operation, Work};
 use crate::http::{self, Call, Reply};
 use crate::random::Random;
+use crate::receiver::{DOOMED, JOBS};
 
 /// How long a client waits for one answer.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -18,6 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(12);
 const SELDOM: usize = 20;
 /// After the run is over an operation is repeated this often.
 const LAST_TRIES: usize = 20;
+
+/// The queue of the jobs, which are pushed to the receivers.
+const QUEUE: &str = "chaos";
+/// Of the load, one in so many is a job by itself, and another one a job of a batch.
+const JOB_SHARE: usize = 5;
+/// How long the API may take to show all jobs in the end.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 
 /// What clients need to know.
 #[derive(Clone, Debug)]
@@ -41,6 +50,7 @@ struct Shared {
     history: Arc<History>,
     stop: AtomicBool,
     acknowledged: AtomicUsize,
+    mistakes: Mutex<BTreeSet<String>>,
 }
 
 impl Target {
@@ -60,7 +70,40 @@ impl Target {
             let url = format!("http://{receivers}/{number}");
             ids.push(target.make(&path, &json!({ "url": url })).await?.context("the endpoint has an id")?);
         }
+        let body = json!({ "targetUrl": format!("http://{receivers}/{JOBS}") }).to_string();
+        let path = format!("/queue/{QUEUE}");
+        let call =
+            Call { method: "PATCH", path: &path, key: &target.key, idempotency_key: None, body: body.as_bytes() };
+        let reply = http::call(&target.addresses[0], call).await.context("the first node does not answer")?;
+        anyhow::ensure!(reply.status == 200, "{path}: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
         Ok((target, ids))
+    }
+
+    /// What the API says of every job that a client was told of; none where it knows none.
+    pub async fn show_jobs(&self, operations: &[Operation]) -> HashMap<String, Option<String>> {
+        let mut shown = HashMap::new();
+        let show_all = async {
+            for operation in operations.iter().filter(|operation| operation.work != Work::Message) {
+                let Some(id) = operation.told.first() else { continue };
+                shown.insert(id.clone(), self.show_job(id).await);
+            }
+        };
+        // What was not shown in time is not there.
+        let _ = tokio::time::timeout(SHOWN_WITHIN, show_all).await;
+        shown
+    }
+
+    async fn show_job(&self, id: &str) -> Option<String> {
+        let path = format!("/job/{id}");
+        for address in &self.addresses {
+            let call = Call { method: "GET", path: &path, key: &self.key, idempotency_key: None, body: b"" };
+            let Ok(Ok(reply)) = tokio::time::timeout(PATIENCE, http::call(address, call)).await else { continue };
+            if reply.status == 200 {
+                let value: Value = serde_json::from_slice(&reply.body).ok()?;
+                return Some(value["state"].as_str()?.to_owned());
+            }
+        }
+        None
     }
 
     async fn make(&self, path: &str, body: &Value) -> anyhow::Result<Option<String>> {
@@ -76,13 +119,24 @@ impl Load {
     /// Starts so many clients which together begin about so many operations a second.
     pub fn start(target: Target, history: &Arc<History>, clients: usize, rate: usize, seed: u64) -> Load {
         let history = Arc::clone(history);
-        let shared =
-            Arc::new(Shared { target, history, stop: AtomicBool::new(false), acknowledged: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            target,
+            history,
+            stop: AtomicBool::new(false),
+            acknowledged: AtomicUsize::new(0),
+            mistakes: Mutex::default(),
+        });
         let pause = Duration::from_micros(1_000_000 * clients as u64 / rate.max(1) as u64);
         let mut set = JoinSet::new();
         for client in 0..clients {
             let (shared, random) = (Arc::clone(&shared), Random::new(seed, &format!("client {client}")));
             set.spawn(async move { shared.run(client, pause, random).await });
+        }
+        let pause = pause * u32::try_from(JOB_SHARE).unwrap_or(1) / u32::try_from(clients.max(1)).unwrap_or(1);
+        for is_batch in [false, true] {
+            let name = if is_batch { "batches" } else { "jobs" };
+            let (shared, random) = (Arc::clone(&shared), Random::new(seed, name));
+            set.spawn(async move { shared.work(is_batch, pause, random).await });
         }
         Load { shared, clients: set }
     }
@@ -92,10 +146,11 @@ impl Load {
         self.shared.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Begins nothing more and waits for what is under way.
-    pub async fn stop(mut self) {
+    /// Begins nothing more and waits for what is under way; answers what clients asked for that the API does not know.
+    pub async fn stop(mut self) -> Vec<String> {
         self.shared.stop.store(true, Ordering::Relaxed);
         while self.clients.join_next().await.is_some() {}
+        self.shared.mistakes.lock().expect("nothing panics while it holds this lock").iter().cloned().collect()
     }
 }
 
@@ -106,19 +161,69 @@ impl Shared {
                 return;
             }
             let name = format!("op-{client}-{number}");
-            let operation = self.operate(name, &mut random).await;
+            let payload = format!("{{\"op\":\"{name}\",\"pad\":\"{}\"}}", "x".repeat(random.below(400)));
+            let operation = self.operate(Work::Message, name, payload, &mut random).await;
             self.history.operation(operation);
             tokio::time::sleep(random.between(Duration::ZERO, pause * 2)).await;
         }
     }
 
-    async fn operate(&self, name: String, random: &mut Random) -> Operation {
-        let payload = format!("{{\"op\":\"{name}\",\"pad\":\"{}\"}}", "x".repeat(random.below(400)));
-        let mut operation = Operation { name, payload, told: Vec::new(), accepted_another_body: false };
+    /// Enqueues jobs, one after the other or a batch after the other.
+    async fn work(&self, is_batch: bool, pause: Duration, mut random: Random) {
+        for number in 0.. {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let jobs = if is_batch { random.below(6) } else { 1 };
+            if is_batch {
+                self.fill_batch(&format!("batch-{number}"), jobs, &mut random).await;
+            } else {
+                self.enqueue(format!("job-{number}"), None, &mut random).await;
+            }
+            let pause = pause * u32::try_from(jobs.max(1)).unwrap_or(1);
+            tokio::time::sleep(random.between(Duration::ZERO, pause * 2)).await;
+        }
+    }
+
+    /// Creates a batch, fills it and seals it.
+    async fn fill_batch(&self, name: &str, jobs: usize, random: &mut Random) {
+        let body = json!({ "name": name, "application": self.target.application, "prefix": "chaos.batch" }).to_string();
+        let Some(id) = self.insist("/batch", Some(name), &body, random).await else { return };
+        for number in 0..jobs {
+            self.enqueue(format!("{name}-{number}"), Some(&id), random).await;
+        }
+        let sealed = self.insist(&format!("/batch/{id}/seal"), None, "", random).await.is_some();
+        self.history.batch(BatchOperation { id, sealed });
+    }
+
+    /// Enqueues a job, which sometimes can only die.
+    async fn enqueue(&self, name: String, batch: Option<&str>, random: &mut Random) {
+        let doomed = random.once_in(SELDOM);
+        let payload = format!("{{\"op\":\"{name}\",\"doomed\":{doomed}}}");
+        let work = Work::Job { batch: batch.map(str::to_owned) };
+        let operation = self.operate(work, name, payload, random).await;
+        self.history.operation(operation);
+    }
+
+    /// Asks until it is told; the id, unless the run is over before.
+    async fn insist(&self, path: &str, key: Option<&str>, body: &str, random: &mut Random) -> Option<String> {
+        let mut last_tries = 0;
+        while last_tries <= LAST_TRIES {
+            if let Some(id) = self.post(path, key, body, random).await {
+                return Some(id);
+            }
+            last_tries += usize::from(self.stop.load(Ordering::Relaxed));
+            tokio::time::sleep(random.between(Duration::from_millis(20), Duration::from_millis(300))).await;
+        }
+        None
+    }
+
+    async fn operate(&self, work: Work, name: String, payload: String, random: &mut Random) -> Operation {
+        let mut operation = Operation { work, name, payload, told: Vec::new(), accepted_another_body: false };
         let (gives_up, repeats, cheats) = (random.once_in(SELDOM), random.once_in(SELDOM), random.once_in(SELDOM));
         let mut last_tries = 0;
         loop {
-            let told = self.send(&operation.name, &operation.payload, random).await;
+            let told = self.send(&operation, &operation.payload, random).await;
             let doubt = told.is_none();
             operation.told.extend(told);
             if doubt {
@@ -133,22 +238,41 @@ impl Shared {
         }
         self.acknowledged.fetch_add(1, Ordering::Relaxed);
         if cheats {
-            operation.accepted_another_body = self.send(&operation.name, "{\"op\":\"cheat\"}", random).await.is_some();
+            operation.accepted_another_body = self.send(&operation, "{\"op\":\"cheat\"}", random).await.is_some();
         }
         operation
     }
 
     /// Sends once, to any node; the id if it was acknowledged.
-    async fn send(&self, name: &str, payload: &str, random: &mut Random) -> Option<String> {
-        let path = format!("/app/{}/msg", self.target.application);
-        let body = format!("{{\"eventType\":\"chaos.sent\",\"payload\":{payload}}}");
-        let key = Some(name);
-        let call =
-            Call { method: "POST", path: &path, key: &self.target.key, idempotency_key: key, body: body.as_bytes() };
+    async fn send(&self, operation: &Operation, payload: &str, random: &mut Random) -> Option<String> {
+        let (path, body) = match &operation.work {
+            Work::Message => {
+                let path = format!("/app/{}/msg", self.target.application);
+                (path, format!("{{\"eventType\":\"chaos.sent\",\"payload\":{payload}}}"))
+            }
+            Work::Job { batch } => {
+                // What can only die is dead soon, or the end of the run would wait for it.
+                let attempts = if payload.contains(DOOMED) { 3 } else { 12 };
+                let body = format!(
+                    "{{\"queue\":\"{QUEUE}\",\"kind\":\"chaos.job\",\"maxAttempts\":{attempts},\"backoff\":[1],\"payload\":{payload}}}"
+                );
+                (batch.as_ref().map_or("/job".to_owned(), |batch| format!("/batch/{batch}/job")), body)
+            }
+        };
+        self.post(&path, Some(&operation.name), &body, random).await
+    }
+
+    async fn post(&self, path: &str, key: Option<&str>, body: &str, random: &mut Random) -> Option<String> {
+        let call = Call { method: "POST", path, key: &self.target.key, idempotency_key: key, body: body.as_bytes() };
         let address = random.pick(&self.target.addresses);
         let reply = tokio::time::timeout(PATIENCE, http::call(address, call)).await.ok()?.ok()?;
         match reply.status {
             200..300 => id_of(&reply),
+            400 | 401 | 403 | 422 => {
+                let mistake = format!("{path} is not taken: {}", String::from_utf8_lossy(&reply.body));
+                self.mistakes.lock().expect("nothing panics while it holds this lock").insert(mistake);
+                None
+            }
             _ => None,
         }
     }

@@ -15,6 +15,11 @@ use crate::random::Random;
 /// Endpoints of a run: steady, slow, flaky, busy.
 pub const ENDPOINTS: usize = 4;
 
+/// The target of the queue, which has a number of its own.
+pub const JOBS: usize = ENDPOINTS;
+/// A job whose payload has this fails whenever it comes.
+pub(crate) const DOOMED: &str = "\"doomed\":true";
+
 /// All receivers, on one port; the path is the endpoint's number.
 pub struct Receivers {
     /// Host and port.
@@ -72,7 +77,8 @@ impl Shared {
             let endpoint =
                 head.split(' ').nth(1).and_then(|path| path.strip_prefix('/')?.parse().ok()).unwrap_or(usize::MAX);
             let message = http::header(&head, "webhook-id").unwrap_or_default().to_owned();
-            let Answer { after, status } = self.choose(endpoint, &mut random);
+            let is_doomed = endpoint == JOBS && body.windows(DOOMED.len()).any(|window| window == DOOMED.as_bytes());
+            let Answer { after, status } = self.choose(endpoint, is_doomed, &mut random);
             // Recorded before it is answered: a sender that dies meanwhile has sent it all the same.
             self.history.receipt(Receipt { at, endpoint, message, body, status });
             tokio::time::sleep(after).await;
@@ -87,8 +93,11 @@ impl Shared {
         Ok(())
     }
 
-    fn choose(&self, endpoint: usize, random: &mut Random) -> Answer {
+    fn choose(&self, endpoint: usize, is_doomed: bool, random: &mut Random) -> Answer {
         let quick = Duration::from_millis(5);
+        if is_doomed {
+            return Answer { after: quick, status: 500 };
+        }
         if self.healed.load(Ordering::Relaxed) {
             return Answer { after: Duration::ZERO, status: 200 };
         }
@@ -99,6 +108,10 @@ impl Shared {
             2 if random.once_in(10) => Answer { after: quick, status: 500 },
             2 if random.once_in(30) => Answer { after: quick, status: 0 },
             3 if random.once_in(60) => Answer { after: quick, status: 429 },
+            JOBS if random.once_in(25) => Answer { after: self.lease * 2, status: 200 },
+            JOBS if random.once_in(10) => Answer { after: quick, status: 500 },
+            JOBS if random.once_in(30) => Answer { after: quick, status: 0 },
+            JOBS if random.once_in(60) => Answer { after: quick, status: 429 },
             _ => Answer { after: random.between(quick, Duration::from_millis(60)), status: 200 },
         }
     }

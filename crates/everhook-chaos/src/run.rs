@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio::sync::Mutex;
 
-use crate::check::{self, Report};
+use crate::check::{self, Report, Seen};
 use crate::cluster::{Cluster, Database, Standby};
 use crate::event::Event;
 use crate::history::History;
@@ -95,8 +95,10 @@ pub struct Stage {
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What the checker found.
+    /// What the checker found of messages.
     pub report: Report,
+    /// What the checker found of jobs and batches.
+    pub jobs: Report,
     /// What the nemesis did.
     pub deeds: Deeds,
     /// Nodes that ended by themselves, by what they said last; they are started again.
@@ -114,8 +116,13 @@ pub struct Outcome {
 impl Outcome {
     /// Whether every promise was kept, and the tool could do what it was asked for.
     pub fn is_good(&self) -> bool {
-        let taken_over = self.only_stalls && (self.closed > 0 || self.report.duplicated > 0);
-        self.report.is_good() && self.panics == 0 && self.deeds.troubles.is_empty() && !taken_over
+        let duplicated = self.report.duplicated + self.jobs.duplicated;
+        let taken_over = self.only_stalls && (self.closed > 0 || duplicated > 0);
+        self.report.is_good()
+            && self.jobs.is_good()
+            && self.panics == 0
+            && self.deeds.troubles.is_empty()
+            && !taken_over
     }
 
     /// p50 and worst takeover.
@@ -144,30 +151,35 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
     let receivers = Receivers::start(&history, plan.lease, plan.seed).await?;
     let (target, endpoints) = begin(&stage, &receivers).await?;
     history.event(format_args!("everything runs"));
-    let load = Load::start(target, &history, CLIENTS, plan.rate, plan.seed);
+    let load = Load::start(target.clone(), &history, CLIENTS, plan.rate, plan.seed);
     let nemesis = Nemesis::new(&stage, &history, plan.lease, plan.seed);
     let ends = Ends::default();
-    let quiet = {
+    let (quiet, mistakes) = {
         let work = async {
             nemesis.rage(&plan.events, Instant::now() + plan.span).await;
             heal(&stage, &receivers, &history).await;
             history.event(format_args!("{} acknowledged; the load stops", load.acknowledged()));
-            load.stop().await;
-            tokio::time::timeout(plan.patience, drain(&stage)).await.is_ok()
+            let mistakes = load.stop().await;
+            (tokio::time::timeout(plan.patience, drain(&stage)).await.is_ok(), mistakes)
         };
         tokio::select! {
-            quiet = work => quiet,
-            () = supervise(&stage.nodes, &history, &ends) => false,
+            ended = work => ended,
+            () = supervise(&stage.nodes, &history, &ends) => (false, Vec::new()),
         }
     };
     history.event(format_args!("{}", if quiet { "everything has ended" } else { "something does not end" }));
+    let operations = history.operations();
+    let shown = target.show_jobs(&operations).await;
     if let (Some(_), [node]) = (&stage.disk, &stage.nodes[..]) {
         node.lock().await.terminate().await?;
     }
     let state = read_state(&stage).await?;
-    let report = check::check(&history.operations(), &history.receipts(), &state, &endpoints);
+    let (batches, receipts) = (history.batches(), history.receipts());
+    let seen = Seen { operations: &operations, batches: &batches, receipts: &receipts, shown: &shown };
+    let (report, jobs) = (check::check_messages(&seen, &state, &endpoints), check::check_jobs(&seen, &state));
     let ends = ends.into_inner().expect("nothing panics while it holds this lock");
-    let mut outcome = Outcome { report, deeds: nemesis.deeds(), ends, ..Outcome::default() };
+    let mut outcome = Outcome { report, jobs, deeds: nemesis.deeds(), ends, ..Outcome::default() };
+    outcome.deeds.troubles.extend(mistakes);
     outcome.only_stalls = plan.events == [Event::Stall];
     for node in &stage.nodes {
         let mut node = node.lock().await;
@@ -332,10 +344,10 @@ pub fn count(deeds: &Deeds) -> usize {
 
 /// Tells an outcome in words.
 pub fn describe(plan: &Plan, outcome: &Outcome) -> String {
-    let Outcome { report, deeds, ends, fenced, closed, panics, .. } = outcome;
+    let Outcome { report, jobs, deeds, ends, fenced, closed, panics, .. } = outcome;
     let ended: usize = ends.values().sum();
     let events = deeds.events.iter().map(|(event, count)| format!("{event} {count}")).collect::<Vec<_>>().join(", ");
-    let mut text = format!("{report}\n");
+    let mut text = format!("{report}\njobs:\n{jobs}\n");
     text += &format!("events        {:>8}   ({events})\n", count(deeds));
     if let Some((median, worst)) = outcome.takeover() {
         let (median, worst, lease) = (median.as_secs_f64(), worst.as_secs_f64(), plan.lease.as_secs_f64());

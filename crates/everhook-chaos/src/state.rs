@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context;
-use everhook_core::id::{EndpointId, Id, MessageId};
+use everhook_core::id::{BatchId, EndpointId, Id, JobId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use tokio_postgres::Client;
@@ -21,8 +21,8 @@ pub enum Place {
 /// One attempt of the log.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The message.
-    pub message: String,
+    /// The message or job.
+    pub subject: String,
     /// The endpoint.
     pub endpoint: String,
     /// One life of the delivery.
@@ -35,38 +35,82 @@ pub struct Attempt {
     pub end: EndState,
 }
 
-/// Everything the checker looks at.
+/// What there is of one kind of work.
 #[derive(Clone, Debug, Default)]
-pub struct State {
-    /// Accepted messages and their payloads.
-    pub messages: HashMap<String, Vec<u8>>,
-    /// Tasks that did not leave: message, endpoint, place.
+pub struct Part {
+    /// What was accepted, with its payload.
+    pub accepted: HashMap<String, Vec<u8>>,
+    /// Tasks that did not leave: message or job, endpoint, place.
     pub tasks: Vec<(String, String, Place)>,
     /// The log.
     pub attempts: Vec<Attempt>,
 }
 
+/// A batch.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Its id.
+    pub id: String,
+    /// Whether it takes no more jobs.
+    pub sealed: bool,
+    /// How many of its jobs wait or run, by its own account.
+    pub pending: i64,
+    /// How many of its jobs are dead, by its own account.
+    pub dead: i64,
+    /// Its jobs.
+    pub jobs: Vec<String>,
+}
+
+/// Everything the checker looks at.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// Messages and their deliveries.
+    pub messages: Part,
+    /// Jobs; their endpoint is `TARGET`.
+    pub jobs: Part,
+    /// Batches.
+    pub batches: Vec<Batch>,
+}
+
+/// What stands for an endpoint where jobs are pushed.
+pub const TARGET: &str = "target";
+
 /// How many tasks are open.
 pub const OPEN_TASKS: &str = "select count(*) from task where state in (0, 1)";
 const MESSAGES: &str = "select id, payload from message";
-const TASKS: &str = "select subject, lane, state from task";
+// What the servers do for themselves is in environment 0.
+const JOBS: &str = "select id, payload, batch from job where environment > 0";
+const TASKS: &str = "select kind, subject, lane, state from task where environment > 0";
 const ATTEMPTS: &str = "select subject, endpoint, task, epoch, class, end_state from attempt";
+const JOB_ATTEMPTS: &str = "select job, job, task, epoch, class, end_state from job_attempt where environment > 0";
+const BATCHES: &str = "select id, intake, pending, dead from batch";
 
 impl State {
     /// Reads it from PostgreSQL.
     pub async fn of_postgres(client: &Client) -> anyhow::Result<State> {
         let mut state = State::default();
         client.batch_execute("set search_path = everhook").await?;
+        for row in client.query(BATCHES, &[]).await? {
+            let numbers =
+                (i64::from(row.get::<_, i16>(1)), i64::from(row.get::<_, i32>(2)), row.get::<_, i32>(3).into());
+            state.push_batch(row.get(0), numbers)?;
+        }
         for row in client.query(MESSAGES, &[]).await? {
-            state.push_message(row.get(0), row.get::<_, Option<Vec<u8>>>(1).unwrap_or_default())?;
+            state.push_message(row.get(0), row.get(1))?;
+        }
+        for row in client.query(JOBS, &[]).await? {
+            state.push_job(row.get(0), row.get(1), row.get(2))?;
         }
         for row in client.query(TASKS, &[]).await? {
-            state.push_task(row.get(0), row.get(1), i64::from(row.get::<_, i16>(2)))?;
+            let numbers = (i64::from(row.get::<_, i16>(0)), i64::from(row.get::<_, i16>(3)));
+            state.push_task(row.get(1), row.get(2), numbers)?;
         }
-        for row in client.query(ATTEMPTS, &[]).await? {
-            let numbers =
-                (i64::from(row.get::<_, i32>(3)), i64::from(row.get::<_, i16>(4)), i64::from(row.get::<_, i16>(5)));
-            state.push_attempt(row.get(0), row.get(1), row.get(2), numbers)?;
+        for (sql, is_job) in [(ATTEMPTS, false), (JOB_ATTEMPTS, true)] {
+            for row in client.query(sql, &[]).await? {
+                let numbers =
+                    (i64::from(row.get::<_, i32>(3)), i64::from(row.get::<_, i16>(4)), i64::from(row.get::<_, i16>(5)));
+                state.push_attempt(is_job, row.get(0), row.get(1), row.get(2), numbers)?;
+            }
         }
         Ok(state)
     }
@@ -75,37 +119,61 @@ impl State {
     pub fn of_sqlite(file: &Path) -> anyhow::Result<State> {
         let mut state = State::default();
         let connection = open_sqlite(file)?;
-        let mut statement = connection.prepare(MESSAGES)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            state.push_message(row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default())?;
-        }
-        let mut statement = connection.prepare(TASKS)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            state.push_task(row.get(0)?, row.get(1)?, row.get(2)?)?;
-        }
-        let mut statement = connection.prepare(ATTEMPTS)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            state.push_attempt(row.get(0)?, row.get(1)?, row.get(2)?, (row.get(3)?, row.get(4)?, row.get(5)?))?;
+        let each = |sql: &str, push: &mut dyn FnMut(&rusqlite::Row<'_>) -> anyhow::Result<()>| {
+            let mut statement = connection.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                push(row)?;
+            }
+            anyhow::Ok(())
+        };
+        each(BATCHES, &mut |row| state.push_batch(row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        each(MESSAGES, &mut |row| state.push_message(row.get(0)?, row.get(1)?))?;
+        each(JOBS, &mut |row| state.push_job(row.get(0)?, row.get(1)?, row.get(2)?))?;
+        each(TASKS, &mut |row| state.push_task(row.get(1)?, row.get(2)?, (row.get(0)?, row.get(3)?)))?;
+        for (sql, is_job) in [(ATTEMPTS, false), (JOB_ATTEMPTS, true)] {
+            each(sql, &mut |row| {
+                let numbers = (row.get(3)?, row.get(4)?, row.get(5)?);
+                state.push_attempt(is_job, row.get(0)?, row.get(1)?, row.get(2)?, numbers)
+            })?;
         }
         Ok(state)
     }
 
-    fn push_message(&mut self, id: Vec<u8>, payload: Vec<u8>) -> anyhow::Result<()> {
-        self.messages.insert(message(&id)?, payload);
+    fn push_batch(&mut self, id: Vec<u8>, (intake, pending, dead): (i64, i64, i64)) -> anyhow::Result<()> {
+        let id = BatchId(self::id(&id)?).to_string();
+        self.batches.push(Batch { id, sealed: intake == 1, pending, dead, jobs: Vec::new() });
         Ok(())
     }
 
-    fn push_task(&mut self, subject: Vec<u8>, lane: Vec<u8>, state: i64) -> anyhow::Result<()> {
+    fn push_message(&mut self, id: Vec<u8>, payload: Option<Vec<u8>>) -> anyhow::Result<()> {
+        self.messages.accepted.insert(message(&id)?, payload.unwrap_or_default());
+        Ok(())
+    }
+
+    fn push_job(&mut self, id: Vec<u8>, payload: Option<Vec<u8>>, batch: Option<Vec<u8>>) -> anyhow::Result<()> {
+        let id = job(&id)?;
+        if let Some(batch) = batch {
+            let batch = BatchId(self::id(&batch)?).to_string();
+            let known = self.batches.iter_mut().find(|known| known.id == batch);
+            known.context("a job of a batch that is not stored")?.jobs.push(id.clone());
+        }
+        self.jobs.accepted.insert(id, payload.unwrap_or_default());
+        Ok(())
+    }
+
+    fn push_task(&mut self, subject: Vec<u8>, lane: Vec<u8>, (kind, state): (i64, i64)) -> anyhow::Result<()> {
         let place = if state == 2 { Place::Dead } else { Place::Open };
-        self.tasks.push((message(&subject)?, endpoint(&lane)?, place));
+        match kind {
+            0 => self.messages.tasks.push((message(&subject)?, endpoint(&lane)?, place)),
+            _ => self.jobs.tasks.push((job(&subject)?, TARGET.to_owned(), place)),
+        }
         Ok(())
     }
 
     fn push_attempt(
         &mut self,
+        is_job: bool,
         subject: Vec<u8>,
         lane: Vec<u8>,
         task: Vec<u8>,
@@ -113,14 +181,11 @@ impl State {
     ) -> anyhow::Result<()> {
         let class = Class::from_db(i16::try_from(class)?).context("an unknown class")?;
         let end = EndState::from_db(i16::try_from(end)?).context("an unknown end")?;
-        self.attempts.push(Attempt {
-            message: message(&subject)?,
-            endpoint: endpoint(&lane)?,
-            task,
-            epoch,
-            class,
-            end,
-        });
+        let (part, subject, endpoint) = match is_job {
+            false => (&mut self.messages, message(&subject)?, endpoint(&lane)?),
+            true => (&mut self.jobs, job(&subject)?, TARGET.to_owned()),
+        };
+        part.attempts.push(Attempt { subject, endpoint, task, epoch, class, end });
         Ok(())
     }
 }
@@ -138,6 +203,10 @@ fn open_sqlite(file: &Path) -> anyhow::Result<rusqlite::Connection> {
 
 fn message(bytes: &[u8]) -> anyhow::Result<String> {
     Ok(MessageId(id(bytes)?).to_string())
+}
+
+fn job(bytes: &[u8]) -> anyhow::Result<String> {
+    Ok(JobId(id(bytes)?).to_string())
 }
 
 fn endpoint(bytes: &[u8]) -> anyhow::Result<String> {

@@ -3,18 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use everhook_core::id::{EndpointId, MessageId};
+use everhook_core::id::{EndpointId, JobId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::retry::Jitter;
+use everhook_core::task::TaskKind;
 use everhook_store::lease::NewAttempt;
 use everhook_store::mem::{Tables, TaskPlace};
 
+use crate::check::jobs::JobEvidence;
 use crate::client::Sent;
-use crate::network::Receipt;
+use crate::network::{JOBS, Receipt};
 use crate::node::retry_policy;
 use crate::world::Outcome;
+
+pub(crate) mod jobs;
 
 /// Everything that is known of one delivery.
 #[derive(Default)]
@@ -42,6 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) receipts: &'a [Receipt],
     /// The endpoints that were to get each accepted message, by number.
     pub(crate) promised: &'a BTreeMap<MessageId, Vec<usize>>,
+    pub(crate) jobs: JobEvidence<'a>,
+    pub(crate) endpoints: usize,
     /// When the database's clock was set ahead.
     pub(crate) jumps: &'a [Duration],
     pub(crate) faults: bool,
@@ -52,6 +58,8 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
     let deliveries = gather(evidence.tables, evidence.receipts);
     let mut violations = Vec::new();
     check_clients(evidence, &deliveries, &mut violations);
+    check_announcements(evidence, &deliveries, &mut violations);
+    jobs::check(evidence, &mut violations);
     for ((message, endpoint), delivery) in &deliveries {
         let name = format!("{message} to endpoint {endpoint}");
         check_delivery(&name, delivery, evidence.faults, &mut violations);
@@ -62,6 +70,9 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
         acknowledged: evidence.sent.iter().filter(|sent| sent.acknowledged.is_some()).count(),
         delivered: deliveries.values().filter(|delivery| delivery.taken > 0).count(),
         duplicated: deliveries.values().map(|delivery| delivery.taken.saturating_sub(1)).sum(),
+        jobs: evidence.jobs.asked.iter().filter(|asked| asked.acknowledged.is_some()).count(),
+        runs: evidence.jobs.runs.len(),
+        announced: evidence.tables.messages.values().filter(|message| message.event_id.is_some()).count(),
         violations,
     }
 }
@@ -69,16 +80,17 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Outcome {
 fn gather<'a>(tables: &'a Tables, receipts: &'a [Receipt]) -> BTreeMap<(String, usize), Delivery<'a>> {
     let number = |id: EndpointId| usize::from(id.as_bytes()[19]) - 1;
     let mut deliveries = BTreeMap::<_, Delivery<'_>>::new();
-    for ((key, _), row) in &tables.attempts {
+    let is_job = |key: &everhook_core::task::TaskKey| tables.jobs.contains_key(&(key.environment, JobId(key.subject)));
+    for ((key, _), row) in tables.attempts.iter().filter(|((key, _), _)| !is_job(key)) {
         let message = MessageId(key.subject).to_string();
         deliveries.entry((message, number(row.endpoint))).or_default().attempts.push(&row.attempt);
     }
-    for (key, row) in &tables.tasks {
+    for (key, row) in tables.tasks.iter().filter(|(_, row)| row.task.kind == TaskKind::Delivery) {
         let message = MessageId(key.subject).to_string();
         let delivery = deliveries.entry((message, number(EndpointId(row.task.lane.0)))).or_default();
         delivery.dead |= row.place == TaskPlace::Dead;
     }
-    for receipt in receipts {
+    for receipt in receipts.iter().filter(|receipt| receipt.endpoint != JOBS) {
         let delivery = deliveries.entry((receipt.message.clone(), receipt.endpoint)).or_default();
         delivery.receipts.push(receipt);
         delivery.taken += usize::from(receipt.taken);
@@ -113,7 +125,9 @@ fn check_clients(
             }
         }
     }
-    for receipt in *receipts {
+    let announcements = tables.messages.values().filter(|message| message.event_id.is_some());
+    bodies.extend(announcements.filter_map(|message| Some((message.id.to_string(), message.payload.as_ref()?))));
+    for receipt in receipts.iter().filter(|receipt| receipt.endpoint != JOBS) {
         match bodies.get(&receipt.message) {
             None => violations.push(format!("invented: nobody sent {}", receipt.message)),
             Some(body) if **body != receipt.body => violations.push(format!("changed: {}", receipt.message)),
@@ -125,6 +139,22 @@ fn check_clients(
             let delivery = deliveries.get(&(id.to_string(), *endpoint));
             if delivery.map_or(0, Delivery::ends) != 1 {
                 violations.push(format!("{id} to endpoint {endpoint} did not end exactly once"));
+            }
+        }
+    }
+}
+
+/// What is announced of batches is a message like any other: every delivery of it ends once, and without faults it goes to everyone.
+fn check_announcements(
+    evidence: &Evidence<'_>,
+    deliveries: &BTreeMap<(String, usize), Delivery<'_>>,
+    violations: &mut Vec<String>,
+) {
+    for message in evidence.tables.messages.values().filter(|message| message.event_id.is_some()) {
+        for endpoint in 0..evidence.endpoints {
+            let ends = deliveries.get(&(message.id.to_string(), endpoint)).map(Delivery::ends);
+            if ends.unwrap_or(usize::from(evidence.faults)) != 1 {
+                violations.push(format!("announcement {} to endpoint {endpoint} did not end exactly once", message.id));
             }
         }
     }

@@ -18,8 +18,8 @@ pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
 pub(crate) const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
 
 /// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(12);
-const TRIES: usize = 6;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+pub(crate) const TRIES: usize = 6;
 
 /// What one client did and was told.
 #[derive(Clone, Debug)]

@@ -19,6 +19,9 @@ struct Arguments {
     /// Messages in each world.
     #[arg(long, default_value_t = 60)]
     messages: usize,
+    /// Jobs in each world.
+    #[arg(long, default_value_t = 40)]
+    jobs: usize,
     /// Let nothing go wrong.
     #[arg(long)]
     calm: bool,
@@ -33,12 +36,22 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (mut acknowledged, mut delivered, mut duplicated, mut bad) = (0, 0, 0, 0);
+    let (mut jobs, mut runs, mut announced) = (0, 0, 0);
     for seed in arguments.seed..arguments.seed + arguments.seeds {
-        let plan = Plan { seed, faults: !arguments.calm, messages: arguments.messages, print: arguments.trace };
+        let plan = Plan {
+            seed,
+            faults: !arguments.calm,
+            messages: arguments.messages,
+            jobs: arguments.jobs,
+            print: arguments.trace,
+        };
         let outcome = run(plan);
         acknowledged += outcome.acknowledged;
         delivered += outcome.delivered;
         duplicated += outcome.duplicated;
+        jobs += outcome.jobs;
+        runs += outcome.runs;
+        announced += outcome.announced;
         if !outcome.violations.is_empty() {
             bad += 1;
             println!("seed {seed}: cargo run --release -p everhook-sim -- --seed {seed} --trace");
@@ -51,7 +64,8 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "{} worlds: acknowledged {acknowledged}, delivered {delivered}, duplicated with a cause {duplicated}, bad {bad}",
+        "{} worlds: acknowledged {acknowledged}, delivered {delivered}, duplicated with a cause {duplicated}; jobs {jobs}, \
+         run by handlers {runs} times, announcements of batches {announced}; bad {bad}",
         arguments.seeds
     );
     if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -15,6 +15,9 @@ use crate::world::Shared;
 /// The total deadline of an attempt, which the sender keeps in the real world.
 const SEND_DEADLINE: Duration = Duration::from_secs(15);
 
+/// Where the target of a queue is, in place of an endpoint's number.
+pub(crate) const JOBS: usize = usize::MAX;
+
 /// A body that ends like this kills the node that sends it to the first endpoint, every time.
 pub(crate) const POISON: &[u8] = b"\"poison\"}";
 
@@ -54,7 +57,7 @@ impl Transport for NodeNetwork {
         self.gate.pass().await;
         self.latency(Duration::from_millis(20)).await;
         self.gate.pass().await;
-        let endpoint: usize = request.url.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let endpoint: usize = request.url.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(JOBS);
         let behaviour = self.behave();
         if behaviour == Behaviour::Refuse {
             return Err(failure(Class::Connect));

@@ -11,9 +11,12 @@ use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
+use everhook_store::Jobs;
 use everhook_store::ids::Ids;
+use everhook_store::lease::LeaseStore;
 
 use crate::gate::{Gate, Health};
+use crate::job::NodeHandler;
 use crate::network::NodeNetwork;
 use crate::store::NodeStore;
 use crate::world::Shared;
@@ -25,6 +28,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(4);
 pub(crate) struct Node {
     pub(crate) engine: Engine,
     pub(crate) gate: Arc<Gate>,
+    /// The database as this node sees it: what the API asks directly.
+    pub(crate) store: Arc<NodeStore>,
 }
 
 impl Node {
@@ -33,9 +38,11 @@ impl Node {
         loop {
             let gate = Arc::new(Gate::new());
             let seed = shared.rng.next();
+            let store = Arc::new(NodeStore { shared: Arc::clone(shared), gate: Arc::clone(&gate), node });
+            let handler = NodeHandler { shared: Arc::clone(shared), gate: Arc::clone(&gate), node };
             let parts = Parts {
-                store: Arc::new(NodeStore { shared: Arc::clone(shared), gate: Arc::clone(&gate), node }),
-                jobs: None,
+                store: Arc::clone(&store) as Arc<dyn LeaseStore>,
+                jobs: Some(Arc::clone(&store) as Arc<dyn Jobs>),
                 transport: Some(Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node })),
                 ids: Arc::new(Ids::seeded(seed)),
                 entropy: Entropy::seeded(seed),
@@ -47,12 +54,18 @@ impl Node {
                 name: NodeName { node: format!("node {node}"), version: "0".to_owned() },
                 role: Role::All,
                 wakeups: true,
-                jobs: JobsConfig::default(),
+                jobs: JobsConfig {
+                    slots: 8,
+                    slots_per_queue: 4,
+                    ahead: 8,
+                    handlers: Some(Arc::new(handler.into_handlers())),
+                    ..JobsConfig::default()
+                },
                 retention: Ages::default(),
             };
             if let Ok(engine) = Engine::start(parts, config).await {
                 shared.trace.event(format_args!("node {node} started"));
-                return Node { engine, gate };
+                return Node { engine, gate, store };
             }
             gate.set(Health::Dead);
         }

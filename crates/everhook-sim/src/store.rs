@@ -17,6 +17,8 @@ use everhook_store::lease::{
 use crate::gate::Gate;
 use crate::world::Shared;
 
+mod jobs;
+
 /// One node's connection.
 pub(crate) struct NodeStore {
     pub(crate) shared: Arc<Shared>,
@@ -64,6 +66,13 @@ impl NodeStore {
             return Err(StoreError::InDoubt { op, source: "the simulated reply was lost".into() });
         }
         done
+    }
+
+    /// A call that changes jobs: what it leaves is looked at, also if its reply is lost.
+    async fn watched<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let done = call.await?;
+        self.shared.store.look(|tables| self.shared.witness().inspect(tables));
+        Ok(done)
     }
 
     fn draw_fault(&self) -> Option<Fault> {
@@ -140,7 +149,7 @@ impl LeaseStore for NodeStore {
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.call("enqueue", self.shared.store.enqueue(jobs)).await
+        self.call("enqueue", self.watched(self.shared.store.enqueue(jobs))).await
     }
 
     async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
@@ -149,7 +158,7 @@ impl LeaseStore for NodeStore {
             grant.jobs.iter().for_each(|leased| self.shared.witness().holds(ask.session, &leased.task));
             Ok(grant)
         };
-        self.call("lease jobs", lease).await
+        self.call("lease jobs", self.watched(lease)).await
     }
 
     async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
@@ -172,7 +181,7 @@ impl LeaseStore for NodeStore {
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
-        self.call("settle", self.shared.store.settle(batch)).await
+        self.call("settle", self.watched(self.shared.store.settle(batch))).await
     }
 
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {

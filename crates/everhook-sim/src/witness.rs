@@ -4,9 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everhook_core::id::{MessageId, SessionId};
-use everhook_core::task::{Task, TaskKey};
+use everhook_core::batch::{Announcement, Counts};
+use everhook_core::id::{BatchId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_store::lease::Appended;
+use everhook_store::mem::{Tables, TaskPlace};
+
+use crate::job::{NARROW_LIMITS, narrow};
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -16,6 +20,8 @@ pub(crate) struct Witness {
     /// Endpoints that were enabled when a message was accepted, by number.
     pub(crate) promised: BTreeMap<MessageId, Vec<usize>>,
     pub(crate) violations: Vec<String>,
+    /// Batches that were seen to be wrong: once is enough.
+    wrong: BTreeSet<BatchId>,
 }
 
 impl Witness {
@@ -52,4 +58,56 @@ impl Witness {
         }
         self.holds(session, task);
     }
+
+    /// What holds of jobs and batches at every instant.
+    pub(crate) fn inspect(&mut self, tables: &Tables) {
+        self.inspect_limits(tables);
+        for ((environment, id), record) in &tables.batches {
+            let counts = record.batch.counts;
+            let said = (counts.pending, counts.dead, counts.succeeded + counts.cancelled + counts.skipped);
+            let truth = count(tables, *environment, *id);
+            let truth = (truth.pending, truth.dead, truth.succeeded);
+            let completed = record.batch.announced == Some(Announcement::Completed);
+            if (said != truth || (completed && truth.0 + truth.1 > 0)) && self.wrong.insert(*id) {
+                self.violations
+                    .push(format!("batch {id} counts {said:?}, there are {truth:?}; completed: {completed}"));
+            }
+        }
+    }
+
+    /// A queue with limits never has more than these leased, in all and of one key.
+    fn inspect_limits(&mut self, tables: &Tables) {
+        let queue = narrow();
+        let mut lanes = BTreeMap::<LaneId, u32>::new();
+        for row in tables.tasks.values().filter(|row| matches!(row.place, TaskPlace::Leased(_))) {
+            let lane = (row.task.key.environment, row.task.lane);
+            if row.task.kind == TaskKind::Job
+                && tables.queue_lanes.get(&lane).is_some_and(|name| name.as_str() == queue)
+            {
+                *lanes.entry(row.task.lane).or_default() += 1;
+            }
+        }
+        let (limit, key_limit) = NARROW_LIMITS;
+        let own = everhook_core::job::lane(crate::client::ENVIRONMENT, &crate::job::name(queue), None);
+        let of_one_key = lanes.iter().filter(|(lane, _)| **lane != own).map(|(_, leased)| *leased).max().unwrap_or(0);
+        let leased: u32 = lanes.values().sum();
+        if leased > limit || of_one_key > key_limit {
+            self.violations.push(format!("{leased} jobs of {queue} are leased at once, {of_one_key} of one key"));
+        }
+    }
+}
+
+/// The jobs of a batch by what became of them; whatever has ended is counted as succeeded.
+fn count(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> Counts {
+    let of_batch = tables.jobs.iter().filter(|((env, _), row)| *env == environment && row.job.batch == Some(batch));
+    let mut counts = Counts { succeeded: u32::try_from(of_batch.count()).unwrap_or(u32::MAX), ..Counts::default() };
+    let tasks = tables.tasks.values().filter(|row| row.task.batch == Some(batch));
+    for row in tasks.filter(|row| row.task.key.environment == environment) {
+        counts.succeeded -= 1;
+        match row.place {
+            TaskPlace::Dead => counts.dead += 1,
+            TaskPlace::Pending | TaskPlace::Leased(_) => counts.pending += 1,
+        }
+    }
+    counts
 }

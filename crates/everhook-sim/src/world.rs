@@ -1,32 +1,39 @@
 //! One world from one seed: built, run, healed, checked.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{EndpointId, Id};
+use everhook_core::id::{EndpointId, Id, JobId};
+use everhook_core::outcome::Class;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
 use everhook_engine::accept::Accept;
+use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
+use everhook_store::job::{JobFilter, JobStore};
 use everhook_store::mem::{MemStore, TaskPlace};
+use everhook_store::queue::QueueStore;
 
 use crate::check::Evidence;
+use crate::check::jobs::JobEvidence;
 use crate::client::{self, APPLICATION, ENVIRONMENT, Sent};
 use crate::gate::{Health, Watched};
+use crate::job::{self, Fate, Run};
 use crate::network::Receipt;
 use crate::node::Node;
 use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::witness::Witness;
-use crate::{check, nemesis};
+use crate::{check, nemesis, operator, producer};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 /// After healing, everything has to be over within this much virtual time: schedules, holds and leases are far shorter.
 const HEAL_DEADLINE: Duration = Duration::from_secs(600);
-/// Messages begin at random within this.
-const BUSY: Duration = Duration::from_secs(40);
+/// Messages and jobs begin at random within this.
+pub(crate) const BUSY: Duration = Duration::from_secs(40);
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +44,8 @@ pub struct Plan {
     pub faults: bool,
     /// How many messages.
     pub messages: usize,
+    /// How many jobs.
+    pub jobs: usize,
     /// Print what happens.
     pub print: bool,
 }
@@ -52,6 +61,12 @@ pub struct Outcome {
     pub delivered: usize,
     /// Deliveries that a receiver took more than once.
     pub duplicated: usize,
+    /// Jobs that clients were told of.
+    pub jobs: usize,
+    /// Calls of handlers.
+    pub runs: usize,
+    /// Announcements of batches.
+    pub announced: usize,
     /// Broken promises; empty is good.
     pub violations: Vec<String>,
 }
@@ -62,7 +77,9 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) store: MemStore,
     pub(crate) endpoints: usize,
-    /// Whether one message kills whoever sends it.
+    /// What the jobs are to do, by number.
+    pub(crate) fates: Vec<Fate>,
+    /// Whether one message and one job kill whoever takes them.
     pub(crate) poisoned: bool,
     witness: Mutex<Witness>,
     enabled: Mutex<Vec<bool>>,
@@ -72,6 +89,9 @@ pub(crate) struct Shared {
     /// When the clock was set ahead.
     jumps: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
+    runs: Mutex<Vec<Run>>,
+    /// Jobs that an operator laid hands on.
+    steered: Mutex<BTreeSet<JobId>>,
     stalled: Watched<bool>,
     normal_odds: (usize, usize),
     store_odds: AtomicUsize,
@@ -88,6 +108,33 @@ impl Shared {
 
     pub(crate) fn answered(&self, number: usize) {
         self.receipts.lock().expect("one thread")[number].ended = Some(self.trace.elapsed());
+    }
+
+    /// Keeps a call of a handler; its number is for `end_run`.
+    pub(crate) fn begin_run(&self, run: Run) -> usize {
+        let mut runs = self.runs.lock().expect("one thread");
+        runs.push(run);
+        runs.len() - 1
+    }
+
+    pub(crate) fn end_run(&self, number: usize, said: Class) {
+        let run = &mut self.runs.lock().expect("one thread")[number];
+        (run.said, run.ended) = (Some(said), Some(self.trace.elapsed()));
+    }
+
+    /// How often the handlers of a job asked to be called again later.
+    pub(crate) fn snoozed(&self, job: JobId) -> usize {
+        let snoozed = |run: &&Run| run.job == job && run.said == Some(Class::Snoozed);
+        self.runs.lock().expect("one thread").iter().filter(snoozed).count()
+    }
+
+    /// An operator lays hands on these, perhaps in vain.
+    pub(crate) fn steer(&self, jobs: &[JobId]) {
+        self.steered.lock().expect("one thread").extend(jobs);
+    }
+
+    pub(crate) fn is_steered(&self, job: JobId) -> bool {
+        self.steered.lock().expect("one thread").contains(&job)
     }
 
     pub(crate) fn witness(&self) -> MutexGuard<'_, Witness> {
@@ -187,30 +234,46 @@ pub fn run(plan: Plan) -> Outcome {
 
 async fn live(plan: Plan) -> Outcome {
     let shared = Arc::new(build(plan));
+    for queue in job::configured() {
+        shared.store.replace_queue(ENVIRONMENT, &queue).await.expect("a store in memory");
+    }
     let nodes = Nodes::default();
     for node in 0..1 + shared.rng.below(3) {
         nodes.push(Node::start(&shared, node).await);
     }
-    let sent = {
-        let clients = send_all(&shared, &nodes, plan.messages);
-        if plan.faults {
-            let mut rage = std::pin::pin!(nemesis::rage(Arc::clone(&shared), nodes.clone()));
-            tokio::select! {
-                biased;
-                sent = clients => sent,
-                () = &mut rage => unreachable!("the nemesis never tires"),
+    let (sent, asked) = {
+        let clients =
+            async { tokio::join!(send_all(&shared, &nodes, plan.messages), producer::enqueue_all(&shared, &nodes)) };
+        let rage = async {
+            match plan.faults {
+                true => nemesis::rage(Arc::clone(&shared), nodes.clone()).await,
+                false => std::future::pending().await,
             }
-        } else {
-            clients.await
+        };
+        tokio::select! {
+            biased;
+            told = clients => told,
+            () = rage => unreachable!("the nemesis never tires"),
+            () = operator::operate(Arc::clone(&shared), nodes.clone()) => unreachable!("nor does the operator"),
         }
     };
     heal(&shared, &nodes).await;
     let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared, &nodes)).await.is_ok();
+    let everything = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: usize::MAX });
+    let records = shared.store.list_jobs(ENVIRONMENT, &everything).await.expect("a store in memory");
     let evidence = Evidence {
         tables: &shared.store.dump(),
         sent: &sent,
         receipts: &shared.receipts.lock().expect("one thread").clone(),
         promised: &shared.witness().promised.clone(),
+        jobs: JobEvidence {
+            fates: &shared.fates,
+            asked: &asked,
+            records: &records,
+            runs: &shared.runs.lock().expect("one thread").clone(),
+            steered: &shared.steered.lock().expect("one thread").clone(),
+        },
+        endpoints: shared.endpoints,
         jumps: &shared.jumps.lock().expect("one thread").clone(),
         faults: plan.faults,
     };
@@ -241,11 +304,13 @@ fn build(plan: Plan) -> Shared {
     }
     let odds = if plan.faults { (*rng.pick(&[0, 20, 100]), *rng.pick(&[0, 3, 10])) } else { (0, 0) };
     let poisoned = plan.faults && rng.once_in(4);
+    let fates = Fate::draw(&rng, plan.jobs, poisoned);
     Shared {
         rng,
         trace,
         store,
         endpoints,
+        fates,
         poisoned,
         witness: Mutex::default(),
         enabled: Mutex::new(vec![true; endpoints]),
@@ -253,6 +318,8 @@ fn build(plan: Plan) -> Shared {
         skew_us,
         jumps: Mutex::default(),
         receipts: Mutex::default(),
+        runs: Mutex::default(),
+        steered: Mutex::default(),
         stalled: Watched::new(false),
         normal_odds: odds,
         store_odds: AtomicUsize::new(odds.0),
@@ -318,7 +385,7 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
 
 /// Waits until no task is pending or leased; what dies of a message meanwhile is started again.
 async fn quiet(shared: &Arc<Shared>, nodes: &Nodes) {
-    while shared.store.dump().tasks.values().any(|row| row.place != TaskPlace::Dead) {
+    while shared.store.look(|tables| tables.tasks.values().any(|row| row.place != TaskPlace::Dead)) {
         nemesis::revive(shared, nodes).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -14,7 +14,7 @@ use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::micros;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
-use everhook_store::mutant;
+use everhook_store::mutant::{self, Mutant};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, touch_lane};
@@ -56,6 +56,10 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<Vec<Sett
             NextRow::Dead => settle_kept(tx, settlement, None)?,
         };
         if !matched {
+            if let (true, Some(batch)) = (mutant::is(Mutant::CountRepeatedEnd), settlement.batch) {
+                let end = settlement.attempt.as_ref().and_then(|attempt| ended(attempt.end));
+                *batches.entry((settlement.key.environment, batch)).or_default() += end.unwrap_or_default();
+            }
             settled.push(if was_settled(tx, settlement)? { Settled::Done } else { Settled::Lost });
             continue;
         }

@@ -14,9 +14,12 @@ mod job;
 mod lease;
 mod once;
 mod queue;
+mod retention;
+mod schedule;
 mod sessions;
 mod settle;
 mod tables;
+mod worker;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -36,8 +39,8 @@ use crate::lease::{
 };
 
 pub use crate::mem::tables::{
-    AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, SessionRow, Tables, TaskPlace,
-    TaskRow,
+    AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, ScheduleRow, SessionRow, Tables,
+    TaskPlace, TaskRow,
 };
 
 /// Reads the store's clock.
@@ -59,6 +62,11 @@ impl MemStore {
     /// Everything it holds, in the order of its keys.
     pub fn dump(&self) -> Tables {
         self.lock().0.clone()
+    }
+
+    /// Looks at everything it holds, at one instant.
+    pub fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
+        look(&self.lock().0)
     }
 
     /// Begins an operation: nobody else is inside, and the clock is read once that is so.

@@ -29,10 +29,14 @@ pub enum Mutant {
     WakeupsOnly,
     /// A statement finds its row by the id alone.
     EnvironmentMissing,
+    /// A batch is told of the end of a job as often as that is said.
+    CountRepeatedEnd,
+    /// A lease from a queue with a limit leaves no trace that others could count.
+    LeaseWithoutGate,
 }
 
 /// Every mutant with its name in the environment.
-pub const MUTANTS: [(Mutant, &str); 10] = [
+pub const MUTANTS: [(Mutant, &str); 12] = [
     (Mutant::AcknowledgeBeforeCommit, "acknowledge-before-commit"),
     (Mutant::SettleWithoutEpoch, "settle-without-epoch"),
     (Mutant::RenewClosedSession, "renew-closed-session"),
@@ -43,6 +47,8 @@ pub const MUTANTS: [(Mutant, &str); 10] = [
     (Mutant::LocalClock, "local-clock"),
     (Mutant::WakeupsOnly, "wakeups-only"),
     (Mutant::EnvironmentMissing, "environment-missing"),
+    (Mutant::CountRepeatedEnd, "count-repeated-end"),
+    (Mutant::LeaseWithoutGate, "lease-without-gate"),
 ];
 
 /// Whether this process breaks the promise.
@@ -74,7 +80,7 @@ pub fn sql(text: &str) -> Cow<'_, str> {
 
 /// What the mutants of the SQL stores leave out, in the words of PostgreSQL and of SQLite.
 #[cfg(feature = "mutants")]
-const SQL: [(Mutant, &str, &str); 8] = [
+const SQL: [(Mutant, &str, &str); 10] = [
     (Mutant::SettleWithoutEpoch, "and task.epoch = batch.epoch", ""),
     (Mutant::SettleWithoutEpoch, "and epoch = ?5;", "and ?5 = ?5;"),
     (
@@ -100,6 +106,8 @@ const SQL: [(Mutant, &str, &str); 8] = [
     ),
     (Mutant::EnvironmentMissing, "set state = $3\nwhere environment = $1", "set state = $3\nwhere $1 = $1"),
     (Mutant::EnvironmentMissing, "set state = ?3\nwhere environment = ?1", "set state = ?3\nwhere ?1 = ?1"),
+    (Mutant::LeaseWithoutGate, "gate = chosen.gate,", "gate = null,"),
+    (Mutant::LeaseWithoutGate, "gate = ?5,", "gate = nullif(?5, ?5),"),
 ];
 
 #[cfg(feature = "mutants")]

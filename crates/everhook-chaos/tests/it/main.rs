@@ -62,7 +62,7 @@ fn no_crash_pause_cut_or_failover_breaks_a_promise() {
     let events = Event::of_replicas().into_iter().filter(|event| *event != Event::SilentFailover).collect();
     let (store, events) = own_or_given(events);
     let outcome = hurt(&plan(store, events, 25));
-    assert!(outcome.is_good() && outcome.report.acknowledged > 50, "{outcome:?}");
+    assert!(outcome.is_good() && outcome.report.acknowledged > 50 && outcome.jobs.acknowledged > 20, "{outcome:?}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn no_crash_or_full_disk_breaks_a_promise_of_the_embedded_store() {
         return;
     }
     let outcome = hurt(&plan(Store::Embedded, Event::of_embedded(), 12));
-    assert!(outcome.is_good() && outcome.report.acknowledged > 50, "{outcome:?}");
+    assert!(outcome.is_good() && outcome.report.acknowledged > 50 && outcome.jobs.acknowledged > 10, "{outcome:?}");
 }
 
 #[test]

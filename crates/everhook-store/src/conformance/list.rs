@@ -213,12 +213,11 @@ macro_rules! conformance_jobs {
     };
 }
 
-/// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
+/// Every case about schedules, workers and what is forgotten as a test on a [`Backend`](crate::conformance::Backend), whose clock has to pass
+/// by itself.
 #[macro_export]
-macro_rules! conformance_full {
+macro_rules! conformance_time {
     ($backend:ty) => {
-        $crate::conformance_lease!($backend);
-        $crate::conformance_jobs!($backend);
         $crate::conformance_cases! { $backend, schedule:
             a_schedule_starts_its_job_and_tells
             a_schedule_sends_its_message
@@ -237,6 +236,16 @@ macro_rules! conformance_full {
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
+    };
+}
+
+/// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
+#[macro_export]
+macro_rules! conformance_full {
+    ($backend:ty) => {
+        $crate::conformance_lease!($backend);
+        $crate::conformance_jobs!($backend);
+        $crate::conformance_time!($backend);
         $crate::conformance_cases! { $backend, applications:
             an_environment_is_made_once
             a_key_works_until_it_is_revoked

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! `conformance_full!` is everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone and `conformance_jobs!` what jobs add to it, for stores
-//! that are no more than that.
+//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone, `conformance_jobs!` what jobs add to it and
+//! `conformance_time!` schedules, workers and retention, for stores that are no more than that.
 //! Each expands to one `#[test]` per case; a case gets a [`Fixture`](fixture::Fixture) on a fresh store.
 //!
 //! Cases neither sleep nor measure: a task is due at once or in an hour, a lease lasts no time or an hour. While a case runs in

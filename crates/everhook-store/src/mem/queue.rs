@@ -16,6 +16,7 @@ use crate::error::StoreError;
 use crate::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
 use crate::mem::MemStore;
 use crate::mem::tables::{QueueRow, Tables, TaskPlace};
+use crate::mutant::{self, Mutant};
 use crate::queue::{QueueCount, QueueStats, QueueStore};
 
 type LaneKey = (EnvironmentId, LaneId);
@@ -173,7 +174,8 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
         row.place = TaskPlace::Leased(ask.session);
-        row.gate = queue.is_limited().then(|| gate(environment, &queue.name));
+        let counts = queue.is_limited() && !mutant::is(Mutant::LeaseWithoutGate);
+        row.gate = counts.then(|| gate(environment, &queue.name));
         row.deadline = ask.watched.then(|| now.plus(timeout));
     }
     LeasedJob { task, job, target: queue.target.clone().map(Arc::new) }

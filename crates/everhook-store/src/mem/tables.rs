@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, SessionId};
+use everhook_core::id::{
+    ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, ScheduleId, SessionId,
+};
 use everhook_core::job::Job;
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::message::Message;
@@ -20,6 +22,8 @@ use crate::batch::BatchRecord;
 use crate::dedup::{DedupScope, HASH_BYTES};
 use crate::lease::NewAttempt;
 use crate::mutant::{self, Mutant};
+use crate::schedule::{Run, ScheduleRecord};
+use crate::worker::Takes;
 
 /// Every row there is.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +52,12 @@ pub struct Tables {
     pub queues: BTreeMap<(EnvironmentId, Name), QueueRow>,
     /// Batches.
     pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
+    /// Schedules.
+    pub schedules: BTreeMap<(EnvironmentId, Name), ScheduleRow>,
+    /// What schedules started or left out.
+    pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
+    /// What sessions take that take jobs.
+    pub workers: BTreeMap<SessionId, Takes>,
     /// Keys under which something was accepted.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
@@ -195,6 +205,15 @@ pub struct QueueRow {
     pub queue: Queue,
     /// Until when its rate is used up.
     pub booked_until: Timestamp,
+}
+
+/// A schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRow {
+    /// As it was configured, and where it stands.
+    pub record: ScheduleRecord,
+    /// The job that it started last by itself.
+    pub last_job: Option<JobId>,
 }
 
 /// Who holds a key.

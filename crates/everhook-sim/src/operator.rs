@@ -1,0 +1,62 @@
+//! Someone who cancels jobs, and retries or skips those that died.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::batch::Resolution;
+use everhook_core::id::{BatchId, JobId};
+use everhook_core::job::Wish;
+use everhook_core::task::TaskKind;
+use everhook_engine::jobs::RunJobs;
+use everhook_store::batch::BatchStore;
+use everhook_store::job::JobStore;
+use everhook_store::mem::{Tables, TaskPlace};
+
+use crate::client::ENVIRONMENT;
+use crate::producer::ask;
+use crate::world::{Nodes, Shared};
+
+/// Does something every few seconds until it is dropped.
+pub(crate) async fn operate(shared: Arc<Shared>, nodes: Nodes) {
+    loop {
+        tokio::time::sleep(shared.rng.between(Duration::from_secs(1), Duration::from_secs(6))).await;
+        if shared.rng.once_in(3) {
+            steer(&shared, &nodes).await;
+        } else {
+            resolve(&shared, &nodes).await;
+        }
+    }
+}
+
+/// Cancels or retries any job.
+async fn steer(shared: &Shared, nodes: &Nodes) {
+    let jobs = shared.store.look(|tables| tables.jobs.keys().map(|(_, id)| *id).collect::<Vec<_>>());
+    if jobs.is_empty() {
+        return;
+    }
+    let (id, wish) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[Wish::Cancel, Wish::Retry]));
+    let node = nodes.pick(&shared.rng);
+    shared.steer(&[id]);
+    let plan = ask(&node, node.store.change_jobs(ENVIRONMENT, &[id], wish)).await;
+    shared.trace.event(format_args!("operator wishes {wish:?} for {id}: {plan:?}"));
+    node.engine.hint_jobs();
+}
+
+/// Retries or skips the dead jobs of a batch, all or some of them.
+async fn resolve(shared: &Shared, nodes: &Nodes) {
+    let Some((batch, mut dead)) = shared.store.look(first_with_dead) else { return };
+    dead.truncate(1 + shared.rng.below(dead.len()));
+    let how = *shared.rng.pick(&[Resolution::Retried, Resolution::Skipped]);
+    let node = nodes.pick(&shared.rng);
+    shared.steer(&dead);
+    let resolved = ask(&node, node.store.resolve_batch(ENVIRONMENT, batch, &dead, how)).await;
+    shared.trace.event(format_args!("operator resolves {} of {batch} as {how:?}: {resolved:?}", dead.len()));
+    node.engine.hint_jobs();
+}
+
+fn first_with_dead(tables: &Tables) -> Option<(BatchId, Vec<JobId>)> {
+    let dead = tables.tasks.values().filter(|row| row.place == TaskPlace::Dead && row.task.kind == TaskKind::Job);
+    let dead = dead.filter_map(|row| Some((row.task.batch?, JobId(row.task.key.subject)))).collect::<Vec<_>>();
+    let batch = dead.first()?.0;
+    Some((batch, dead.into_iter().filter(|(it, _)| *it == batch).map(|(_, job)| job).collect()))
+}
