@@ -94,9 +94,9 @@ impl Backlog<'_> {
         for statement in ["vacuum analyze everhook.task", "vacuum analyze everhook.lane", "checkpoint"] {
             client.batch_execute(statement).await?;
         }
-        let lane =
-            "update everhook.lane set next_due = $1, hold_until = $4 where environment = $2 and application = $3";
-        client.execute(lane, &[&due_at, &environment, &application, &self.hold_until()?]).await?;
+        let lane = "update everhook.lane set next_due = $1, hold_until = $4, waiting = $5 where environment = $2 and application = $3";
+        let waiting = self.due != Due::Tomorrow;
+        client.execute(lane, &[&due_at, &environment, &application, &self.hold_until()?, &waiting]).await?;
         Ok(())
     }
 
@@ -134,8 +134,10 @@ impl Backlog<'_> {
                 }
             }
         }
-        let lane = "update lane set next_due = ?1, hold_until = ?4 where environment = ?2 and application = ?3";
-        transaction.execute(lane, params![due_at, environment, application, self.hold_until()?])?;
+        let lane =
+            "update lane set next_due = ?1, hold_until = ?4, waiting = ?5 where environment = ?2 and application = ?3";
+        let waiting = self.due != Due::Tomorrow;
+        transaction.execute(lane, params![due_at, environment, application, self.hold_until()?, waiting])?;
         transaction.commit()?;
         connection.execute_batch("pragma wal_checkpoint(truncate)")?;
         Ok(())

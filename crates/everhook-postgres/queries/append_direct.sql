@@ -21,7 +21,7 @@ agreed as materialized (
                 join everhook.lane on lane.environment = any (array[wanted.environment])
                     and lane.id = wanted.id
             where lane.state = 0
-                and lane.next_due > clock.now
+                and not lane.waiting
                 and lane.hold_until <= clock.now
         ) as yes
     from clock

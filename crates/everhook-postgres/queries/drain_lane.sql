@@ -1,6 +1,8 @@
 -- Say of lanes that nothing waits in them, where nobody is just adding to them; `refill_lane` then corrects it. Index: the primary key.
 -- Differs: the full lock waits out nobody: a lane that someone touches stays ready and is looked at again. It has to be had before the
--- statement begins that looks for what waits, or a task that commits in between would be missed.
+-- statement begins that looks for what waits, or a task that commits in between would be missed; and it has to be the first that the
+-- transaction does to the lane after its own lock: who touches the lane by an older snapshot gets past a write that is not exclusive, and
+-- would see what was before.
 with free as materialized (
     select lane.environment, lane.id
     from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
@@ -9,7 +11,9 @@ with free as materialized (
     for update of lane skip locked
 )
 update everhook.lane
-set next_due = 9223372036854775807
+set next_due = 9223372036854775807,
+    floor = 9223372036854775807,
+    floor_of = 9223372036854775807
 from free
 where lane.environment = any (array[free.environment])
     and lane.id = free.id;

@@ -3,23 +3,24 @@
 -- tasks; one on `state` would offer the planner an index to walk from end to end.
 with chosen as materialized (
     select task.environment, task.subject, task.id
-    from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as lane (environment, id, due_until, room)
+    from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[]) as lane (environment, id, floor, due_until, room)
         cross join lateral (
             select task.environment, task.subject, task.id
             from everhook.task
             where task.environment = lane.environment
                 and task.lane = lane.id
-                and task.priority = $5
+                and task.priority = $6
+                and task.due_at >= lane.floor
                 and task.due_at <= lane.due_until
                 and task.state = 0
             order by task.due_at, task.id
             limit lane.room
         ) as task
-    limit $6
+    limit $7
 )
 update everhook.task
 set state = 1,
-    owner = $7,
+    owner = $8,
     epoch = task.epoch + 1
 from chosen
 where task.environment = any (array[chosen.environment])

@@ -4,7 +4,8 @@ with clock as materialized (
     select everhook.now_us() as now
 ),
 ready as materialized (
-    select lane.environment, lane.id, lane.application, lane.state
+    select lane.environment, lane.id, lane.application, lane.state, lane.waiting,
+        case lane.floor_of when lane.next_due then lane.floor else 0 end as floor
     from everhook.lane
     where lane.ready_at <= (select now from clock)
         and lane.ready_at < 9223372036854775807
@@ -13,7 +14,7 @@ ready as materialized (
     limit $2
     for no key update skip locked
 )
-select ready.environment, ready.id, ready.application, ready.state, application.revision, clock.now
+select ready.environment, ready.id, ready.application, ready.state, ready.waiting, ready.floor, application.revision, clock.now
 from clock
     cross join ready
     left join everhook.application on application.environment = any (array[ready.environment])

@@ -1,20 +1,24 @@
--- Second half of `drain_lane`: when the next task of a drained lane is due; in a closing lane, at once. Indexes: the primary key of lane,
--- task_ready.
+-- Second half of `drain_lane`: where to look for the next task of a drained lane, and when: as soon as it is due, or when it is the
+-- lane's turn, if it has one; in a closing lane, at once. Indexes: the primary key of lane, task_ready.
 -- Differs: a statement of its own, because it needs a snapshot that is younger than the locks. What could not be locked is not at
 -- "never", because only the holder of a lane's lock could have moved it there.
 update everhook.lane
-set next_due = case lane.state when 2 then 0 else first.due_at end
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
-    cross join lateral (
+set next_due = case lane.state when 2 then 0 else coalesce(wanted.turn_at, first.due_at) end,
+    floor = case lane.state when 2 then 0 else least(wanted.turn_at, first.due_at) end,
+    floor_of = case lane.state when 2 then 0 else coalesce(wanted.turn_at, first.due_at) end
+from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as wanted (environment, id, floor, turn_at)
+    left join lateral (
         select task.due_at
         from everhook.task
         where task.environment = wanted.environment
             and task.lane = wanted.id
-            and task.priority = $3
+            and task.priority = $5
+            and task.due_at >= wanted.floor
             and task.state = 0
         order by task.due_at
         limit 1
-    ) as first
+    ) as first on true
 where lane.environment = any (array[wanted.environment])
     and lane.id = wanted.id
-    and lane.next_due = 9223372036854775807;
+    and lane.next_due = 9223372036854775807
+    and coalesce(wanted.turn_at, first.due_at) is not null;

@@ -25,11 +25,17 @@ use crate::keys::{self, Owners};
 use crate::once;
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::{Params, Transaction, within};
+use crate::statement::{Params, Statements, Transaction, within};
 use crate::store::PostgresStore;
 
-/// What planning has to know of a lane; the lanes that tasks may be leased from at once.
-type FreeLanes = HashSet<(EnvironmentId, LaneId)>;
+/// What an append has to know of lanes.
+#[derive(Default)]
+struct Lanes {
+    /// Tasks may be leased from them at once.
+    free: HashSet<(EnvironmentId, LaneId)>,
+    /// New deliveries wait in them, and the lane says so.
+    waiting: HashSet<(EnvironmentId, LaneId)>,
+}
 
 /// A member of the batch that is accepted, with what is to be written for it.
 struct Written {
@@ -75,7 +81,7 @@ impl PostgresStore {
     }
 
     async fn append_as(&self, transaction: &Transaction, append: &Append, span: Span) -> Result<Vec<Appended>, Fault> {
-        let (sets, now, free) = self.read_for_plan(transaction, append, span).await?;
+        let (sets, now, Lanes { free, waiting }) = self.read_for_plan(transaction, append, span).await?;
         let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
         let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
 
@@ -89,7 +95,7 @@ impl PostgresStore {
         } else {
             owners.correct(transaction).await?;
             slots.write(transaction, now).await?;
-            write(transaction, append.fast.as_ref(), &written, now, span).await?;
+            write(transaction, append.fast.as_ref(), &written, &waiting, now, span).await?;
         }
         Ok(members.into_iter().map(Member::answer).collect())
     }
@@ -100,7 +106,7 @@ impl PostgresStore {
         transaction: &Transaction,
         append: &Append,
         span: Span,
-    ) -> Result<(EndpointSets, Timestamp, FreeLanes), Fault> {
+    ) -> Result<(EndpointSets, Timestamp, Lanes), Fault> {
         let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
         let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
         let guessed = if append.fast.is_some() { wanted_lanes(&append.messages, guess) } else { BTreeSet::new() };
@@ -130,8 +136,8 @@ impl PostgresStore {
                 lane_rows.extend(transaction.rows(&sql::FIND_LANE, &[&environments, &lanes]).await?);
             }
         }
-        let free = read_free(&lane_rows, now)?;
-        Ok((sets, now, free))
+        let lanes = read_lanes(&lane_rows, now)?;
+        Ok((sets, now, lanes))
     }
 }
 
@@ -156,7 +162,7 @@ struct Planner<'a> {
     store: &'a PostgresStore,
     fast: Option<&'a FastPath>,
     sets: &'a EndpointSets,
-    free: FreeLanes,
+    free: HashSet<(EnvironmentId, LaneId)>,
     now: Timestamp,
 }
 
@@ -231,35 +237,55 @@ fn read_revisions(rows: &[Row]) -> Result<(HashMap<AppKey, i64>, Timestamp), Fau
     Ok((revisions, now))
 }
 
-/// Lanes that are open, do not rest, and in which nothing is due.
-fn read_free(rows: &[Row], now: Timestamp) -> Result<FreeLanes, Fault> {
-    let mut free = FreeLanes::with_capacity(rows.len());
+/// Lanes that are open, do not rest, and in which nothing new waits are free.
+fn read_lanes(rows: &[Row], now: Timestamp) -> Result<Lanes, Fault> {
+    let mut lanes = Lanes::default();
     for row in rows {
         let mut row = Reader::new(row, "lane");
         let lane = LaneId(row.id("id")?);
-        let (state, next_due, hold_until): (i16, _, _) =
-            (row.get("state")?, row.time("next_due")?, row.time("hold_until")?);
-        if state == 0 && next_due > now && hold_until <= now {
-            free.insert((EnvironmentId(row.get("environment")?), lane));
+        let (state, waiting, hold_until): (i16, _, _) =
+            (row.get("state")?, row.get("waiting")?, row.time("hold_until")?);
+        let key = (EnvironmentId(row.get("environment")?), lane);
+        if waiting {
+            lanes.waiting.insert(key);
+        } else if state == 0 && hold_until <= now {
+            lanes.free.insert(key);
         }
     }
-    Ok(free)
+    Ok(lanes)
 }
 
-/// The lanes of tasks that wait, each with the time when its first one is due; in key order, so that two batches cannot deadlock.
-fn waiting_lanes<'p>(waiting: impl Iterator<Item = &'p PlannedTask>) -> (Vec<i32>, Vec<&'p [u8]>, Vec<i64>) {
-    let mut lanes: BTreeMap<(EnvironmentId, &LaneId), Timestamp> = BTreeMap::new();
-    for PlannedTask { task, .. } in waiting {
-        let due = lanes.entry((task.key.environment, &task.lane)).or_insert(task.due_at);
-        *due = task.due_at.min(*due);
+/// Lanes to touch, in key order, so that two batches cannot deadlock.
+#[derive(Default)]
+struct TouchColumns<'p> {
+    environments: Vec<i32>,
+    ids: Vec<&'p [u8]>,
+    due: Vec<i64>,
+    waits: Vec<bool>,
+}
+
+impl<'p> TouchColumns<'p> {
+    /// The lanes of pending tasks, each with the time when its first one is due. New ones wait if they are due now; in a lane that was
+    /// waiting already that is not said again: once it is drained, those before them are gone, and later ones need not wait.
+    fn new(
+        pending: impl Iterator<Item = &'p PlannedTask>,
+        waiting: &HashSet<(EnvironmentId, LaneId)>,
+        now: Timestamp,
+    ) -> TouchColumns<'p> {
+        let mut lanes: BTreeMap<(EnvironmentId, &LaneId), Timestamp> = BTreeMap::new();
+        for PlannedTask { task, .. } in pending {
+            let due = lanes.entry((task.key.environment, &task.lane)).or_insert(task.due_at);
+            *due = task.due_at.min(*due);
+        }
+        let mut columns = TouchColumns::default();
+        for ((environment, lane), due) in lanes {
+            columns.environments.push(environment.0);
+            columns.ids.push(lane.as_bytes().as_slice());
+            columns.due.push(due.as_micros());
+            columns.waits.push(due <= now && !waiting.contains(&(environment, *lane)));
+        }
+        columns
     }
-    let (mut environments, mut ids, mut due) = (Vec::new(), Vec::new(), Vec::new());
-    for ((environment, lane), at) in lanes {
-        environments.push(environment.0);
-        ids.push(lane.as_bytes().as_slice());
-        due.push(at.as_micros());
-    }
-    (environments, ids, due)
 }
 
 /// Writes messages and tasks, touches the lanes of those that wait, and commits if that is all, in one round trip.
@@ -267,6 +293,7 @@ async fn write(
     transaction: &Transaction,
     fast: Option<&FastPath>,
     written: &[&Written],
+    waiting: &HashSet<(EnvironmentId, LaneId)>,
     now: Timestamp,
     span: Span,
 ) -> Result<(), Fault> {
@@ -277,11 +304,11 @@ async fn write(
     for planned in planned() {
         tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
     }
-    let (lane_environments, lanes, due) = waiting_lanes(planned().filter(|planned| planned.slot.is_none()));
+    let lanes = TouchColumns::new(planned().filter(|planned| planned.slot.is_none()), waiting, now);
     let (append_message, append_task, touch_lane) = (
         transaction.prepare(&sql::APPEND_MESSAGE).await?,
         transaction.prepare(&sql::APPEND_TASK).await?,
-        transaction.prepare(&sql::TOUCH_LANE).await?,
+        transaction.prepare_touch(&sql::TOUCH_LANE).await?,
     );
     let now = now.as_micros();
     let mut message_params = messages.params().to_vec();
@@ -296,10 +323,11 @@ async fn write(
             transaction.execute(&append_task, &task_params).await
         },
         async {
-            if lanes.is_empty() {
+            if lanes.ids.is_empty() {
                 return Ok(0);
             }
-            transaction.execute(&touch_lane, &[&lane_environments, &lanes, &due]).await
+            let params: Params<'_> = &[&lanes.environments, &lanes.ids, &lanes.due, &lanes.waits];
+            transaction.touch(&touch_lane, params).await
         },
     );
     if span == Span::Part {

@@ -25,6 +25,8 @@ use crate::store::PostgresStore;
 
 /// The lane of a deleted endpoint, whose tasks go whenever they are due.
 const CLOSING: i16 = 2;
+/// How far what is taken from a lane gets ahead of its floor before the floor of a lane with a backlog is raised.
+const FLOOR_STEP: Duration = Duration::from_millis(50);
 
 /// A lane that this lease has locked.
 struct ReadyLane {
@@ -32,6 +34,10 @@ struct ReadyLane {
     id: LaneId,
     application: ApplicationId,
     closing: bool,
+    /// New deliveries wait in it.
+    waiting: bool,
+    /// No pending task is due before this. Nobody changes it while the lane is locked.
+    floor: Timestamp,
     /// None if the application was deleted.
     revision: Option<i64>,
     /// How many tasks it may give.
@@ -40,8 +46,8 @@ struct ReadyLane {
 
 /// What a lane is told after the lease took from it.
 enum Turn {
-    /// It gave all it was asked for: to the back.
-    Back,
+    /// It gave all it was asked for, the last of it due at this time: to the back.
+    Back(Timestamp),
     /// It has nothing more that is due.
     Drain,
     /// It was not asked for all it could give: it keeps its place.
@@ -88,28 +94,42 @@ impl PostgresStore {
         tasks: &[Task],
         now: Timestamp,
     ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
-        let (mut back, mut drain) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        let (mut back, mut calm, mut drain) = (LaneColumns::default(), LaneColumns::default(), LaneColumns::default());
         for (lane, turn) in lanes.iter().zip(turns(lanes, tasks, limit)) {
-            let turned = match turn {
-                Turn::Back => &mut back,
-                Turn::Drain => &mut drain,
-                Turn::Keep => continue,
-            };
-            turned.0.push(lane.environment.0);
-            turned.1.push(lane.id.as_bytes().as_slice());
+            match turn {
+                Turn::Back(last) => {
+                    back.push(lane, None);
+                    if last.since(lane.floor) >= FLOOR_STEP && !lane.closing {
+                        drain.push(lane, Some(now));
+                    }
+                }
+                Turn::Drain => {
+                    if lane.waiting {
+                        calm.push(lane, None);
+                    }
+                    drain.push(lane, None);
+                }
+                Turn::Keep => {}
+            }
         }
         let messages = message_keys(lanes, tasks);
         let (environments, applications, ids) = message_columns(&messages);
         let rotate_lane = transaction.prepare(&sql::ROTATE_LANE).await?;
+        let calm_lane = transaction.prepare(&sql::CALM_LANE).await?;
         let drain_lane = transaction.prepare(&sql::DRAIN_LANE).await?;
         let refill_lane = transaction.prepare(&sql::REFILL_LANE).await?;
         let find_message = transaction.prepare(&sql::FIND_MESSAGE).await?;
         let next_ready = transaction.prepare(&sql::NEXT_READY).await?;
         let now = now.as_micros();
+        let refill: Params<'_> = &[&drain.environments, &drain.ids, &drain.floors, &drain.turns, &PRIORITY_DEFAULT];
+        // Sent in this order. Lanes that could not be drained are turned and calmed all the same.
         let (_, _, _, messages, ready) = within(try_join5(
-            send_unless(back.0.is_empty(), transaction, &rotate_lane, &[&back.0, &back.1, &now]),
-            send_unless(drain.0.is_empty(), transaction, &drain_lane, &[&drain.0, &drain.1]),
-            send_unless(drain.0.is_empty(), transaction, &refill_lane, &[&drain.0, &drain.1, &PRIORITY_DEFAULT]),
+            send_unless(drain.is_empty(), transaction, &drain_lane, &[&drain.environments, &drain.ids]),
+            send_unless(drain.is_empty(), transaction, &refill_lane, refill),
+            try_join(
+                send_unless(back.is_empty(), transaction, &rotate_lane, &[&back.environments, &back.ids, &now]),
+                send_unless(calm.is_empty(), transaction, &calm_lane, &[&calm.environments, &calm.ids]),
+            ),
             send_unless(ids.is_empty(), transaction, &find_message, &[&environments, &applications, &ids]),
             transaction.query(&next_ready, &[&full]),
         ))
@@ -152,6 +172,29 @@ impl PostgresStore {
     }
 }
 
+/// Lanes as columns, with what `refill_lane` has to know of them.
+#[derive(Default)]
+struct LaneColumns<'a> {
+    environments: Vec<i32>,
+    ids: Vec<&'a [u8]>,
+    floors: Vec<i64>,
+    /// When it is their turn again, if they have to wait for it.
+    turns: Vec<Option<i64>>,
+}
+
+impl<'a> LaneColumns<'a> {
+    fn push(&mut self, lane: &'a ReadyLane, turn: Option<Timestamp>) {
+        self.environments.push(lane.environment.0);
+        self.ids.push(lane.id.as_bytes().as_slice());
+        self.floors.push(lane.floor.as_micros());
+        self.turns.push(turn.map(Timestamp::as_micros));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+}
+
 fn full_lanes(ask: &LeaseAsk) -> Vec<&[u8]> {
     ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| lane.as_bytes().as_slice()).collect()
 }
@@ -167,6 +210,8 @@ fn read_lanes(rows: &[Row], ask: &LeaseAsk) -> Result<(Vec<ReadyLane>, Timestamp
             id,
             application: ApplicationId(row.id("application")?),
             closing: row.get::<i16>("state")? == CLOSING,
+            waiting: row.get("waiting")?,
+            floor: row.time("floor")?,
             revision: row.get("revision")?,
             room: rooms.get(&id).copied().unwrap_or(ask.per_lane),
         });
@@ -184,31 +229,33 @@ async fn take(
 ) -> Result<Vec<Task>, Fault> {
     let (environments, ids): (Vec<i32>, Vec<&[u8]>) =
         lanes.iter().map(|lane| (lane.environment.0, lane.id.as_bytes().as_slice())).unzip();
+    let floors: Vec<i64> = lanes.iter().map(|lane| lane.floor.as_micros()).collect();
     let due_until: Vec<i64> =
         lanes.iter().map(|lane| if lane.closing { Timestamp::NEVER } else { now }.as_micros()).collect();
     let rooms: Vec<i64> = lanes.iter().map(|lane| lane.room.min(limit) as i64).collect();
     let (limit, session) = (limit as i64, ask.session.as_bytes().as_slice());
-    let params: Params<'_> = &[&environments, &ids, &due_until, &rooms, &PRIORITY_DEFAULT, &limit, &session];
+    let params: Params<'_> = &[&environments, &ids, &floors, &due_until, &rooms, &PRIORITY_DEFAULT, &limit, &session];
     let rows = transaction.rows(&sql::LEASE_TASK, params).await?;
     rows.iter().map(rows::task).collect()
 }
 
 /// What each lane is told, in the order in which they were asked.
 fn turns(lanes: &[ReadyLane], tasks: &[Task], limit: usize) -> Vec<Turn> {
-    let mut given: HashMap<(EnvironmentId, LaneId), usize> = HashMap::new();
+    let mut given: HashMap<(EnvironmentId, LaneId), (usize, Timestamp)> = HashMap::new();
     for task in tasks {
-        *given.entry((task.key.environment, task.lane)).or_default() += 1;
+        let (count, last) = given.entry((task.key.environment, task.lane)).or_default();
+        (*count, *last) = (*count + 1, task.due_at.max(*last));
     }
     let mut left = limit;
     let turn = |lane: &ReadyLane| {
-        let gave = given.get(&(lane.environment, lane.id)).copied().unwrap_or(0);
+        let (gave, last) = given.get(&(lane.environment, lane.id)).copied().unwrap_or_default();
         let asked = left.min(lane.room);
         left -= gave.min(left);
         match gave {
             _ if asked == 0 => Turn::Keep,
             _ if gave < asked => Turn::Drain,
             _ if asked < lane.room => Turn::Keep,
-            _ => Turn::Back,
+            _ => Turn::Back(last),
         }
     };
     lanes.iter().map(turn).collect()

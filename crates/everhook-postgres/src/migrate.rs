@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 7] = [
+const MIGRATIONS: [Migration; 8] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
@@ -26,10 +26,11 @@ const MIGRATIONS: [Migration; 7] = [
     Migration { name: "once", compatible_from: 3, sql: include_str!("../migrations/0005_once.sql") },
     Migration { name: "outbox", compatible_from: 3, sql: include_str!("../migrations/0006_outbox.sql") },
     Migration { name: "job", compatible_from: 3, sql: include_str!("../migrations/0007_job.sql") },
+    Migration { name: "lane_waiting", compatible_from: 3, sql: include_str!("../migrations/0008_lane_waiting.sql") },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 7;
+pub(crate) const SCHEMA_VERSION: i32 = 8;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.

@@ -13,7 +13,7 @@ use crate::error::Fault;
 use crate::keys;
 use crate::rows::{self, ENDPOINT_COLUMNS, Reader};
 use crate::sql;
-use crate::statement::{Params, within};
+use crate::statement::{Params, Statements, within};
 use crate::store::PostgresStore;
 
 impl PostgresStore {
@@ -56,14 +56,13 @@ impl PostgresStore {
         let mut columns = TaskColumns::default();
         columns.push(&task, None);
         let append_task = transaction.prepare(&sql::APPEND_TASK).await?;
-        let touch_lane = transaction.prepare(&sql::TOUCH_LANE).await?;
-        let (lanes, due) = ([task.lane.as_bytes().as_slice()], [now.as_micros()]);
+        let touch_lane = transaction.prepare_touch(&sql::TOUCH_LANE).await?;
+        // It may be overtaken: somebody asked for one more attempt, nobody waits behind it.
+        let (lanes, due, waits) = ([task.lane.as_bytes().as_slice()], [now.as_micros()], [false]);
+        let touched: Params<'_> = &[&environments.as_slice(), &lanes.as_slice(), &due.as_slice(), &waits.as_slice()];
         let params = columns.params();
         transaction
-            .commit_with(try_join(
-                transaction.execute(&append_task, &params),
-                transaction.execute(&touch_lane, &[&environments.as_slice(), &lanes.as_slice(), &due.as_slice()]),
-            ))
+            .commit_with(try_join(transaction.execute(&append_task, &params), transaction.touch(&touch_lane, touched)))
             .await?;
         Ok(Resent::Pending)
     }
@@ -84,10 +83,10 @@ impl PostgresStore {
             transaction.roll_back().await?;
             return Ok(0);
         }
-        let touch_lane = transaction.prepare(&sql::TOUCH_LANE).await?;
-        let (environments, lanes, due) = ([environment.0], [lane], [now]);
-        let params: Params<'_> = &[&environments.as_slice(), &lanes.as_slice(), &due.as_slice()];
-        transaction.commit_with(transaction.execute(&touch_lane, params)).await?;
+        let touch_lane = transaction.prepare_touch(&sql::TOUCH_LANE).await?;
+        let (environments, lanes, due, waits) = ([environment.0], [lane], [now], [false]);
+        let params: Params<'_> = &[&environments.as_slice(), &lanes.as_slice(), &due.as_slice(), &waits.as_slice()];
+        transaction.commit_with(transaction.touch(&touch_lane, params)).await?;
         Ok(usize::try_from(put_back).unwrap_or(usize::MAX))
     }
 }

@@ -25,7 +25,7 @@ use crate::job::rows::now;
 use crate::lease::send_unless;
 use crate::rows::Reader;
 use crate::sql::{self, Sql};
-use crate::statement::{Params, Transaction, within};
+use crate::statement::{Params, Statements, Transaction, within};
 use crate::store::PostgresStore;
 
 /// Longest span that is added to the clock, so that a sum cannot overflow: about a hundred years.
@@ -105,7 +105,7 @@ impl PostgresStore {
             }
         }
         let (hold_lane, disable_endpoint, stop_queue, put_result) = (
-            transaction.prepare(&sql::HOLD_LANE).await?,
+            transaction.prepare_touch(&sql::HOLD_LANE).await?,
             transaction.prepare(&sql::DISABLE_ENDPOINT).await?,
             transaction.prepare(&sql::STOP_QUEUE).await?,
             transaction.prepare(&sql::PUT_JOB_RESULT).await?,
@@ -116,7 +116,12 @@ impl PostgresStore {
         let disabled_params: Params<'_> = &[&disabled.0, &disabled.1];
         let stopped_params: Params<'_> = &[&stopped.0, &stopped.1];
         let writes = try_join4(
-            send_unless(lanes.held.is_empty(), transaction, &hold_lane, &held),
+            async {
+                if lanes.held.is_empty() {
+                    return Ok(0);
+                }
+                transaction.touch(&hold_lane, &held).await
+            },
             send_unless(disabled.1.is_empty(), transaction, &disable_endpoint, disabled_params),
             send_unless(stopped.1.is_empty(), transaction, &stop_queue, stopped_params),
             send_unless(results.is_empty(), transaction, &put_result, &kept),

@@ -46,15 +46,15 @@ files! {
         INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY, INT2_ARRAY, INT8_ARRAY, INT4_ARRAY,
         BYTEA_ARRAY, INT2_ARRAY
     );
-    TOUCH_LANE = "touch_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
+    TOUCH_LANE = "touch_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, BOOL_ARRAY);
     FIND_LANE = "find_lane" (INT4_ARRAY, BYTEA_ARRAY);
     FIND_APPLICATION_REVISION = "find_application_revision" (INT4_ARRAY, BYTEA_ARRAY);
     LIST_ENDPOINT_APPLICATION = "list_endpoint_application" (INT4_ARRAY, BYTEA_ARRAY);
 
     NEXT_LANE = "next_lane" (BYTEA_ARRAY, INT8);
-    LEASE_TASK = "lease_task" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2, INT8, BYTEA);
+    LEASE_TASK = "lease_task" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2, INT8, BYTEA);
     DRAIN_LANE = "drain_lane" (INT4_ARRAY, BYTEA_ARRAY);
-    REFILL_LANE = "refill_lane" (INT4_ARRAY, BYTEA_ARRAY, INT2);
+    REFILL_LANE = "refill_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2);
 
     SETTLE_TASK_GONE = "settle_task_gone" (
         INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT2_ARRAY, INT2_ARRAY,
@@ -243,8 +243,15 @@ lines! {
     TIMELINE = "select substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)" ();
     NEXT_READY = "select ready_at - everhook.now_us() from everhook.lane \
         where ready_at < 9223372036854775807 and id <> all ($1) order by ready_at limit 1" (BYTEA_ARRAY);
-    ROTATE_LANE = "update everhook.lane set next_due = $3 from unnest($1::int[], $2::bytea[]) as used (environment, id) \
-        where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    ROTATE_LANE = "update everhook.lane set next_due = $3, floor_of = $3, \
+        floor = case lane.floor_of when lane.next_due then least(lane.floor, $3) else 0 end \
+        from unnest($1::int[], $2::bytea[]) as used (environment, id) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id and lane.next_due < $3" (INT4_ARRAY, BYTEA_ARRAY, INT8);
+    LOCK_LANE = "select from unnest($1::int[], $2::bytea[]) as wanted (environment, id) \
+        join everhook.lane on lane.environment = any (array[wanted.environment]) and lane.id = wanted.id \
+        order by wanted.environment, wanted.id for key share of lane" (INT4_ARRAY, BYTEA_ARRAY);
+    CALM_LANE = "update everhook.lane set waiting = false from unnest($1::int[], $2::bytea[]) as used (environment, id) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY);
     DEFER_LANE = "update everhook.lane set next_due = greatest(next_due, $3) \
         from unnest($1::int[], $2::bytea[]) as used (environment, id) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id" (INT4_ARRAY, BYTEA_ARRAY, INT8);

@@ -19,7 +19,7 @@ use tokio_postgres::{Error, Row, Statement};
 
 use crate::connection::{BEGIN, BEGIN_POOLED};
 use crate::error::Fault;
-use crate::sql::Sql;
+use crate::sql::{LOCK_LANE, Sql};
 
 /// How long a statement may take, unless it commits.
 pub(crate) const STATEMENT_WAIT: Duration = Duration::from_secs(4);
@@ -85,6 +85,12 @@ impl Database {
 pub(crate) enum Prepared {
     Named(Statement),
     Unnamed(String, &'static Sql),
+}
+
+/// What touches lanes, and what is sent before it.
+pub(crate) struct Touch {
+    lock: Prepared,
+    touch: Prepared,
 }
 
 /// A connection from the pool.
@@ -214,6 +220,21 @@ pub(crate) trait Statements: Sync {
         writes: impl Future<Output = Result<T, Error>> + Send,
         ending: Ending,
     ) -> impl Future<Output = Result<T, Fault>> + Send;
+
+    /// Prepares a statement that touches lanes, `touch_lane` or one like it.
+    fn prepare_touch(&self, sql: &'static Sql) -> impl Future<Output = Result<Touch, Fault>> + Send {
+        async move { Ok(Touch { lock: self.prepare(&LOCK_LANE).await?, touch: self.prepare(sql).await? }) }
+    }
+
+    /// Locks lanes against drains, then touches them; `params` begin with their environments and ids. Two statements, so that the second
+    /// sees what every drain before the lock has left: a lock by an old snapshot gets past a write that is not exclusive, and may then show
+    /// what was before a drain that followed it.
+    fn touch(&self, prepared: &Touch, params: Params<'_>) -> impl Future<Output = Result<u64, Error>> + Send {
+        async move {
+            let (lock, touch) = (self.execute(&prepared.lock, &params[..2]), self.execute(&prepared.touch, params));
+            try_join(lock, touch).await.map(|(_, touched)| touched)
+        }
+    }
 
     /// Prepares and sends one statement.
     fn rows(&self, sql: &'static Sql, params: Params<'_>) -> impl Future<Output = Result<Vec<Row>, Fault>> + Send {

@@ -71,12 +71,28 @@ pub(crate) fn write_task(
 /// Adds a pending task and makes its lane ready.
 pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, task, None)?;
-    touch_lane(tx, task.key.environment, task.lane, task.due_at.as_micros())
+    touch_lane(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
+}
+
+/// Whether later deliveries wait behind a pending task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// It is new, and there was no slot for it.
+    Yes,
+    /// It may be overtaken.
+    No,
 }
 
 /// Makes a lane ready no later than `due`.
-pub(crate) fn touch_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId, due: i64) -> Result<(), Fault> {
-    tx.conn.prepare_cached(TOUCH_LANE)?.execute(params![environment.0, lane.as_bytes(), due])?;
+pub(crate) fn touch_lane(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    lane: LaneId,
+    due: i64,
+    waits: Waits,
+) -> Result<(), Fault> {
+    let params = params![environment.0, lane.as_bytes(), due, waits == Waits::Yes];
+    tx.conn.prepare_cached(TOUCH_LANE)?.execute(params)?;
     Ok(())
 }
 
@@ -85,7 +101,7 @@ pub(crate) fn touch_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId, 
 enum Lane {
     /// Tasks may start at once.
     Free,
-    /// It is held or has a backlog, which nothing may overtake.
+    /// It is held, or new deliveries wait in it, which nothing may overtake.
     Busy,
     /// As busy, and known to be ready.
     Touched,
@@ -171,7 +187,9 @@ impl Batch<'_> {
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
             write_task(&mut self.append_task, task, owner)?;
             if slot.is_none() && self.must_touch(task) {
-                touch_lane(tx, environment, task.lane, task.due_at.as_micros())?;
+                // What is due later keeps nothing that is due now from starting.
+                let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };
+                touch_lane(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
             }
         }
         Ok(accepted(message, planned))
@@ -179,7 +197,6 @@ impl Batch<'_> {
 
     /// Whether the lane of a pending task may not know yet when it is due.
     fn must_touch(&mut self, task: &Task) -> bool {
-        // What is due later keeps nothing that is due now from starting.
         task.due_at > self.tx.now
             || self.lanes.insert((task.key.environment, task.lane), Lane::Touched) != Some(Lane::Touched)
     }
@@ -212,9 +229,9 @@ fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<La
     let mut rows = find.query(params![environment.0, lane.as_bytes()])?;
     let row = rows.next()?.ok_or(Fault::Corrupt { table: "lane", column: "id" })?;
     let record = Record::new(row, "lane");
-    let (state, next_due, hold_until): (i16, _, _) =
-        (record.get(0, "state")?, record.time(1, "next_due")?, record.time(2, "hold_until")?);
-    let free = state == 0 && next_due > tx.now && hold_until <= tx.now;
+    let (state, waiting, hold_until): (i16, bool, _) =
+        (record.get(0, "state")?, record.get(1, "waiting")?, record.time(2, "hold_until")?);
+    let free = state == 0 && !waiting && hold_until <= tx.now;
     Ok(if free { Lane::Free } else { Lane::Busy })
 }
 

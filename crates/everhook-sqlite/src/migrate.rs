@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     4 "0004_session_role" compatible from 3;
     5 "0005_once" compatible from 3;
     6 "0006_job" compatible from 3;
+    7 "0007_lane_waiting" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

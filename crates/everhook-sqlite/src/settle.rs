@@ -17,7 +17,7 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant::{self, Mutant};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
-use crate::append::touch_lane;
+use crate::append::{Waits, touch_lane};
 use crate::batch;
 use crate::failure::Fault;
 use crate::rows::Record;
@@ -118,7 +118,7 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     if changed == 1
         && let Some(due) = due
     {
-        touch_lane(tx, key.environment, settlement.lane, due)?;
+        touch_lane(tx, key.environment, settlement.lane, due, Waits::No)?;
     }
     Ok(changed == 1)
 }

@@ -21,7 +21,7 @@ use crate::job::batch::{self, Changes};
 use crate::job::rows::now;
 use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::sql;
-use crate::statement::{Params, Transaction};
+use crate::statement::{Params, Statements, Transaction, within};
 use crate::store::PostgresStore;
 
 /// What is known of a job whose task is locked.
@@ -250,7 +250,9 @@ async fn wait(transaction: &Transaction, environment: EnvironmentId, steps: &Ste
     let environments = vec![environment.0; lanes.len()];
     let ids: Vec<&[u8]> = lanes.keys().map(|lane| lane.as_bytes().as_slice()).collect();
     let due: Vec<i64> = lanes.values().map(|due_at| due_at.as_micros()).collect();
-    transaction.change(&sql::TOUCH_LANE, &[&environments, &ids, &due]).await.map(drop)
+    let waits = vec![false; lanes.len()];
+    let touch_lane = transaction.prepare_touch(&sql::TOUCH_LANE).await?;
+    within(transaction.touch(&touch_lane, &[&environments, &ids, &due, &waits])).await.map(drop)
 }
 
 fn columns(tasks: &[Task]) -> (Vec<i32>, Vec<&[u8]>, Vec<&[u8]>) {

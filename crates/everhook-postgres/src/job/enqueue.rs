@@ -148,9 +148,9 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
 async fn touch(transaction: &impl Statements, lanes: &Lanes<'_>) -> Result<(), Fault> {
     let columns = LaneColumns::new(lanes);
     let (create_lane, touch_lane) =
-        (transaction.prepare(&sql::CREATE_LANE_QUEUE).await?, transaction.prepare(&sql::TOUCH_LANE_QUEUE).await?);
+        (transaction.prepare(&sql::CREATE_LANE_QUEUE).await?, transaction.prepare_touch(&sql::TOUCH_LANE_QUEUE).await?);
     let (created, touched) = (columns.created(), columns.touched());
-    within(try_join(transaction.execute(&create_lane, &created), transaction.execute(&touch_lane, &touched)))
+    within(try_join(transaction.execute(&create_lane, &created), transaction.touch(&touch_lane, &touched)))
         .await
         .map(drop)
 }
@@ -168,7 +168,7 @@ async fn write(
         transaction.prepare(&sql::CREATE_LANE_QUEUE).await?,
         transaction.prepare(&sql::APPEND_JOB).await?,
         transaction.prepare(&sql::APPEND_TASK_JOB).await?,
-        transaction.prepare(&sql::TOUCH_LANE_QUEUE).await?,
+        transaction.prepare_touch(&sql::TOUCH_LANE_QUEUE).await?,
     );
     let now = now.as_micros();
     let (created, touched, records, tasks) = (columns.created(), columns.touched(), jobs.records(&now), jobs.tasks());
@@ -176,7 +176,7 @@ async fn write(
         transaction.execute(&create_lane, &created),
         transaction.execute(&append_job, &records),
         transaction.execute(&append_task, &tasks),
-        transaction.execute(&touch_lane, &touched),
+        transaction.touch(&touch_lane, &touched),
     );
     transaction.finish(writes, ending).await.map(drop)
 }

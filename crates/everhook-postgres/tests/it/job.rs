@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::id::{Id, JobId};
-use everhook_core::job::{Job, JobState, RunAt, Unique};
+use everhook_core::id::{BatchId, Id, JobId};
+use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::queue::Queue;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
+use everhook_store::batch::{BatchRecord, BatchStore};
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, JobAsk, JobStore, NewJob, QueueAsk};
 use everhook_store::lease::{LeaseStore, Settled, Settlement};
+use everhook_store::queue::QueueStore;
 use everhook_store::retention::{Prunable, Retention};
 
 use crate::database::Database;
@@ -34,6 +37,16 @@ async fn end(stage: &Stage, task: &Task) {
     assert_eq!(stage.store.settle(&[end]).await.unwrap(), [Settled::Done]);
 }
 
+/// Waits until someone in this database waits for a lock.
+async fn until_someone_waits(database: &Database) {
+    let waiting = "select count(*) from pg_stat_activity \
+        where wait_event_type = 'Lock' and datname = current_database()";
+    let watcher = database.client().await;
+    while watcher.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_lane_that_is_removed_while_someone_enqueues_is_made_again() {
     let database = Database::migrated().await;
@@ -41,21 +54,67 @@ async fn a_lane_that_is_removed_while_someone_enqueues_is_made_again() {
     stage.store.enqueue(&[job(&stage, stage.id())]).await.unwrap();
     end(&stage, &lease(&stage).await[0]).await;
     assert!(lease(&stage).await.is_empty(), "the lane was drained");
+    // Stops an enqueue between the look for its lane and its touch.
+    let stop = "create function everhook.stop() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
+        create trigger stop before insert on everhook.job for each statement execute function everhook.stop();
+        select pg_advisory_lock(7)";
     let pruner = database.client().await;
-    pruner.batch_execute("begin; delete from everhook.lane where queue is not null").await.unwrap();
-    let store = &stage.store;
+    pruner.batch_execute(stop).await.unwrap();
     let new = [job(&stage, stage.id())];
-    let (answers, ()) = tokio::join!(store.enqueue(&new), async {
-        let waiting =
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        let watcher = database.client().await;
-        while watcher.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            tokio::task::yield_now().await;
-        }
-        pruner.batch_execute("commit").await.unwrap();
+    let (answers, ()) = tokio::join!(stage.store.enqueue(&new), async {
+        until_someone_waits(&database).await;
+        pruner.batch_execute("delete from everhook.lane where queue is not null").await.unwrap();
+        pruner.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
     });
     assert!(matches!(answers.unwrap()[..], [Enqueued::Accepted { .. }]));
     assert_eq!(lease(&stage).await.len(), 1, "it is found");
+}
+
+#[tokio::test]
+async fn a_limited_queue_that_another_lease_holds_is_left_out() {
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    let queue = Queue { limit: Some(1), ..Queue::new("q".parse().unwrap()) };
+    stage.store.replace_queue(stage.environment, &queue).await.unwrap();
+    stage.store.enqueue(&[job(&stage, stage.id())]).await.unwrap();
+    let other = database.client().await;
+    other.batch_execute("begin; select from everhook.queue for no key update").await.unwrap();
+    assert!(lease(&stage).await.is_empty(), "whoever holds it may be about to take the last place");
+    other.batch_execute("commit").await.unwrap();
+    assert_eq!(lease(&stage).await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_ends_the_last_job_waits_for_who_ends_the_one_before() {
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    let batch = BatchRecord {
+        id: BatchId(stage.id()),
+        application: stage.application,
+        name: "nightly".to_owned(),
+        prefix: "pipeline".parse().unwrap(),
+        metadata: Default::default(),
+        created_at: Timestamp::default(),
+        batch: Default::default(),
+    };
+    stage.store.create_batch(stage.environment, &batch, None).await.unwrap();
+    for _ in 0..2 {
+        let mut new = job(&stage, stage.id());
+        new.job.batch = Some(batch.id);
+        stage.store.enqueue(&[new]).await.unwrap();
+    }
+    stage.store.seal_batch(stage.environment, batch.id).await.unwrap();
+    let tasks = lease(&stage).await;
+    let other = database.client().await;
+    let one_ended = "begin; update everhook.batch set pending = pending - 1, succeeded = succeeded + 1";
+    other.batch_execute(one_ended).await.unwrap();
+    let ((), ()) = tokio::join!(end(&stage, &tasks[0]), async {
+        until_someone_waits(&database).await;
+        other.batch_execute("commit").await.unwrap();
+    });
+    let said = stage.lease(10).await.unwrap();
+    assert_eq!(said.len(), 1, "both have ended: {said:?}");
 }
 
 #[tokio::test]
@@ -140,32 +199,4 @@ async fn a_binary_that_knows_of_no_jobs_goes_on_with_its_deliveries() {
     client.batch_execute(lane).await.unwrap();
     client.batch_execute(task).await.unwrap();
     assert_eq!(lease(&stage).await.len(), 1);
-}
-
-#[tokio::test]
-async fn a_job_in_the_callers_own_transaction_is_there_when_that_commits() {
-    let database = Database::migrated().await;
-    let stage = Stage::new(database.store().await).await;
-    let mut client = database.client().await;
-    let mut new = job(&stage, stage.id());
-    new.job.unique = Some(Unique { key: "once".to_owned(), window: HOUR });
-
-    let undone = client.transaction().await.unwrap();
-    let answers = stage.store.enqueue_in(&undone, std::slice::from_ref(&new)).await.unwrap();
-    assert!(matches!(answers[..], [Enqueued::Accepted { .. }]));
-    undone.rollback().await.unwrap();
-    assert!(lease(&stage).await.is_empty(), "it never was");
-
-    let done = client.transaction().await.unwrap();
-    let answers = stage.store.enqueue_in(&done, std::slice::from_ref(&new)).await.unwrap();
-    assert!(matches!(answers[..], [Enqueued::Accepted { .. }]), "nor was its key");
-    assert!(lease(&stage).await.is_empty(), "not yet");
-    done.commit().await.unwrap();
-    let leased = lease(&stage).await;
-    assert_eq!(leased.iter().map(|task| task.key.subject).collect::<Vec<_>>(), [new.job.id.0]);
-
-    let again = NewJob { job: Job { id: JobId(stage.id()), ..new.job.clone() }, ..new.clone() };
-    let repeated = client.transaction().await.unwrap();
-    assert_eq!(stage.store.enqueue_in(&repeated, &[again]).await.unwrap(), [Enqueued::Existing(new.job.id)]);
-    repeated.commit().await.unwrap();
 }

@@ -7,6 +7,7 @@ mod database;
 mod direct;
 mod hosts;
 mod job;
+mod lanes;
 mod migrations;
 mod mutants;
 mod outage;

@@ -22,10 +22,10 @@ const SETTLE_PENDING: (&str, &str) = (
      int2[], int[], int[], int8[]",
 );
 const LEASE: (&str, &str) =
-    (include_str!("../../queries/lease_task.sql"), "int[], bytea[], int8[], int8[], int2, int8, bytea");
-const REFILL: (&str, &str) = (include_str!("../../queries/refill_lane.sql"), "int[], bytea[], int2");
+    (include_str!("../../queries/lease_task.sql"), "int[], bytea[], int8[], int8[], int8[], int2, int8, bytea");
+const REFILL: (&str, &str) = (include_str!("../../queries/refill_lane.sql"), "int[], bytea[], int8[], int8[], int2");
 const NEXT_LANE: (&str, &str) = (include_str!("../../queries/next_lane.sql"), "bytea[], int8");
-const TOUCH: (&str, &str) = (include_str!("../../queries/touch_lane.sql"), "int[], bytea[], int8[]");
+const TOUCH: (&str, &str) = (include_str!("../../queries/touch_lane.sql"), "int[], bytea[], int8[], bool[]");
 const HOLD: (&str, &str) = (include_str!("../../queries/hold_lane.sql"), "int[], bytea[], int8[], int8[]");
 const DRAIN: (&str, &str) = (include_str!("../../queries/drain_lane.sql"), "int[], bytea[]");
 const CLAIM_ONCE: (&str, &str) = (include_str!("../../queries/claim_once.sql"), "int[], bytea[], text[]");
@@ -133,7 +133,7 @@ async fn check_tasks(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
     check(client, SETTLE_GONE, &["task_pkey"], by_key).await;
     check(client, SETTLE_PENDING, &["task_pkey"], by_key).await;
-    let due = "(lane = lane.id) AND (priority = $5) AND (due_at <= lane.due_until)";
+    let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
     check(client, LEASE, &["task_ready", "task_pkey"], due).await;
 }
 
@@ -148,7 +148,7 @@ async fn check_jobs(client: &Client) {
     };
     let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
     check_with(client, LEASE_JOB, &with_records(&["task_ready"]), due).await;
-    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready", "task_pkey"]), due).await;
+    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready"]), due).await;
     check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ").await;
     check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
     check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
@@ -175,7 +175,13 @@ async fn check_all(client: &Client) {
     assert!(dead.contains("using task_dead_job "), "{dead}");
     let failed = plan(client, LIST_JOB_FAILED).await;
     assert!(failed.contains("using task_dead_batch "), "{failed}");
-    check(client, REFILL, &["task_ready", "lane_pkey"], "(lane = wanted.id) AND (priority = $3)").await;
+    check(
+        client,
+        REFILL,
+        &["task_ready", "lane_pkey"],
+        "(lane = wanted.id) AND (priority = $5) AND (due_at >= wanted.floor)",
+    )
+    .await;
     check(client, NEXT_LANE, &["lane_ready", "application_pkey"], "(ready_at <= ").await;
     check(client, APPEND_DIRECT, &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
     check(client, TOUCH, &["lane_pkey"], "(id = wanted.id)").await;

@@ -15,7 +15,7 @@ use everhook_store::job::form::rest;
 use everhook_store::job::{Enqueued, NewJob, due_at, judge, keys_of, new_task};
 use rusqlite::{CachedStatement, params};
 
-use crate::append::touch_lane;
+use crate::append::{Waits, touch_lane};
 use crate::batch;
 use crate::dedup;
 use crate::failure::Fault;
@@ -39,7 +39,7 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
     let mut create = tx.conn.prepare_cached(CREATE_LANE_QUEUE)?;
     for ((environment, lane), (queue, due)) in lanes {
         create.execute(params![environment.0, lane.as_bytes(), queue.as_str()])?;
-        touch_lane(tx, environment, lane, due.as_micros())?;
+        touch_lane(tx, environment, lane, due.as_micros(), Waits::No)?;
     }
     Ok(answers)
 }

@@ -11,7 +11,7 @@ use everhook_store::batch::steered;
 use everhook_store::job::{JobRecord, due_at};
 use rusqlite::params;
 
-use crate::append::touch_lane;
+use crate::append::{Waits, touch_lane};
 use crate::batch;
 use crate::failure::Fault;
 use crate::job::find::find_bare;
@@ -124,7 +124,7 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
     let is_fresh = tries == Tries::Fresh;
     let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due, is_fresh];
     tx.conn.prepare_cached(MOVE_TASK_JOB)?.execute(params)?;
-    touch_lane(tx, key.environment, task.lane, due)
+    touch_lane(tx, key.environment, task.lane, due, Waits::No)
 }
 
 /// Logs that nobody will run a task any more: in a tenure that nobody had.

@@ -103,10 +103,18 @@ async fn closing_leaves_one_file_with_everything_in_it() {
 fn a_fresh_file_is_migrated_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = migrate(&folder.path().join("new")).unwrap();
-    let all = vec!["0001_catalog", "0002_message", "0003_task", "0004_session_role", "0005_once", "0006_job"];
-    assert_eq!(first, MigrationReport { from: 0, to: 6, applied: all });
+    let all = vec![
+        "0001_catalog",
+        "0002_message",
+        "0003_task",
+        "0004_session_role",
+        "0005_once",
+        "0006_job",
+        "0007_lane_waiting",
+    ];
+    assert_eq!(first, MigrationReport { from: 0, to: 7, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 6, to: 6, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 7, to: 7, applied: Vec::new() });
 }
 
 #[cfg(unix)]

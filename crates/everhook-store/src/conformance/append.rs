@@ -2,13 +2,15 @@
 
 #![allow(missing_docs, reason = "the name of a case says it")]
 
+use std::time::Duration;
+
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
 
 use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name};
 use crate::conformance::stage::Stage;
-use crate::lease::{Append, Appended, NewMessage, Settlement};
+use crate::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
 
 /// What an accepted message caused: how many tasks were taken at once, how many wait.
 #[track_caller]
@@ -78,6 +80,27 @@ pub async fn a_retry_in_the_future_does_not_keep_new_deliveries_waiting<S: Stage
     assert_eq!(fx.lease(session).await.len(), 0);
     let answer = fx.append_one(Some(fast(session, &Room::of(1))), fx.message()).await;
     assert_eq!(counts(&answer), (1, 0));
+}
+
+pub async fn a_retry_that_is_due_does_not_keep_new_deliveries_waiting<S: Stage>(fx: &Fixture<S>) {
+    let (session, leased) = fx.held().await;
+    fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
+    let answer = fx.append_one(Some(fast(session, &Room::of(1))), fx.message()).await;
+    assert_eq!(counts(&answer), (1, 0));
+    assert_eq!(fx.lease_one(session).await.task.key, leased.task.key, "it is leased in its turn");
+}
+
+pub async fn new_deliveries_wait_until_those_before_them_are_leased<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let (session, room) = (fx.session().await, Room::of(5));
+    let send = async || counts(&fx.append_one(Some(fast(session, &room)), fx.message()).await);
+    fx.send().await;
+    fx.send().await;
+    let one = LeaseAsk { per_lane: 1, ..fx.ask(session) };
+    assert_eq!(fx.lease_with(one).await.tasks.len(), 1);
+    assert_eq!(send().await, (0, 1), "one is left");
+    assert_eq!(fx.lease(session).await.len(), 2);
+    assert_eq!(send().await, (1, 0));
 }
 
 pub async fn a_new_delivery_waits_while_its_lane_is_held<S: Stage>(fx: &Fixture<S>) {

@@ -11,6 +11,8 @@ macro_rules! conformance_lease {
             a_new_delivery_does_not_overtake_the_backlog_of_its_lane
             a_new_delivery_does_not_overtake_the_one_before_it_in_the_batch
             a_retry_in_the_future_does_not_keep_new_deliveries_waiting
+            a_retry_that_is_due_does_not_keep_new_deliveries_waiting
+            new_deliveries_wait_until_those_before_them_are_leased
             a_new_delivery_waits_while_its_lane_is_held
             only_endpoints_that_want_a_message_get_it
             an_endpoint_counts_from_the_moment_it_is_changed

@@ -53,7 +53,7 @@ pub(super) fn append_one(
     let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
     let planned = plan(environment, &message, &endpoints, ids, now, deliver_at, take_slot);
     for task in &planned {
-        write(tables, fast, task);
+        write(tables, fast, task, now);
     }
     accepted(message, planned)
 }
@@ -69,18 +69,19 @@ fn take_slot(
     if row.is_free(now) { Slot::reserve(&fast.slots, lane) } else { None }
 }
 
-fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask) {
+fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, now: Timestamp) {
     let task = planned.task;
     let place = match (&planned.slot, fast) {
         (Some(_), Some(fast)) => TaskPlace::Leased(fast.session),
         _ => TaskPlace::Pending,
     };
     tables.tasks.insert(task.key, TaskRow::new(task, place));
-    // From here on the lane is not free: what comes later in the same batch waits behind this.
     if place == TaskPlace::Pending
         && let Some(lane) = tables.lane(task.key.environment, task.lane)
     {
         lane.touch(task.due_at);
+        // From here on the lane is not free: what comes later in the same batch waits behind this.
+        lane.waiting |= task.due_at <= now;
     }
 }
 

@@ -66,6 +66,7 @@ fn put_endpoint(tables: &mut Tables, environment: EnvironmentId, endpoint: Endpo
         state,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
+        waiting: false,
     };
     let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
     if lane.state != LaneState::Closing {

@@ -57,6 +57,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         state: LaneState::Held,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
+        waiting: false,
     };
     tables.lanes.entry(lane).or_insert(fresh).touch(due_at);
     Enqueued::Accepted { created_at: now, due_at }

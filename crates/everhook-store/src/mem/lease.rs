@@ -19,16 +19,13 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         let taken = take(tables, now, (environment, lane), room.min(left));
         let count = taken.len();
         tasks.extend(taken.into_iter().map(|task| hand_out(tables, ask, task)));
-        let next_due = if count == room {
-            Some(now)
-        } else if count == left {
+        let drained = (count < room.min(left)).then(|| drained(tables, environment, lane));
+        let Some(row) = tables.lane(environment, lane) else { continue };
+        match drained {
+            Some(next_due) => (row.next_due, row.waiting) = (next_due, false),
+            None if count == room => row.next_due = now,
             // Cut off by the limit of this lease, no fault of the lane: it keeps its turn.
-            None
-        } else {
-            Some(drained(tables, environment, lane))
-        };
-        if let (Some(next_due), Some(row)) = (next_due, tables.lane(environment, lane)) {
-            row.next_due = next_due;
+            None => {}
         }
     }
     LeaseGrant { tasks, next_ready: next_ready(tables, ask).map(|at| at.since(now)) }

@@ -93,6 +93,8 @@ pub struct LaneRow {
     pub next_due: Timestamp,
     /// Nothing is to start before this.
     pub hold_until: Timestamp,
+    /// New tasks wait in it: there was no slot for them.
+    pub waiting: bool,
 }
 
 impl LaneRow {
@@ -105,9 +107,10 @@ impl LaneRow {
         }
     }
 
-    /// Whether a new task may be taken at once: nothing due waits before it, and nothing holds the lane.
+    /// Whether a new task may be taken at once: no other new one waits before it, and nothing holds the lane. A retry may be overtaken:
+    /// where some fail, one is nearly always due.
     pub fn is_free(&self, now: Timestamp) -> bool {
-        self.state == LaneState::Open && self.next_due > now && self.hold_until <= now
+        self.state == LaneState::Open && !self.waiting && self.hold_until <= now
     }
 
     /// A pending task is due at `due`.

@@ -12,7 +12,9 @@ use everhook_engine::jobs::handler::Finish;
 use everhook_store::job::JobStore;
 use everhook_store::worker::WorkerStore;
 
-use crate::jobs::stage::{ENVIRONMENT, attempts, classes, enqueue, find, handlers, job, pause, store, until, worker};
+use crate::jobs::stage::{
+    ENVIRONMENT, attempts, classes, enqueue, enqueue_many, find, handlers, job, pause, store, until, worker,
+};
 
 fn failed(error: &str) -> Finish {
     Finish::other(Report::Failed { retry_after: None }, error)
@@ -125,10 +127,8 @@ async fn no_more_run_at_once_than_may_however_short_they_are() {
         }
     };
     let engine = worker(&store, 1, handlers(3, run)).await;
-    let mut ids = Vec::new();
-    for _ in 0..200 {
-        ids.push(enqueue(&engine, job(&engine)).await);
-    }
+    // So many that they are leased ahead of those that run.
+    let ids = enqueue_many(&engine, 500).await;
     for id in ids {
         until(&store, id, JobState::Succeeded).await;
         assert_eq!(classes(&store, id).await, ["success"]);
@@ -150,18 +150,8 @@ async fn a_stop_interrupts_what_runs_and_hands_back_what_was_not_begun() {
             Finish::completed(None)
         }
     };
-    let (mut ids, source) = (Vec::new(), worker(&store, 1, handlers(1, |_| async { failed("") })).await);
-    source.drain(Duration::ZERO).await;
-    let first = worker(&store, 2, handlers(1, run)).await;
-    let new = |engine: &everhook_engine::engine::Engine| everhook_store::job::NewJob {
-        environment: ENVIRONMENT,
-        job: job(engine),
-        run_at: everhook_core::job::RunAt::Now,
-        key: None,
-    };
-    let all: Vec<_> = (0..60).map(|_| new(&first)).collect();
-    ids.extend(all.iter().map(|new| new.job.id));
-    everhook_engine::jobs::RunJobs::enqueue(&first, all).await.unwrap();
+    let first = worker(&store, 1, handlers(1, run)).await;
+    let ids = enqueue_many(&first, 60).await;
     while begun.load(Ordering::SeqCst) <= 20 {
         pause().await;
     }
@@ -179,7 +169,7 @@ async fn a_stop_interrupts_what_runs_and_hands_back_what_was_not_begun() {
         assert!(open.is_none_or(|open| open == (0, 0, JobState::Pending)), "{open:?}");
     }
     assert_eq!(interrupted, 1);
-    let second = worker(&store, 3, handlers(4, |_| async { Finish::completed(None) })).await;
+    let second = worker(&store, 2, handlers(4, |_| async { Finish::completed(None) })).await;
     for id in ids {
         until(&store, id, JobState::Succeeded).await;
     }

@@ -36,7 +36,7 @@ async fn a_job_is_pushed_signed_and_done_when_the_target_takes_it() {
     assert_eq!(classes(&store, id).await, ["status", "success"]);
     let attempts = attempts(&store, id).await;
     assert_eq!((attempts[0].status, attempts[1].status), (500, 204));
-    assert_eq!(Note::from_bytes(&attempts[0].note).error(), "so it is");
+    assert_eq!(Note::from_bytes(&attempts[0].note).error(), "the target answered 500: so it is");
     assert_eq!(Note::from_bytes(&attempts[1].note).error(), "", "what a target says when all is well is no error");
     let requests = std::mem::take(&mut *target.requests.lock().unwrap());
     assert_eq!(requests.len(), 2);

@@ -119,6 +119,15 @@ pub(crate) async fn enqueue(engine: &Engine, job: Job) -> JobId {
     id
 }
 
+/// Enqueues so many jobs at once; answers their ids.
+pub(crate) async fn enqueue_many(engine: &Engine, count: usize) -> Vec<JobId> {
+    let new = |_| NewJob { environment: ENVIRONMENT, job: job(engine), run_at: RunAt::Now, key: None };
+    let all: Vec<_> = (0..count).map(new).collect();
+    let ids = all.iter().map(|new| new.job.id).collect();
+    engine.enqueue(all).await.unwrap();
+    ids
+}
+
 pub(crate) async fn find(store: &SqliteStore, id: JobId) -> JobRecord {
     store.find_job(ENVIRONMENT, id).await.unwrap().unwrap()
 }
