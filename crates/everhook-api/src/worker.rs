@@ -12,7 +12,7 @@ use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
 use everhook_core::limits::{WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
-use everhook_engine::jobs::{HeldJob, WorkerRefused};
+use everhook_engine::jobs::{HeldJob, REMOTE, WorkerRefused};
 use everhook_store::job::LeasedJob;
 use everhook_store::worker::{Takes, WorkerRecord};
 use http::StatusCode;
@@ -260,7 +260,9 @@ async fn heartbeat(
 /// The worker of a path. What is no id, or another environment's, names nothing.
 async fn find(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
     let id: SessionId = path.worker_id.parse().map_err(|_| ApiError::not_found())?;
-    let found = api.store.find_worker(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    // A program with handlers of its own is shown, and speaks for itself.
+    let found = api.store.find_worker(environment, id).await?.filter(|worker| worker.session.version == REMOTE);
+    let found = found.ok_or_else(ApiError::not_found)?;
     if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
 }
 

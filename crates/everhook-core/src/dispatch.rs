@@ -12,6 +12,8 @@ use std::time::Duration;
 use crate::id::LaneId;
 use crate::limits::LEASE_TASKS_MAX;
 
+/// How soon to look again after a look that brought nothing, whatever is said to be ready.
+const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 /// Tasks that are leased ahead are those that would end within this.
 const AHEAD: Duration = Duration::from_millis(50);
 
@@ -186,7 +188,8 @@ impl Dispatch {
                 let wait = if count > 0 || self.hinted || missed {
                     Duration::ZERO
                 } else {
-                    next_ready.unwrap_or(Duration::MAX)
+                    // What is said to be ready and could not be had is someone else's for the moment, or for another worker.
+                    next_ready.unwrap_or(Duration::MAX).max(EMPTY_PAUSE)
                 };
                 self.poll_at = now + wait.min(self.config.poll_interval);
             }
@@ -321,6 +324,15 @@ mod tests {
         dispatch.poll_command(Duration::ZERO);
         dispatch.handle(Event::Leased { count: 0, next_ready: Some(Duration::from_millis(40)) }, Duration::ZERO);
         assert_eq!(dispatch.next_wakeup(), Duration::from_millis(40));
+    }
+
+    #[test]
+    fn a_look_that_brings_nothing_is_not_repeated_at_once() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 0, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(Duration::ZERO), None);
+        assert_eq!(dispatch.poll_command(EMPTY_PAUSE), lease(3, &[]));
     }
 
     #[test]

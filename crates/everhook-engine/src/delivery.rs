@@ -97,7 +97,9 @@ impl Deliverer {
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
         let begun = self.clock.elapsed();
         let sent = match headers {
-            Ok(headers) => self.outbound.send(Request { url: endpoint.url.clone(), headers, body }, tenure).await,
+            Ok(headers) => {
+                self.outbound.send(Request { url: endpoint.url.clone(), headers, body, patience: None }, tenure).await
+            }
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.clock.elapsed().saturating_sub(begun);

@@ -40,6 +40,7 @@ from chosen
         and job.id = chosen.subject
 where task.ctid = chosen.place
     and task.owner is null
+    and task.due_at <= $8
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
     task.epoch, task.cancel, task.batch, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest;

@@ -44,6 +44,7 @@ from chosen
         and job.id = chosen.subject
 where task.ctid = chosen.place
     and task.owner is null
+    and task.due_at <= $8
     and job.kind = any ($14)
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,

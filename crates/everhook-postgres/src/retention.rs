@@ -3,7 +3,9 @@
 //! A week's partitions are dropped under a lock that is given up at once where someone is in the way: what waits for such a lock keeps everyone
 //! else waiting behind it.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::batch::Intake;
@@ -12,6 +14,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::RUNS_KEPT;
+use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog::count;
@@ -26,6 +29,13 @@ use crate::store::PostgresStore;
 const KEY_PAGES: u32 = 256;
 /// How long a queue's minutes are kept.
 const MINUTES_KEPT: i64 = 60;
+
+/// How long to leave weeks alone after one could not be dropped.
+const DROP_PAUSE: Duration = Duration::from_secs(600);
+
+/// Until when no week is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct DropPause(Mutex<Option<Instant>>);
 
 /// Where the search for expired keys goes on.
 #[derive(Debug, Default)]
@@ -43,7 +53,7 @@ impl PostgresStore {
         let (at, most, floor) = (before.as_micros(), count(limit), Id::floor(before));
         let floor = floor.as_bytes().as_slice();
         let pruned = match what {
-            Prunable::Messages | Prunable::Jobs if self.drop_week(what, before).await? => return Ok(limit),
+            Prunable::Messages | Prunable::Jobs if self.may_drop_week(what, before).await? => return Ok(limit),
             Prunable::Messages => self.database.change(&sql::PRUNE_MESSAGE, &[&floor, &most]).await?,
             Prunable::Jobs => self.database.change(&sql::PRUNE_JOB, &[&floor, &at, &most]).await?,
             Prunable::DeadDeliveries => self.database.change(&sql::PRUNE_TASK_DEAD, &[&at, &most]).await?,
@@ -96,9 +106,26 @@ impl PostgresStore {
             ids.push(row.get("id")?);
         }
         let params: Params<'_> = &[&environments, &ids];
-        transaction.change(&sql::PRUNE_LANE, params).await?;
+        let lanes = transaction.change(&sql::PRUNE_LANE, params).await?;
         transaction.commit().await?;
-        Ok(pruned)
+        Ok(pruned + lanes)
+    }
+
+    /// Drops a week, unless someone was in the way of that lately: each try holds up traffic for a moment.
+    async fn may_drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
+        let now = Instant::now();
+        let until = *self.drop_pause.0.lock().expect("nothing panics while it holds this lock");
+        if until.is_some_and(|until| now < until) {
+            return Ok(false);
+        }
+        match self.drop_week(what, before).await {
+            Err(Fault::Statement(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
+            // A week that is too large to be looked at is pruned in slices.
+            Err(Fault::Slow) => {}
+            dropped => return dropped,
+        }
+        *self.drop_pause.0.lock().expect("nothing panics while it holds this lock") = Some(now + DROP_PAUSE);
+        Ok(false)
     }
 
     /// Drops the oldest week of messages or jobs, if it is old as a whole and nothing of it is open; says whether it did.
@@ -124,9 +151,6 @@ impl PostgresStore {
             }
             self.database.change(&sql::PRUNE_JOB_OUTPUT, &[&low, &high]).await?;
         }
-        match partition::drop_unused(&self.database, tables, week).await {
-            Err(Fault::Statement(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(false),
-            dropped => dropped,
-        }
+        partition::drop_unused(&self.database, tables, week).await
     }
 }

@@ -29,7 +29,7 @@ use crate::migrate;
 use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
-use crate::retention::KeyCursor;
+use crate::retention::{DropPause, KeyCursor};
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, within};
@@ -69,6 +69,7 @@ pub struct PostgresStore {
     pub(crate) ids: Arc<Ids>,
     pub(crate) guesses: Guesses,
     pub(crate) key_cursor: KeyCursor,
+    pub(crate) drop_pause: DropPause,
     /// None where there is only a pooler, which has no line between its clients.
     wakeups: Option<Arc<Wakeups>>,
 }
@@ -99,6 +100,7 @@ impl PostgresStore {
             ids,
             guesses: Guesses::default(),
             key_cursor: KeyCursor::default(),
+            drop_pause: DropPause::default(),
         };
         store.ensure_partitions().await.map_err(|source| OpenError::Statement {
             address: address(&settings),

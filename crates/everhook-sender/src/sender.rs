@@ -65,6 +65,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Sent as it is.
     pub body: Bytes,
+    /// How long it may take, and wait for its reply to begin; none: as long as the sender's own deadlines say.
+    pub patience: Option<Duration>,
 }
 
 /// Why there can be no `Sender`.
@@ -118,7 +120,8 @@ impl Sender {
     /// When the future is dropped, the connection is closed.
     pub async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
         let Shared { connector, targets, .. } = &*self.shared;
-        let total_by = clock::now() + connector.deadlines.total;
+        let patience = request.patience;
+        let total_by = clock::now() + patience.unwrap_or(connector.deadlines.total);
         let target = targets.find(&request.url).map_err(|error| failure::bad_url(&error))?;
         let host = &*target.host;
         let _slot = match timeout_at(total_by, host.slots.acquire()).await {
@@ -130,7 +133,7 @@ impl Sender {
         // A kept link may be lost between the look at it and the first byte; then the request comes back whole, and
         // to take another link is no retry that anyone could notice. It ends: each turn uses up a kept link.
         while let Some(link) = host.take(clock::now()) {
-            match self.exchange(host, link, message, total_by).await {
+            match self.exchange(host, link, message, (total_by, patience)).await {
                 Ok(reply) => return Ok(reply),
                 Err(Failed::Broken(failure)) => return Err(failure),
                 Err(Failed::Unsent(unsent)) => message = *unsent,
@@ -138,7 +141,7 @@ impl Sender {
         }
         // Boxed, since it is large and seldom needed.
         let link = Box::pin(connector.connect(host, total_by)).await?;
-        match self.exchange(host, Box::new(link), message, total_by).await {
+        match self.exchange(host, Box::new(link), message, (total_by, patience)).await {
             Ok(reply) => Ok(reply),
             Err(Failed::Broken(failure)) => Err(failure),
             Err(Failed::Unsent(_)) => Err(failure::hung_up()),
@@ -150,13 +153,13 @@ impl Sender {
         host: &Host,
         mut link: Box<Link>,
         message: Message,
-        total_by: Instant,
+        (total_by, patience): (Instant, Option<Duration>),
     ) -> Result<Reply, Failed> {
         let begun = clock::now();
         let deadlines = &self.shared.connector.deadlines;
         let by = ExchangeBy {
             written: total_by.min(begun + deadlines.write),
-            first_byte: total_by.min(begun + deadlines.first_byte),
+            first_byte: total_by.min(begun + patience.unwrap_or(deadlines.first_byte)),
             total: total_by,
         };
         let done = link.exchange(message, by).await?;

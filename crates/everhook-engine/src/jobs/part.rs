@@ -207,6 +207,8 @@ impl JobsPart {
             intake.spawn(vital(async move {
                 over.run_until_cancelled(dispatcher.run(stop)).await;
             }));
+            let runner = Arc::clone(&self.runner);
+            until_stop(Box::pin(async move { runner.give_up_waiting_again_and_again().await }));
             // Also while the node stops: what runs then can still be cancelled.
             let (runner, interval) = (Arc::clone(&self.runner), parts.lease_time / 4);
             loops.spawn(vital(async move {

@@ -32,7 +32,7 @@ impl Pusher {
         let body = job.payload.clone().unwrap_or_default();
         let sent = match self.headers(job, target, &body, task.tries + 1) {
             Ok(headers) => {
-                let request = Request { url: target.url.clone(), headers, body };
+                let request = Request { url: target.url.clone(), headers, body, patience: Some(job.timeout) };
                 let sent = tokio::time::timeout(job.timeout, self.outbound.send(request, tenure)).await;
                 sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow())))
             }

@@ -24,7 +24,7 @@ use tracing::info;
 
 use crate::clock::Clock;
 use crate::jobs::runner::record;
-use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
+use crate::jobs::{Ending, Heartbeat, HeldJob, REMOTE, WorkerRefused};
 use crate::settle::{End, Record, Settler, Told};
 use crate::wakeup::Wakeups;
 
@@ -64,7 +64,7 @@ impl Remote {
     /// Begins the tenure of a worker.
     pub(crate) async fn open(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
         let id = SessionId(self.ids.next(self.clock.now()));
-        let session = NewSession { id, node: name, role: Role::Worker, version: String::new(), lease };
+        let session = NewSession { id, node: name, role: Role::Worker, version: REMOTE.to_owned(), lease };
         self.store.open_worker(&session, &takes).await?;
         info!(session.id = %id, "opened worker {id}");
         let NewSession { id, node, role, version, lease } = session;

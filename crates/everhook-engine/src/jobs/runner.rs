@@ -132,8 +132,15 @@ impl Runner {
         self.hand_back(waiting);
     }
 
-    /// Gives back what has waited for too long.
-    pub(crate) fn give_up_waiting(self: &Arc<Self>) {
+    /// Gives back what has waited for too long; for ever.
+    pub(crate) async fn give_up_waiting_again_and_again(self: &Arc<Self>) {
+        loop {
+            tokio::time::sleep(KEPT_WAITING / 4).await;
+            self.give_up_waiting();
+        }
+    }
+
+    fn give_up_waiting(self: &Arc<Self>) {
         let now = self.clock.elapsed();
         let is_late = |waiting: &mut Waiting| now.saturating_sub(waiting.since) >= KEPT_WAITING;
         let late = {

@@ -64,7 +64,6 @@ impl Source for JobSource {
     type Work = Work;
 
     async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Work> {
-        self.runner.give_up_waiting();
         let mut grant = Grant { work: Vec::new(), next_ready: None, failed: None };
         if let Err(error) = self.lease_all(tenure, &ask, &mut grant).await {
             grant.failed = Some(error);

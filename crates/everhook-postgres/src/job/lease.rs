@@ -105,7 +105,7 @@ async fn ready_lanes(
     now: Timestamp,
 ) -> Result<Vec<ReadyLane>, Fault> {
     let (environments, names) = gate::columns(queues.iter().map(|queue| queue.ask));
-    let share = count(LEASE_LANES_MAX.div_ceil(queues.len()));
+    let share = count(share(queues.len()));
     let (count_gate, next_lane) =
         (transaction.prepare(&sql::COUNT_GATE).await?, transaction.prepare(&sql::NEXT_LANE_QUEUE).await?);
     let counts = gate::Counts::of_queues(queues);
@@ -136,6 +136,11 @@ async fn ready_lanes(
     }
     lanes.sort_by_key(|lane| (first[lane.queue], lane.queue, lane.ready_at));
     Ok(lanes)
+}
+
+/// How many lanes of each queue are looked at, of so many queues.
+fn share(queues: usize) -> usize {
+    LEASE_LANES_MAX.div_ceil(queues)
 }
 
 async fn take(
@@ -231,7 +236,7 @@ fn turns<'l>(
             // A limit of its key is in the way. It is not to stand before others whenever someone looks.
             0 if lane.room == 0 && queue.room > 0 => {
                 turns.barren.push(lane.id.as_bytes());
-                if lanes.len() >= LEASE_LANES_MAX {
+                if lanes.iter().filter(|other| other.queue == lane.queue).count() >= share(queues.len()) {
                     push(&mut turns.defer, lane);
                 }
             }

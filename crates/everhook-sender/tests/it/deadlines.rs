@@ -31,7 +31,7 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
     let receiver = Receiver::start(|listener| listener);
     let sender = hurried(Deadlines { write: SOON, ..PATIENT });
     let body = Bytes::from(vec![0; 64 * 1024 * 1024]);
-    let sent = sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body }).await;
+    let sent = sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body, patience: None }).await;
     check_failure(sent, Class::Timeout, "the receiver did not take the request in time");
     receiver.end();
 }

@@ -39,7 +39,7 @@ fn hurried(deadlines: Deadlines) -> Sender {
 }
 
 fn post(url: String, body: &'static str) -> Request {
-    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()) }
+    Request { url, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()), patience: None }
 }
 
 #[track_caller]

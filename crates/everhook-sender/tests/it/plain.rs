@@ -20,7 +20,11 @@ async fn body_and_headers_arrive_as_given() {
     headers.append("x-twice", HeaderValue::from_static("a"));
     headers.append("x-twice", HeaderValue::from_static("b"));
     let sender = sender();
-    check_reply(sender.send(Request { url: receiver.url(), headers, body: body.clone().into() }).await, 200, "ok");
+    check_reply(
+        sender.send(Request { url: receiver.url(), headers, body: body.clone().into(), patience: None }).await,
+        200,
+        "ok",
+    );
     drop(sender);
     let port = receiver.port;
     let seen = receiver.end();
@@ -45,7 +49,7 @@ async fn framing_and_host_are_not_the_callers_to_set() {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let sender = sender();
-    let request = Request { url: receiver.url(), headers, body: Bytes::from_static(b"{}") };
+    let request = Request { url: receiver.url(), headers, body: Bytes::from_static(b"{}"), patience: None };
     check_reply(sender.send(request).await, 200, "ok");
     drop(sender);
     let seen = receiver.end();

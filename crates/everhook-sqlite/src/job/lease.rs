@@ -274,8 +274,10 @@ impl<'t> Taking<'t> {
             Look::Drained => {
                 self.tx.conn.prepare_cached(REFILL_LANE_QUEUE)?.execute(params![key.0, key.1])?;
             }
-            // It is as ready as before, for others.
+            // It is as ready as before, for others; but behind those that may have something for this one.
             Look::Foreign => {
+                let now = self.tx.now.as_micros();
+                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
                 self.foreign.insert((environment, lane.id));
             }
         }

@@ -434,6 +434,17 @@ pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
+pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: JobStage>(fx: &Fixture<S>) {
+    let id = fx.work().await;
+    let session = fx.session().await;
+    let leased = fx.lease_job(session).await;
+    fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap();
+    // Its holder did not hear of it, and used up the last attempt.
+    fx.end_job(&leased.task, session, Ends::Dead).await;
+    assert_eq!(fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap(), [Some(Plan::Redrive)]);
+    assert!(!fx.lease_job(session).await.task.cancel);
+}
+
 pub async fn a_deleted_job_leaves_nothing_behind<S: JobStage>(fx: &Fixture<S>) {
     let delete = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Delete).await.unwrap()[0];
     let (done, session) = (fx.work().await, fx.session().await);

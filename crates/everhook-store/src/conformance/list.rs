@@ -184,6 +184,7 @@ macro_rules! conformance_jobs {
             a_bulk_is_judged_one_by_one
             what_is_cancelled_ends_now_or_at_the_next_word
             a_dead_job_is_retried_with_fresh_tries
+            a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before
             a_deleted_job_leaves_nothing_behind
             only_the_holder_reports_progress
             a_watched_job_is_taken_back_when_its_time_is_over
