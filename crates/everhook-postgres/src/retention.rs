@@ -14,7 +14,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::RUNS_KEPT;
-use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog::count;
@@ -33,9 +32,9 @@ const MINUTES_KEPT: i64 = 60;
 /// How long to leave weeks alone after one could not be dropped.
 const DROP_PAUSE: Duration = Duration::from_secs(600);
 
-/// Until when no week is dropped.
+/// Until what age no week is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct DropPause(Mutex<Option<Instant>>);
+pub(crate) struct DropPause(Mutex<Option<Timestamp>>);
 
 /// Where the search for expired keys goes on.
 #[derive(Debug, Default)]
@@ -113,9 +112,9 @@ impl PostgresStore {
 
     /// Drops a week, unless someone was in the way of that lately: each try holds up traffic for a moment.
     async fn may_drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
-        let now = Instant::now();
         let until = *self.drop_pause.0.lock().expect("nothing panics while it holds this lock");
-        if until.is_some_and(|until| now < until) {
+        // What is old grows with the time that passes: no other clock is needed.
+        if until.is_some_and(|until| before < until) {
             return Ok(false);
         }
         match self.drop_week(what, before).await {
@@ -124,7 +123,7 @@ impl PostgresStore {
             Err(Fault::Slow) => {}
             dropped => return dropped,
         }
-        *self.drop_pause.0.lock().expect("nothing panics while it holds this lock") = Some(now + DROP_PAUSE);
+        *self.drop_pause.0.lock().expect("nothing panics while it holds this lock") = Some(before.plus(DROP_PAUSE));
         Ok(false)
     }
 
