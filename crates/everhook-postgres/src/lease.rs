@@ -236,7 +236,11 @@ async fn take(
     let (limit, session) = (limit as i64, ask.session.as_bytes().as_slice());
     let params: Params<'_> = &[&environments, &ids, &floors, &due_until, &rooms, &PRIORITY_DEFAULT, &limit, &session];
     let rows = transaction.rows(&sql::LEASE_TASK, params).await?;
-    rows.iter().map(rows::task).collect()
+    let mut tasks = rows.iter().map(rows::task).collect::<Result<Vec<Task>, Fault>>()?;
+    // An update tells its rows in the order of its plan, which is nobody's promise.
+    let turns: HashMap<_, usize> = lanes.iter().enumerate().map(|(n, lane)| ((lane.environment, lane.id), n)).collect();
+    tasks.sort_by_key(|task| (turns.get(&(task.key.environment, task.lane)).copied(), task.due_at, task.key.id));
+    Ok(tasks)
 }
 
 /// What each lane is told, in the order in which they were asked.

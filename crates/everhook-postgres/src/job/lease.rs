@@ -186,7 +186,14 @@ async fn take(
         params.extend([&looked_at as &(dyn ToSql + Sync), &handlers, &kinds]);
         transaction.rows(&sql::LEASE_JOB_KIND, &params).await?
     };
-    dress(&rows, queues, &open)
+    let mut jobs = dress(&rows, queues, &open)?;
+    // An update tells its rows in the order of its plan, which is nobody's promise.
+    let turns: HashMap<_, usize> = open.iter().enumerate().map(|(n, lane)| ((lane.environment, lane.id), n)).collect();
+    jobs.sort_by_key(|LeasedJob { task, .. }| {
+        let turn = turns.get(&(task.key.environment, task.lane)).copied();
+        (turn, task.priority, task.due_at, task.key.id)
+    });
+    Ok(jobs)
 }
 
 fn number(queue: usize) -> i32 {

@@ -19,6 +19,7 @@ mod environment;
 mod examples;
 mod input;
 mod isolation;
+mod job_replicas;
 mod jobs;
 mod logs;
 mod once;
