@@ -8,13 +8,31 @@ use everhook_sender::{Deadlines, Request, Sender, SenderConfig};
 use http::HeaderMap;
 
 use crate::receiver::{Receiver, answering, read_request, wait_for_hang_up};
-use crate::{PATIENT, SOON, check_failure, hurried, loopback, post};
+use crate::{PATIENT, SOON, check_failure, check_reply, hurried, loopback, post};
 
 #[tokio::test]
 async fn a_receiver_that_never_answers_runs_into_the_first_byte_deadline() {
     let receiver = answering("");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
     check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    receiver.end();
+}
+
+#[tokio::test]
+async fn a_request_may_have_more_patience_than_the_sender_or_less() {
+    let receiver = Receiver::start(|listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(&mut stream);
+        std::thread::sleep(SOON * 3);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+    });
+    let sender = hurried(Deadlines { first_byte: SOON, total: SOON * 2, ..PATIENT });
+    let patient = Request { patience: Some(PATIENT.total), ..post(receiver.url(), "{}") };
+    check_reply(sender.send(patient).await, 200, "ok");
+    receiver.end();
+    let receiver = answering("");
+    let hasty = Request { patience: Some(SOON), ..post(receiver.url(), "{}") };
+    check_failure(hurried(PATIENT).send(hasty).await, Class::Timeout, "no reply came in time");
     receiver.end();
 }
 
