@@ -1,5 +1,7 @@
 //! Remote workers: they register, lease, say that they live, and end jobs.
 
+use everhook_store::catalog::Catalog;
+use everhook_store::worker::{Takes, WorkerStore};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -20,6 +22,22 @@ async fn a_worker_registers_and_is_listed() {
         let body = json!({ "name": "w", "queues": ["q"], "leaseSeconds": seconds });
         assert_eq!(world.post("/worker", &body.to_string()).await.json()["leaseSeconds"], kept);
     }
+}
+
+#[tokio::test]
+async fn nobody_speaks_for_a_program_with_handlers_of_its_own() {
+    let world = World::new().await;
+    let remote = world.worker(json!({})).await;
+    let environments = world.store.list_environments().await.unwrap();
+    for environment in environments {
+        let takes = Takes { environment: environment.id, queues: vec!["q".parse().unwrap()], kinds: Vec::new() };
+        world.store.replace_takes(world.session, &takes).await.unwrap();
+        for call in ["lease", "heartbeat"] {
+            let answer = world.post(&format!("/worker/{}/{call}", world.session), r#"{"held": []}"#).await;
+            assert_eq!(answer.status.as_u16(), 404, "{call}: {answer}");
+        }
+    }
+    assert_eq!(world.post(&format!("/worker/{remote}/heartbeat"), "{}").await.status.as_u16(), 200);
 }
 
 #[tokio::test]
