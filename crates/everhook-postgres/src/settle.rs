@@ -38,16 +38,20 @@ impl PostgresStore {
     pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
         let Some(first) = batch.first() else { return Ok(Vec::new()) };
         let kind = first.kind;
+        // Of several ends of one tenure the first counts; a statement would take any of them.
+        let mut tenures = HashSet::with_capacity(batch.len());
+        let firsts: Vec<(usize, &Settlement)> =
+            batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member))).collect();
         let matched = if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
-            self.settle_gone(kind, batch).await?
+            self.settle_gone(kind, firsts).await?
         } else {
-            self.settle_mixed(batch).await?
+            self.settle_mixed(batch, &firsts).await?
         };
         self.answer(batch, &matched).await
     }
 
-    async fn settle_gone(&self, kind: TaskKind, batch: &[Settlement]) -> Result<Matched, Fault> {
-        let (places, members): (Vec<usize>, Vec<&Settlement>) = batch.iter().enumerate().unzip();
+    async fn settle_gone(&self, kind: TaskKind, firsts: Vec<(usize, &Settlement)>) -> Result<Matched, Fault> {
+        let (places, members): (Vec<usize>, Vec<&Settlement>) = firsts.into_iter().unzip();
         let group = Group::new(kind, Stays::Gone, places, &members);
         let rows = self.database.write(group.sql, &group.params()).await?;
         let mut matched = Matched::with_capacity(rows.len());
@@ -55,11 +59,7 @@ impl PostgresStore {
         Ok(matched)
     }
 
-    async fn settle_mixed(&self, batch: &[Settlement]) -> Result<Matched, Fault> {
-        // Of two ends of one tenure the first counts, whichever statement it is in.
-        let mut tenures = HashSet::with_capacity(batch.len());
-        let firsts: Vec<(usize, &Settlement)> =
-            batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member))).collect();
+    async fn settle_mixed(&self, batch: &[Settlement], firsts: &[(usize, &Settlement)]) -> Result<Matched, Fault> {
         let mut groups = Vec::new();
         for (kind, stays) in [
             (TaskKind::Delivery, Stays::Gone),

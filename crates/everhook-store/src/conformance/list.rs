@@ -94,6 +94,7 @@ macro_rules! conformance_lease {
             one_lost_settlement_does_not_cost_its_neighbours
             a_batch_of_successes_is_settled_whole
             the_same_settlement_twice_in_a_batch_counts_once
+            of_several_ends_of_one_tenure_in_a_batch_the_first_counts
             several_holds_of_one_lane_in_a_batch_leave_the_longest
             several_retries_of_one_lane_in_a_batch_leave_the_earliest
             a_receiver_that_is_gone_is_left_in_peace

@@ -215,6 +215,21 @@ pub async fn the_same_settlement_twice_in_a_batch_counts_once<S: Stage>(fx: &Fix
     }
 }
 
+pub async fn of_several_ends_of_one_tenure_in_a_batch_the_first_counts<S: Stage>(fx: &Fixture<S>) {
+    for row in [NextRow::Gone, LATER, NextRow::Dead] {
+        let (session, leased) = fx.held().await;
+        let ends: [Settlement; 8] = std::array::from_fn(|_| fx.settlement(&leased.task, session, row));
+        let mut answers = [Settled::Lost; 8];
+        answers[0] = Settled::Done;
+        assert_eq!(fx.store.settle(&ends).await.unwrap(), answers);
+        let first = ends[0].attempt.as_ref().map(|attempt| attempt.id);
+        let logged = fx.attempts(message(&leased)).await;
+        assert_eq!(logged.iter().map(|attempt| Some(attempt.id)).collect::<Vec<_>>(), [first]);
+        fx.delete(EndpointId(leased.task.lane.0)).await;
+        fx.lease(session).await;
+    }
+}
+
 pub async fn several_holds_of_one_lane_in_a_batch_leave_the_longest<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     for _ in 0..3 {
