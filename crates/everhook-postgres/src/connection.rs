@@ -27,9 +27,11 @@ pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 /// Unanswered bytes and silence end a connection after about this; nothing else bounds a commit.
 const DEAD_PEER_WAIT: Duration = Duration::from_secs(10);
 
-/// Where the statements of the store do not differ from one run to the next, their plans must not either.
+/// Where the statements of the store do not differ from one run to the next, their plans must not either: each is planned once. Left to
+/// itself, the server plans most of the hot ones whenever they run, because it expects arrays to be longer than they are.
 const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
-                       -c default_transaction_isolation=read\\ committed -c idle_in_transaction_session_timeout=5s";
+                       -c plan_cache_mode=force_generic_plan -c default_transaction_isolation=read\\ committed \
+                       -c idle_in_transaction_session_timeout=5s";
 /// How a transaction begins behind a pooler. A node that vanishes within one (no power, no network) hangs up on nobody, and
 /// the server would keep its locks for hours: nothing of the lanes it was leasing from could be leased, or added to them.
 pub(crate) const BEGIN_POOLED: &str =
