@@ -212,7 +212,7 @@ impl Dispatch {
         let rooms = self.running.keys().chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
         let rooms = rooms.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>();
         self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
-        Some(Command::Lease { limit: self.free().min(LEASE_TASKS_MAX), rooms, per_lane: self.config.slots_per_lane })
+        Some(Command::Lease { limit: self.free().min(self.lease_max()), rooms, per_lane: self.config.slots_per_lane })
     }
 
     /// Leases ahead what ended within a moment, lane by lane: a lane of long tasks takes none from others, however short those of its
@@ -241,7 +241,12 @@ impl Dispatch {
 
     /// Whether there is too little room to ask for more. Where tasks are leased ahead, it is not filled one by one.
     fn is_full(&self) -> bool {
-        self.free() < (self.ahead / 2).clamp(1, LEASE_TASKS_MAX)
+        self.free() < (self.ahead / 2).clamp(1, self.lease_max())
+    }
+
+    /// How many tasks are asked for at most. Where they are leased ahead, one half comes while the other is run.
+    fn lease_max(&self) -> usize {
+        LEASE_TASKS_MAX.max(self.ahead_max / 2)
     }
 
     /// When to call again with a tick.

@@ -65,6 +65,9 @@ pub const SETTLE_QUEUE_MAX: usize = 4096;
 pub const LEASE_LANES_MAX: usize = 256;
 /// Tasks one lease takes.
 pub const LEASE_TASKS_MAX: usize = 500;
+/// Jobs one lease takes: more, because their records are smaller than messages, and all of them may be of one lane, which gives to one
+/// lease at a time.
+pub const LEASE_JOBS_MAX: usize = 1000;
 /// Tasks one sweep takes over.
 pub const RECLAIM_BATCH_MAX: usize = 500;
 /// Sessions in one list of nodes.

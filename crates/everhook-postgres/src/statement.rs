@@ -6,16 +6,18 @@
 //! gets back into the pool, whether a statement failed, took too long, or its caller went away.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
 use everhook_store::mutant;
+use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Error, Row, Statement};
+use tokio_postgres::{Error, Row, RowStream, Statement};
 
 use crate::connection::{BEGIN, BEGIN_POOLED};
 use crate::error::Fault;
@@ -123,6 +125,13 @@ impl Connection {
         }
     }
 
+    async fn stream(&self, prepared: &Prepared, params: Params<'_>) -> Result<RowStream, Error> {
+        match prepared {
+            Prepared::Named(statement) => self.client().query_raw(statement, params.iter().copied()).await,
+            Prepared::Unnamed(text, sql) => self.client().query_typed_raw(text, typed(sql, params)).await,
+        }
+    }
+
     pub(crate) async fn execute(&self, prepared: &Prepared, params: Params<'_>) -> Result<u64, Error> {
         match prepared {
             Prepared::Named(statement) => self.client().execute(statement, params).await,
@@ -164,6 +173,26 @@ impl Transaction {
     /// Prepares and sends one statement.
     pub(crate) async fn rows(&self, sql: &'static Sql, params: Params<'_>) -> Result<Vec<Row>, Fault> {
         Statements::rows(self, sql, params).await
+    }
+
+    /// Prepares and sends one statement, and reads its rows as they come, while the server makes the next ones.
+    pub(crate) async fn rows_as<T>(
+        &self,
+        sql: &'static Sql,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let prepared = self.connection.prepare(sql).await?;
+        let mut read_all = Vec::new();
+        let reading = async {
+            let mut rows = pin!(self.connection.stream(&prepared, params).await.map_err(Fault::Statement)?);
+            while let Some(row) = rows.try_next().await.map_err(Fault::Statement)? {
+                read_all.push(read(&row)?);
+            }
+            Ok(())
+        };
+        timeout(STATEMENT_WAIT, reading).await.map_err(|_| Fault::Slow)??;
+        Ok(read_all)
     }
 
     /// Prepares and sends one statement; answers how many rows it changed.

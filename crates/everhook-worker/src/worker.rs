@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::dispatch::DispatchConfig;
+use everhook_core::limits::LEASE_JOBS_MAX;
 use everhook_core::name::{BadName, Name};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -24,7 +25,7 @@ use crate::store::{DEFAULT_ENVIRONMENT, Store};
 
 const LEASE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(20);
-const AHEAD: usize = 1000;
+const AHEAD: usize = 2 * LEASE_JOBS_MAX;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs jobs of some queues and kinds in this process.

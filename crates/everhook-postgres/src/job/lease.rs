@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, JobId, LaneId, SessionId};
 use everhook_core::job::handler;
-use everhook_core::limits::{KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::limits::{KIND_SCAN_MAX, LEASE_JOBS_MAX, LEASE_LANES_MAX};
 use everhook_core::queue::Target;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob};
@@ -64,7 +64,7 @@ struct Turns<'a> {
 
 impl PostgresStore {
     pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
-        let limit = ask.limit.min(LEASE_TASKS_MAX);
+        let limit = ask.limit.min(LEASE_JOBS_MAX);
         let transaction = self.database.transaction().await?;
         let (mut queues, now, is_held) = gate::open_queues(&transaction, ask).await?;
         if queues.is_empty() {
@@ -78,12 +78,8 @@ impl PostgresStore {
             queue.book(turns.taken[n], now);
         }
         let ready_rows = turn_lanes(&transaction, &turns, &queues, now).await?;
-        let next_ready = next_ready(&ready_rows, &queues, now)?;
-        if jobs.is_empty() && turns.drain.0.is_empty() && turns.defer.0.is_empty() {
-            transaction.roll_back().await?;
-        } else {
-            transaction.commit().await?;
-        }
+        // What is committed has to be told, whatever can be said of the time of the next look.
+        let next_ready = next_ready(&ready_rows, &queues, now).unwrap_or_default();
         let next_ready = next_ready.into_iter().chain(is_held.then_some(HELD_BY_ANOTHER)).min();
         Ok(JobGrant { jobs, next_ready })
     }
@@ -93,7 +89,7 @@ impl PostgresStore {
     pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, Fault> {
         let params: Params<'_> = &[&session.as_bytes().as_slice(), &count(limit)];
         let rows = self.database.write(&sql::RECLAIM_JOB, params).await?;
-        dress(&rows, &[], &[])
+        rows.iter().map(|row| dress(row, &Targets::new())).collect()
     }
 }
 
@@ -180,13 +176,14 @@ async fn take(
     ];
     let (looked_at, handlers) = (count(KIND_SCAN_MAX), ask.kinds.iter().map(handler).collect::<Vec<_>>());
     let kinds: Vec<&str> = ask.kinds.iter().map(|kind| kind.as_str()).collect();
-    let rows = if kinds.is_empty() {
-        transaction.rows(&sql::LEASE_JOB, &params).await?
+    let statement = if kinds.is_empty() {
+        &sql::LEASE_JOB
     } else {
         params.extend([&looked_at as &(dyn ToSql + Sync), &handlers, &kinds]);
-        transaction.rows(&sql::LEASE_JOB_KIND, &params).await?
+        &sql::LEASE_JOB_KIND
     };
-    let mut jobs = dress(&rows, queues, &open)?;
+    let targets = targets(queues, &open);
+    let mut jobs = transaction.rows_as(statement, &params, |row| dress(row, &targets)).await?;
     // An update tells its rows in the order of its plan, which is nobody's promise.
     let turns: HashMap<_, usize> = open.iter().enumerate().map(|(n, lane)| ((lane.environment, lane.id), n)).collect();
     jobs.sort_by_key(|LeasedJob { task, .. }| {
@@ -200,19 +197,21 @@ fn number(queue: usize) -> i32 {
     i32::try_from(queue).unwrap_or(i32::MAX)
 }
 
-/// Adds records and targets to tasks.
-fn dress(rows: &[Row], queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Result<Vec<LeasedJob>, Fault> {
-    let targets: HashMap<(EnvironmentId, LaneId), Arc<Target>> = lanes
-        .iter()
-        .filter_map(|lane| Some(((lane.environment, lane.id), Arc::clone(queues[lane.queue].target.as_ref()?))))
-        .collect();
-    let dress = |row: &Row| {
-        let task = rows::task(row)?;
-        let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
-        let target = targets.get(&(task.key.environment, task.lane)).cloned();
-        Ok(LeasedJob { task, job, target })
-    };
-    rows.iter().map(dress).collect()
+/// Where the jobs of a lane go, if their queue has a target.
+type Targets = HashMap<(EnvironmentId, LaneId), Arc<Target>>;
+
+fn targets(queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Targets {
+    let target =
+        |lane: &&ReadyLane| Some(((lane.environment, lane.id), Arc::clone(queues[lane.queue].target.as_ref()?)));
+    lanes.iter().filter_map(target).collect()
+}
+
+/// Adds record and target to a task.
+fn dress(row: &Row, targets: &Targets) -> Result<LeasedJob, Fault> {
+    let task = rows::task(row)?;
+    let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
+    let target = targets.get(&(task.key.environment, task.lane)).cloned();
+    Ok(LeasedJob { task, job, target })
 }
 
 /// What each lane is told, in the order in which they were asked.
@@ -268,7 +267,8 @@ fn turns<'l>(
     turns
 }
 
-/// Tells every lane what comes next for it, keeps what rates have given, and reads what is ready next, in one round trip.
+/// Tells every lane what comes next for it, keeps what rates have given, reads what is ready next, and commits, in one round trip. Where
+/// there is nothing to tell it rolls back.
 async fn turn_lanes(
     transaction: &Transaction,
     turns: &Turns<'_>,
@@ -287,17 +287,29 @@ async fn turn_lanes(
     let next_ready = transaction.prepare(&sql::NEXT_READY_QUEUE).await?;
     let now = now.as_micros();
     let (back, drain, defer) = (&turns.back, &turns.drain, &turns.defer);
-    let (_, ready) = within(try_join(
-        try_join5(
-            send_unless(back.0.is_empty(), transaction, &rotate_lane, &[&back.0, &back.1, &now]),
-            send_unless(drain.0.is_empty(), transaction, &drain_lane, &[&drain.0, &drain.1]),
-            send_unless(drain.0.is_empty(), transaction, &refill_lane, &[&drain.0, &drain.1]),
-            send_unless(defer.0.is_empty(), transaction, &defer_lane, &[&defer.0, &defer.1, &now]),
-            send_unless(booked.is_empty(), transaction, &book_queue, &[&booked_environments, &booked_names, &until]),
-        ),
-        transaction.query(&next_ready, &[&environments, &names, &turns.barren]),
-    ))
-    .await?;
+    let next_params: Params<'_> = &[&environments, &names, &turns.barren];
+    if turns.taken.iter().all(|taken| *taken == 0) && drain.0.is_empty() && defer.0.is_empty() {
+        let ready = within(transaction.query(&next_ready, next_params)).await?;
+        transaction.roll_back().await?;
+        return Ok(ready);
+    }
+    let (_, ready) = transaction
+        .commit_with(try_join(
+            try_join5(
+                send_unless(back.0.is_empty(), transaction, &rotate_lane, &[&back.0, &back.1, &now]),
+                send_unless(drain.0.is_empty(), transaction, &drain_lane, &[&drain.0, &drain.1]),
+                send_unless(drain.0.is_empty(), transaction, &refill_lane, &[&drain.0, &drain.1]),
+                send_unless(defer.0.is_empty(), transaction, &defer_lane, &[&defer.0, &defer.1, &now]),
+                send_unless(
+                    booked.is_empty(),
+                    transaction,
+                    &book_queue,
+                    &[&booked_environments, &booked_names, &until],
+                ),
+            ),
+            transaction.query(&next_ready, next_params),
+        ))
+        .await?;
     Ok(ready)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use everhook_core::id::{EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::job::{Job, handler};
 use everhook_core::limits::{
-    APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX, RECLAIM_BATCH_MAX,
+    APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_JOBS_MAX, LEASE_LANES_MAX, RECLAIM_BATCH_MAX,
 };
 use everhook_core::queue::{Queue, QueueState, Target, gate};
 use everhook_core::task::Task;
@@ -202,7 +202,7 @@ impl<'t> Taking<'t> {
         Ok(Taking {
             tx,
             ask,
-            limit: ask.limit.min(LEASE_TASKS_MAX),
+            limit: ask.limit.min(LEASE_JOBS_MAX),
             handlers: ask.kinds.iter().map(handler).collect(),
             sources,
             jobs: Vec::new(),
