@@ -200,7 +200,9 @@ impl Steps {
             Plan::Erase | Plan::Nothing | Plan::Refuse => return,
         };
         *state = TaskState::Pending;
-        self.moved.insert(task.key, (task.lane, due_at, fresh));
+        // A job that is named again has its fresh tries from the first time.
+        let was_fresh = self.moved.get(&task.key).is_some_and(|(_, _, fresh)| *fresh);
+        self.moved.insert(task.key, (task.lane, due_at, fresh || was_fresh));
     }
 }
 
