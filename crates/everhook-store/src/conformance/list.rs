@@ -238,6 +238,7 @@ macro_rules! conformance_time {
             keys_are_forgotten_when_they_expire
             slots_that_nobody_uses_are_forgotten
             closed_sessions_that_hold_nothing_are_forgotten
+            a_queue_stays_known_when_its_lanes_are_forgotten
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }
