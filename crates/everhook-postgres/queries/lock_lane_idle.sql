@@ -1,15 +1,8 @@
--- Lock lanes of queues that wait for nothing and have no dead jobs, against everyone who might add to them. Indexes: lane_queue, task_dead.
+-- Lock lanes that `list_old_lane` has found, if still nothing waits in them, against everyone who might add to them. Index: the primary key.
 -- No twin: SQLite has one writer.
 select lane.environment, lane.id
-from everhook.lane
-where lane.queue is not null
-    and lane.next_due = 9223372036854775807
-    and not exists (
-        select 1
-        from everhook.task
-        where task.environment = lane.environment
-            and task.lane = lane.id
-            and task.state = 2
-    )
-limit $1
-for update skip locked;
+from unnest($1::int[], $2::bytea[]) as idle (environment, id)
+    join everhook.lane on lane.environment = any (array[idle.environment])
+        and lane.id = idle.id
+where lane.next_due = 9223372036854775807
+for update of lane skip locked;

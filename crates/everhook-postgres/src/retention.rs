@@ -3,13 +3,16 @@
 //! A week's partitions are dropped under a lock that is given up at once where someone is in the way: what waits for such a lock keeps everyone
 //! else waiting behind it.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::batch::Intake;
-use everhook_core::id::Id;
+use everhook_core::id::{EnvironmentId, Id, LaneId};
+use everhook_core::job;
+use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::retention::{Prunable, Retention};
@@ -21,7 +24,6 @@ use crate::error::Fault;
 use crate::partition::{self, Week};
 use crate::rows::Reader;
 use crate::sql;
-use crate::statement::Params;
 use crate::store::PostgresStore;
 
 /// Pages of keys that one statement looks at.
@@ -35,6 +37,10 @@ const DROP_PAUSE: Duration = Duration::from_secs(600);
 /// Until what age no week is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct DropPause(Mutex<Option<Timestamp>>);
+
+type LaneKey = (EnvironmentId, LaneId);
+/// Lanes to forget, with their queues, in key order.
+type IdleLanes = BTreeMap<LaneKey, Name>;
 
 /// Where the search for expired keys goes on.
 #[derive(Debug, Default)]
@@ -58,7 +64,7 @@ impl PostgresStore {
             Prunable::DeadDeliveries => self.database.change(&sql::PRUNE_TASK_DEAD, &[&at, &most]).await?,
             Prunable::Keys => self.prune_keys(limit).await?,
             Prunable::OnceSlots => self.database.change(&sql::PRUNE_ONCE, &[&at, &most]).await?,
-            Prunable::Sessions => self.prune_sessions(at, most).await?,
+            Prunable::Sessions => self.prune_sessions(at, limit).await?,
             Prunable::Batches => {
                 let sealed = Intake::Sealed.to_db();
                 self.database.change(&sql::PRUNE_BATCH, &[&at, &sealed, &most]).await?
@@ -87,27 +93,66 @@ impl PostgresStore {
         Ok(pruned)
     }
 
-    /// Forgets sessions, and with them lanes of queues in which nothing is, and minutes that nobody asks for any more.
-    async fn prune_sessions(&self, before: i64, limit: i64) -> Result<u64, Fault> {
-        let pruned = self.database.change(&sql::PRUNE_SESSION, &[&before, &limit]).await?;
-        self.database.change(&sql::PRUNE_QUEUE_MINUTE, &[&MINUTES_KEPT, &limit]).await?;
+    /// Forgets sessions, and with them lanes of concurrency keys in which nothing is, and minutes that nobody asks for any more.
+    async fn prune_sessions(&self, before: i64, limit: usize) -> Result<u64, Fault> {
+        let pruned = self.database.change(&sql::PRUNE_SESSION, &[&before, &count(limit)]).await?;
+        self.database.change(&sql::PRUNE_QUEUE_MINUTE, &[&MINUTES_KEPT, &count(limit)]).await?;
+        Ok(pruned + self.prune_lanes(limit).await?)
+    }
+
+    async fn prune_lanes(&self, limit: usize) -> Result<u64, Fault> {
+        let idle = self.idle_lanes(limit).await?;
+        if idle.is_empty() {
+            return Ok(0);
+        }
+        self.keep_queues(&idle).await?;
+        let (environments, ids) = lane_columns(idle.keys());
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
-        let idle = transaction.rows(&sql::LOCK_LANE_IDLE, &[&limit]).await?;
-        if idle.is_empty() {
-            transaction.roll_back().await?;
-            return Ok(pruned);
-        }
+        let locked = transaction.rows(&sql::LOCK_LANE_IDLE, &[&environments, &ids]).await?;
         let (mut environments, mut ids) = (Vec::<i32>::new(), Vec::<&[u8]>::new());
-        for row in &idle {
+        for row in &locked {
             let mut row = Reader::new(row, "lane");
             environments.push(row.get("environment")?);
             ids.push(row.get("id")?);
         }
-        let params: Params<'_> = &[&environments, &ids];
-        let lanes = transaction.change(&sql::PRUNE_LANE, params).await?;
+        let lanes = transaction.change(&sql::PRUNE_LANE, &[&environments, &ids]).await?;
         transaction.commit().await?;
-        Ok(pruned + lanes)
+        Ok(lanes)
+    }
+
+    /// Lanes of concurrency keys in which nothing waits and nothing is dead, at most so many, with their queues.
+    async fn idle_lanes(&self, limit: usize) -> Result<IdleLanes, Fault> {
+        let (mut idle, mut seen) = (IdleLanes::new(), Vec::<LaneId>::new());
+        // That of the queue itself stays, and is not to be in the way of others.
+        while idle.len() < limit {
+            let known: Vec<&[u8]> = seen.iter().map(|lane| lane.as_bytes().as_slice()).collect();
+            let found = self.database.read(&sql::LIST_OLD_LANE, &[&known, &count(limit - idle.len())]).await?;
+            if found.is_empty() {
+                break;
+            }
+            for row in &found {
+                let mut row = Reader::new(row, "lane");
+                let (environment, lane) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
+                let queue = row.name("queue")?;
+                seen.push(lane);
+                if lane != job::lane(environment, &queue, None) {
+                    idle.insert((environment, lane), queue);
+                }
+            }
+        }
+        Ok(idle)
+    }
+
+    /// Gives queues the lane without a key that had none: it is how a queue is known that nobody configured. Before any lock is had: whoever
+    /// is just adding it may wait for one.
+    async fn keep_queues(&self, idle: &IdleLanes) -> Result<(), Fault> {
+        let own =
+            idle.iter().map(|((environment, _), queue)| ((*environment, job::lane(*environment, queue, None)), queue));
+        let own: BTreeMap<LaneKey, &Name> = own.collect();
+        let (environments, ids) = lane_columns(own.keys());
+        let queues: Vec<&str> = own.values().map(|queue| queue.as_str()).collect();
+        self.database.change(&sql::CREATE_LANE_QUEUE, &[&environments, &ids, &queues]).await.map(drop)
     }
 
     /// Drops a week, unless someone was in the way of that lately: each try holds up traffic for a moment.
@@ -152,4 +197,8 @@ impl PostgresStore {
         }
         partition::drop_unused(&self.database, tables, week).await
     }
+}
+
+fn lane_columns<'a>(lanes: impl Iterator<Item = &'a LaneKey>) -> (Vec<i32>, Vec<&'a [u8]>) {
+    lanes.map(|(environment, lane)| (environment.0, lane.as_bytes().as_slice())).unzip()
 }

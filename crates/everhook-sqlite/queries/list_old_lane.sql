@@ -1,5 +1,5 @@
 -- Lanes of queues in which nothing waits and nothing is dead. Scans lanes as far as it is read; index: task_dead.
--- No twin: chosen while the writer does other work; `prune_lane` asks again.
+-- Differs: chosen while the writer does other work; `prune_lane` asks again.
 select environment, id, queue
 from lane
 where queue is not null

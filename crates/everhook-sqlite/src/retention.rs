@@ -153,7 +153,8 @@ impl Retention for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Forgets lanes of concurrency keys that have no job. That of the queue itself stays: it is how a queue is known that nobody configured.
+    /// Forgets lanes of concurrency keys that have no job. That of the queue itself stays, and is made if all its jobs had a key: it is how
+    /// a queue is known that nobody configured.
     async fn prune_lanes(&self, limit: usize) -> Result<usize, StoreError> {
         let lanes = self.read("prune", move |conn| empty_lanes(conn, limit)).await?;
         let ask = Ask { op: "prune", class: Class::Maintenance, rows: lanes.len() };
@@ -161,7 +162,14 @@ impl SqliteStore {
     }
 }
 
-fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<(EnvironmentId, LaneId)>, Fault> {
+/// A lane of a concurrency key without a job.
+struct EmptyLane {
+    environment: EnvironmentId,
+    lane: LaneId,
+    queue: Name,
+}
+
+fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<EmptyLane>, Fault> {
     let mut list = conn.prepare_cached(query!("list_old_lane"))?;
     let mut rows = list.query([])?;
     let mut lanes = Vec::new();
@@ -172,13 +180,13 @@ fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<(EnvironmentId, Lan
         let (environment, lane): (_, LaneId) = (record.environment(0)?, LaneId(record.id(1, "id")?));
         let queue: Name = record.name(2, "queue")?;
         if lane != job::lane(environment, &queue, None) {
-            lanes.push((environment, lane));
+            lanes.push(EmptyLane { environment, lane, queue });
         }
     }
     Ok(lanes)
 }
 
-fn prune_lanes(tx: &Tx<'_>, lanes: &[(EnvironmentId, LaneId)]) -> Result<usize, Fault> {
+fn prune_lanes(tx: &Tx<'_>, lanes: &[EmptyLane]) -> Result<usize, Fault> {
     // No index finds what is leased of one lane; all that is leased is little.
     let mut leased =
         tx.conn.prepare_cached("select environment, lane from task indexed by task_owner where state = 1")?;
@@ -188,9 +196,15 @@ fn prune_lanes(tx: &Tx<'_>, lanes: &[(EnvironmentId, LaneId)]) -> Result<usize, 
     };
     let leased = leased.query_and_then([], read)?.collect::<Result<HashSet<_>, Fault>>()?;
     let mut prune = tx.conn.prepare_cached(query!("prune_lane"))?;
+    let mut keep = tx.conn.prepare_cached(query!("create_lane_queue"))?;
     let mut pruned = 0;
-    for (environment, lane) in lanes.iter().filter(|lane| !leased.contains(lane)) {
+    for EmptyLane { environment, lane, queue } in lanes {
+        if leased.contains(&(*environment, *lane)) {
+            continue;
+        }
         pruned += prune.execute(params![environment.0, lane.as_bytes()])?;
+        let own = job::lane(*environment, queue, None);
+        keep.execute(params![environment.0, own.as_bytes(), queue.as_str()])?;
     }
     Ok(pruned)
 }

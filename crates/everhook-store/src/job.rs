@@ -67,7 +67,7 @@ pub struct JobAsk {
     pub session: SessionId,
     /// Jobs at most.
     pub limit: usize,
-    /// From these queues. One that is paused, or at its limit, gives nothing.
+    /// From these queues. One that is paused, or at its limit, gives nothing; of one that is named twice the first counts.
     pub queues: Vec<QueueAsk>,
     /// Only of these kinds; empty means all.
     pub kinds: Vec<Name>,
@@ -289,6 +289,7 @@ pub trait JobStore: Send + Sync {
     ) -> Result<Vec<JobAttempt>, StoreError>;
 
     /// Does what an operator asks for, as `JobState::on` says, in one transaction; an answer for each, none where there is no such job.
+    /// One that is named again is found as the first time has left it.
     async fn change_jobs(
         &self,
         environment: EnvironmentId,

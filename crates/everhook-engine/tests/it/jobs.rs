@@ -1,5 +1,6 @@
 //! Jobs: run by handlers, pushed, taken by remote workers, started by schedules.
 
+mod ahead;
 mod handled;
 mod pushed;
 mod remote;

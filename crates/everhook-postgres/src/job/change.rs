@@ -95,8 +95,8 @@ impl PostgresStore {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let (mut known, now) = lock(&transaction, environment, jobs).await?;
-        let key = (environment, id);
-        if batch::lock(&transaction, [key].iter()).await?.is_empty() {
+        // Not locked yet: lanes come before batches, as they do in an enqueue. While a job of it is dead, nobody can remove it.
+        if transaction.rows(&sql::FIND_BATCH, &[&environment.0, &id.as_bytes().as_slice()]).await?.is_empty() {
             transaction.roll_back().await?;
             return Ok(Resolved::NoBatch);
         }
@@ -117,6 +117,7 @@ impl PostgresStore {
             }
         }
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
+        let key = (environment, id);
         let changes = Changes::from([(key, vec![Change::Resolved { jobs: count, how }])]);
         self.carry_out(&transaction, environment, &steps, now).await?;
         let mut told = self.tell_batches(&transaction, &changes, now).await?;
@@ -200,7 +201,9 @@ impl Steps {
             Plan::Erase | Plan::Nothing | Plan::Refuse => return,
         };
         *state = TaskState::Pending;
-        self.moved.insert(task.key, (task.lane, due_at, fresh));
+        // A job that is named again has its fresh tries from the first time.
+        let was_fresh = self.moved.get(&task.key).is_some_and(|(_, _, fresh)| *fresh);
+        self.moved.insert(task.key, (task.lane, due_at, fresh || was_fresh));
     }
 }
 

@@ -1,5 +1,6 @@
 //! How many jobs queues may give: their state, limits and rates, read and locked for a lease.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,7 +101,10 @@ pub(crate) async fn open_queues<'a>(
     transaction: &Transaction,
     ask: &'a JobAsk,
 ) -> Result<(Vec<OpenQueue<'a>>, Timestamp, bool), Fault> {
-    let asks: Vec<&QueueAsk> = ask.queues.iter().filter(|queue| queue.room > 0).collect();
+    // One that is named twice would be counted twice.
+    let mut named = HashSet::with_capacity(ask.queues.len());
+    let with_room = ask.queues.iter().filter(|queue| queue.room > 0);
+    let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
     let (environments, names) = columns(asks.iter().copied());
     let (find_queue, read_clock) =
         (transaction.prepare(&sql::NEXT_QUEUE).await?, transaction.prepare(&sql::NOW).await?);

@@ -45,7 +45,7 @@ impl PostgresStore {
         let now = now(&transaction.begin_with(transaction.query(&read_clock, &[])).await?)?;
         let due = transaction.rows(&sql::NEXT_SCHEDULE, &[&now.as_micros(), &count(limit)]).await?;
         let open = open_runs(&transaction, &due).await?;
-        let (mut looked, mut started) = (Vec::with_capacity(due.len()), 0);
+        let (mut looked, mut decided) = (Vec::with_capacity(due.len()), Vec::with_capacity(due.len()));
         for row in &due {
             let head = head(row)?;
             let Some(record) = readable(row, &head)? else {
@@ -55,9 +55,17 @@ impl PostgresStore {
             let is_open = head.last_job.is_some_and(|job| open.contains(&(head.environment, job)));
             let last_run = if is_open { LastRun::Open } else { LastRun::Ended };
             let firing = decide_fire(&record.schedule, &record.state, now, last_run);
-            started += firing.fires.len();
-            looked.push(self.fire(&transaction, head, &record, firing, now).await?);
+            decided.push((head, record, firing));
         }
+        let starts = |(head, record, firing): &(Head, ScheduleRecord, Firing)| {
+            let begin = |_| record.starts.begin(head.environment, record.schedule.id, self.ids.next(now));
+            firing.fires.iter().map(begin).collect()
+        };
+        let starts: Vec<Vec<Begun>> = decided.iter().map(starts).collect();
+        let started = starts.iter().map(Vec::len).sum();
+        let became = self.start(&transaction, starts, now).await?;
+        let looks = decided.into_iter().zip(became);
+        looked.extend(looks.map(|((head, record, firing), objects)| look(head, &record, firing, objects, now)));
         keep(self, &transaction, &looked, now).await?;
         let next = transaction.rows(&sql::NEXT_LOOK, &[]).await?;
         let next_look = next.first().map(|row| Reader::new(row, "schedule").time("look_at")).transpose()?;
@@ -84,67 +92,83 @@ impl PostgresStore {
         };
         let (head, record) = (head(row)?, read(row)?);
         let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
-        let object = self.start(&transaction, environment, &record, 1, now).await?.pop().flatten();
+        let begun = record.starts.begin(environment, record.schedule.id, self.ids.next(now));
+        let object = self.start(&transaction, vec![vec![begun]], now).await?.concat().pop().flatten();
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
         write_runs(self, &transaction, &[(environment, head.id, run)], now).await?;
         transaction.commit().await?;
         Ok(Some(run))
     }
 
-    /// Starts what was decided.
-    async fn fire(
-        &self,
-        transaction: &Transaction,
-        head: Head,
-        record: &ScheduleRecord,
-        firing: Firing,
-        now: Timestamp,
-    ) -> Result<Looked, Fault> {
-        let objects = self.start(transaction, head.environment, record, firing.fires.len(), now).await?;
-        let is_job = matches!(record.starts, Starts::Job(_));
-        let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
-        let mut objects = objects.into_iter();
-        let run = |(nominal, kind): (Timestamp, RunKind)| {
-            let object = if kind == RunKind::Fired { objects.next().flatten() } else { None };
-            Run { nominal, at: now, kind, object }
-        };
-        let runs = runs_of(&firing).into_iter().map(run).collect();
-        Ok(Looked { head, state: firing.state, last_job, runs })
-    }
-
-    /// Starts it so many times; answers what each became.
+    /// Starts what each of several schedules is to start; answers what each became. All jobs at once, and all messages: so keys and lanes are
+    /// locked in the one order in which everyone locks them.
     async fn start(
         &self,
         transaction: &Transaction,
-        environment: EnvironmentId,
-        record: &ScheduleRecord,
-        times: usize,
+        starts: Vec<Vec<Begun>>,
+        now: Timestamp,
+    ) -> Result<Vec<Vec<Option<Id>>>, Fault> {
+        let (mut jobs, mut messages): (Vec<NewJob>, Vec<NewMessage>) = (Vec::new(), Vec::new());
+        let mut places = Vec::with_capacity(starts.len());
+        for begun in starts {
+            let (job, message) = (jobs.len(), messages.len());
+            for begun in begun {
+                match begun {
+                    Begun::Job(job) => jobs.push(*job),
+                    Begun::Message(message) => messages.push(*message),
+                }
+            }
+            places.push((job..jobs.len(), message..messages.len()));
+        }
+        let jobs = self.start_jobs(transaction, &jobs, now).await?;
+        let messages = self.start_messages(transaction, messages).await?;
+        Ok(places.into_iter().map(|(of_jobs, of_messages)| [&jobs[of_jobs], &messages[of_messages]].concat()).collect())
+    }
+
+    async fn start_jobs(
+        &self,
+        transaction: &Transaction,
+        jobs: &[NewJob],
         now: Timestamp,
     ) -> Result<Vec<Option<Id>>, Fault> {
-        if times == 0 {
+        if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let drawn: Vec<Id> = (0..times).map(|_| self.ids.next(now)).collect();
-        let (mut jobs, mut messages): (Vec<NewJob>, Vec<NewMessage>) = (Vec::new(), Vec::new());
-        for id in &drawn {
-            match record.starts.begin(environment, record.schedule.id, *id) {
-                Begun::Job(job) => jobs.push(*job),
-                Begun::Message(message) => messages.push(*message),
-            }
-        }
-        if jobs.is_empty() {
-            let answers = self.append_within(transaction, messages).await?;
-            let object = |(answer, id): (Appended, &Id)| matches!(answer, Appended::Accepted { .. }).then_some(*id);
-            return Ok(answers.into_iter().zip(&drawn).map(object).collect());
-        }
-        let answers = self.enqueue_within(transaction, &jobs, now, Ending::Open).await?;
-        let object = |(answer, id): (Enqueued, &Id)| match answer {
-            Enqueued::Accepted { .. } => Some(*id),
+        let answers = self.enqueue_within(transaction, jobs, now, Ending::Open).await?;
+        let object = |(answer, new): (Enqueued, &NewJob)| match answer {
+            Enqueued::Accepted { .. } => Some(new.job.id.0),
             Enqueued::Existing(job) => Some(job.0),
             Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
         };
-        Ok(answers.into_iter().zip(&drawn).map(object).collect())
+        Ok(answers.into_iter().zip(jobs).map(object).collect())
     }
+
+    async fn start_messages(
+        &self,
+        transaction: &Transaction,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Option<Id>>, Fault> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Id> = messages.iter().map(|new| new.message.id.0).collect();
+        let answers = self.append_within(transaction, messages).await?;
+        let object = |(answer, id): (Appended, Id)| matches!(answer, Appended::Accepted { .. }).then_some(id);
+        Ok(answers.into_iter().zip(ids).map(object).collect())
+    }
+}
+
+/// What a look at a schedule came to, after what it decided was started.
+fn look(head: Head, record: &ScheduleRecord, firing: Firing, objects: Vec<Option<Id>>, now: Timestamp) -> Looked {
+    let is_job = matches!(record.starts, Starts::Job(_));
+    let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
+    let mut objects = objects.into_iter();
+    let run = |(nominal, kind): (Timestamp, RunKind)| {
+        let object = if kind == RunKind::Fired { objects.next().flatten() } else { None };
+        Run { nominal, at: now, kind, object }
+    };
+    let runs = runs_of(&firing).into_iter().map(run).collect();
+    Looked { head, state: firing.state, last_job, runs }
 }
 
 /// The last jobs of schedules that wait or run.

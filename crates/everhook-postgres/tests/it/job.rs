@@ -38,7 +38,7 @@ async fn end(stage: &Stage, task: &Task) {
 }
 
 /// Waits until someone in this database waits for a lock.
-async fn until_someone_waits(database: &Database) {
+pub(crate) async fn until_someone_waits(database: &Database) {
     let waiting = "select count(*) from pg_stat_activity \
         where wait_event_type = 'Lock' and datname = current_database()";
     let watcher = database.client().await;
@@ -138,7 +138,7 @@ async fn lanes_in_which_nothing_is_are_removed_and_no_others() {
     stage.store.prune(Prunable::Sessions, Timestamp::default(), 100).await.unwrap();
     let left = "select count(*) from everhook.lane where queue is not null";
     let client = database.client().await;
-    assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 2);
+    assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 3, "these two, and the queue's own");
     let again =
         Settlement { kind: TaskKind::Job, ..stage.settlement(leased, NextRow::Pending { due_in: Duration::ZERO }) };
     assert_eq!(stage.store.settle(&[again]).await.unwrap(), [Settled::Done]);
@@ -180,6 +180,34 @@ async fn a_week_of_which_nothing_is_open_is_dropped_as_a_whole() {
     // What comes late with an id of then finds its week again.
     let late = job(&stage, ids.next(long_ago));
     assert!(matches!(stage.store.enqueue(&[late]).await.unwrap()[..], [Enqueued::Accepted { .. }]));
+}
+
+#[tokio::test]
+async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
+    /// As long as `retention` leaves it.
+    const PAUSE: Duration = Duration::from_secs(600);
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    let now = stage.store.now().await.unwrap();
+    let old: Vec<NewJob> = (0..2).map(|_| job(&stage, Ids::from_system().next(now.minus(60 * 24 * HOUR)))).collect();
+    stage.store.enqueue(&old).await.unwrap();
+    for task in lease(&stage).await {
+        end(&stage, &task).await;
+    }
+    let (before, client, reader) = (now.plus(HOUR), database.client().await, database.client().await);
+    let weeks = async || {
+        let count = "select count(*) from pg_inherits where inhparent = 'everhook.job'::regclass";
+        client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let all = weeks().await;
+    reader.batch_execute("begin; select from everhook.job").await.unwrap();
+    let prune = async |before| stage.store.prune(Prunable::Jobs, before, 1).await.unwrap();
+    assert_eq!((prune(before).await, weeks().await), (1, all), "one by one, since someone reads");
+    reader.batch_execute("commit").await.unwrap();
+    assert_eq!((prune(before).await, weeks().await), (1, all), "each try would hold up traffic");
+    assert_eq!((prune(before.plus(PAUSE / 2)).await, weeks().await), (0, all));
+    prune(before.plus(PAUSE)).await;
+    assert_eq!(weeks().await, all - 1, "but not for ever");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod job;
 mod lanes;
 mod migrations;
 mod mutants;
+mod order;
 mod outage;
 mod outbox;
 mod partitions;

@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use everhook_core::id::JobId;
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{JobState, NotYours, Plan, Priority, RunAt, Tenure, Unique, Wish};
 use everhook_core::lifecycle::EndState;
+use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Metadata;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
@@ -186,6 +188,52 @@ pub async fn a_worker_gets_the_kinds_it_takes<S: JobStage>(fx: &Fixture<S>) {
         "not to be asked for at once: {grant:?}"
     );
     assert_eq!(kinds(&fx.lease_jobs(session).await), [name("x"), name("x"), name("z")]);
+}
+
+pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: JobStage>(fx: &Fixture<S>) {
+    /// Two see every lane; more may be needed if some became ready in the same microsecond.
+    const LOOKS_MAX: usize = 4;
+    let foreign = |n: usize| {
+        let mut new = fx.job();
+        (new.job.kind, new.job.concurrency_key) = (name("x"), Some(n.to_string()));
+        new
+    };
+    // More than one look sees, and all of them ready before the one that matters.
+    let others: Vec<NewJob> = (0..LEASE_LANES_MAX + 50).map(foreign).collect();
+    fx.store.enqueue(&others).await.unwrap();
+    let wanted = fx.work().await;
+    let session = fx.session().await;
+    let ask = JobAsk { kinds: vec![name("k")], ..fx.job_ask(session) };
+    let mut got = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let grant = fx.lease_jobs_with(&ask).await;
+        got.extend(ids(&grant.jobs));
+        if !got.is_empty() {
+            break;
+        }
+        assert_eq!(grant.next_ready, Some(Duration::ZERO), "there are lanes that it has not seen");
+    }
+    assert_eq!(got, [wanted]);
+    let mut left = 0;
+    for _ in 0..others.len().div_ceil(PLENTY) + LOOKS_MAX {
+        left += fx.lease_jobs(session).await.len();
+    }
+    assert_eq!(left, others.len(), "whoever takes every kind finds the others where they were");
+}
+
+pub async fn a_queue_that_is_named_twice_is_counted_once<S: JobStage>(fx: &Fixture<S>) {
+    fx.configure("q", |queue| queue.limit = Some(2)).await;
+    for key in ["a", "b", "c", "d", "e"] {
+        let mut new = fx.job();
+        new.job.concurrency_key = Some(key.to_owned());
+        fx.accept(new).await;
+    }
+    let session = fx.session().await;
+    let mut ask = fx.job_ask_of(session, &["q", "q", "q"]);
+    (ask.queues[0].room, ask.queues[1].room) = (0, 1);
+    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "the first that has room says how much");
+    ask.queues[1].room = PLENTY;
+    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "and its limit is one");
 }
 
 pub async fn no_more_than_its_room_is_taken_of_a_queue<S: JobStage>(fx: &Fixture<S>) {
@@ -412,7 +460,7 @@ pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: JobStage>(fx: &Fi
     assert_eq!(fx.job_state(running).await, JobState::Leased, "its worker is asked, not overruled");
     fx.end_job(&leased.task, session, Ends::Well).await;
     assert_eq!(cancel(running).await, Some(Plan::Refuse), "it has succeeded");
-    assert_eq!(cancel(everhook_core::id::JobId(fx.id())).await, None);
+    assert_eq!(cancel(JobId(fx.id())).await, None);
     let there = fx.other.find_job(fx.there, waiting).await.unwrap().unwrap();
     assert_eq!(there.state, JobState::Pending, "the other environment's is another job");
 }
@@ -432,6 +480,35 @@ pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>
     let later = fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
     assert_eq!(retry(later).await, Some(Plan::Hasten));
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
+}
+
+pub async fn a_job_that_is_named_twice_is_changed_once<S: JobStage>(fx: &Fixture<S>) {
+    let change = async |ids: [JobId; 3], wish| fx.other.change_jobs(fx.here, &ids, wish).await.unwrap();
+    let (id, other) = (fx.work().await, fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await);
+    let session = fx.session().await;
+    for _ in 0..2 {
+        let task = fx.lease_job(session).await.task;
+        let end = fx.job_end(&task, session, if task.epoch == 1 { Ends::Again } else { Ends::Dead });
+        assert_eq!(fx.settle(&Settlement { tries: task.epoch, ..end }).await, Settled::Done);
+    }
+    let twice = [id, other, id];
+    let [redriven, hastened] = [Some(Plan::Redrive), Some(Plan::Hasten)];
+    assert_eq!(change(twice, Wish::Retry).await, [redriven, hastened, hastened], "it waits after the first time");
+    let leased = fx.lease_jobs(session).await;
+    let task = leased.iter().map(|leased| leased.task).find(|task| task.key.subject == id.0).unwrap();
+    assert_eq!((leased.len(), task.tries), (2, 0), "and has its fresh tries");
+    let flag = Some(Plan::Flag);
+    assert_eq!(change(twice, Wish::Cancel).await, [flag; 3]);
+    for leased in &leased {
+        fx.end_job(&leased.task, session, Ends::Dead).await;
+    }
+    let [end, nothing] = [Some(Plan::End), Some(Plan::Nothing)];
+    assert_eq!(change(twice, Wish::Cancel).await, [end, end, nothing]);
+    let attempts = fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap();
+    let cancelled = attempts.iter().filter(|attempt| attempt.end == EndState::Cancelled).count();
+    assert_eq!(cancelled, 1, "{attempts:?}");
+    let erase = Some(Plan::Erase);
+    assert_eq!(change(twice, Wish::Delete).await, [erase, erase, None]);
 }
 
 pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: JobStage>(fx: &Fixture<S>) {

@@ -169,6 +169,8 @@ macro_rules! conformance_jobs {
             deliveries_and_jobs_never_meet
             only_queues_that_are_asked_for_give
             a_worker_gets_the_kinds_it_takes
+            lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others
+            a_queue_that_is_named_twice_is_counted_once
             no_more_than_its_room_is_taken_of_a_queue
             a_limit_holds_over_all_sessions
             a_limit_per_key_leaves_other_keys_alone
@@ -185,6 +187,7 @@ macro_rules! conformance_jobs {
             a_bulk_is_judged_one_by_one
             what_is_cancelled_ends_now_or_at_the_next_word
             a_dead_job_is_retried_with_fresh_tries
+            a_job_that_is_named_twice_is_changed_once
             a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before
             a_deleted_job_leaves_nothing_behind
             only_the_holder_reports_progress
@@ -235,6 +238,7 @@ macro_rules! conformance_time {
             keys_are_forgotten_when_they_expire
             slots_that_nobody_uses_are_forgotten
             closed_sessions_that_hold_nothing_are_forgotten
+            a_queue_stays_known_when_its_lanes_are_forgotten
             everything_can_be_pruned_when_there_is_nothing
             a_worker_is_a_session_that_says_what_it_takes
         }

@@ -6,9 +6,11 @@ use everhook_core::delivery::DeliveryState;
 use everhook_core::id::SessionId;
 use everhook_core::job::Wish;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::queue::Queue;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 
+use crate::catalog::{Order, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::{Ends, JobStage};
 use crate::job::{Enqueued, NewJob};
@@ -132,6 +134,37 @@ pub async fn closed_sessions_that_hold_nothing_are_forgotten<S: JobStage + Reten
     assert_eq!(fx.store.reclaim(open, PLENTY).await.unwrap().len(), 1);
     fx.work().await;
     assert_eq!(fx.lease_jobs(open).await.len(), 1);
+}
+
+pub async fn a_queue_stays_known_when_its_lanes_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
+    let queues = ["plain", "keyed", "both"];
+    let keyed = |queue: &str, key: Option<&str>| {
+        let mut new = fx.job_on(queue);
+        new.job.concurrency_key = key.map(str::to_owned);
+        new
+    };
+    let jobs = [("plain", None), ("keyed", Some("a")), ("keyed", Some("b")), ("both", None), ("both", Some("a"))];
+    for (queue, key) in jobs {
+        fx.accept(keyed(queue, key)).await;
+    }
+    let session = fx.session().await;
+    let leased = fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs;
+    assert_eq!(leased.len(), jobs.len());
+    for leased in leased {
+        fx.end_job(&leased.task, session, Ends::Well).await;
+    }
+    // Nothing is left in them, which the stores notice when they look.
+    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 0);
+    prune(fx, Prunable::Sessions, later(fx).await).await;
+    let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
+    let listed = fx.other.list_queues(fx.here, &slice).await.unwrap();
+    assert_eq!(listed.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["both", "keyed", "plain"]);
+    for queue in queues {
+        let found = fx.other.find_queue(fx.here, &name(queue)).await.unwrap();
+        assert_eq!(found, Some(Queue::new(name(queue))));
+    }
+    fx.accept(keyed("keyed", Some("a"))).await;
+    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 1, "and takes jobs as before");
 }
 
 pub async fn everything_can_be_pruned_when_there_is_nothing<S: JobStage + Retention>(fx: &Fixture<S>) {

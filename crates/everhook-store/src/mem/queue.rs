@@ -1,6 +1,6 @@
 //! Leasing jobs: queues first, then their lanes, then tasks by priority; and what queues are configured to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ type LaneKey = (EnvironmentId, LaneId);
 pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &JobAsk) -> JobGrant {
     let mut rooms = Rooms::new(tables, now, ask);
     let mut jobs = Vec::new();
+    let mut barren = BTreeSet::new();
     for lane in ready_lanes(tables, now, &rooms) {
         let Some(name) = tables.queue_lanes.get(&lane).cloned() else { continue };
         let queue = queue_of(tables, lane.0, &name);
@@ -38,16 +39,18 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &JobAsk) -> JobGra
             _ if room == 0 || left == 0 => None,
             _ if count == room && room <= left => Some(now),
             _ if count == left => None,
-            // What is left may be of kinds that were not asked for.
-            _ if !ask.kinds.is_empty() => None,
-            _ => Some(first_due(tables, lane)),
+            // What is left may be of kinds that were not asked for: ready as before, but behind lanes that may have something.
+            _ => {
+                barren.insert(lane);
+                Some(first_due(tables, lane).max(now))
+            }
         };
         if let (Some(next_due), Some(row)) = (next_due, tables.lanes.get_mut(&lane)) {
             row.next_due = next_due;
         }
     }
     rooms.book(tables, now);
-    let next_ready = next_ready(tables, now, ask).map(|at| at.since(now));
+    let next_ready = next_ready(tables, now, ask, &barren).map(|at| at.since(now));
     JobGrant { jobs, next_ready }
 }
 
@@ -61,11 +64,13 @@ struct QueueRoom {
 
 impl Rooms {
     fn new(tables: &Tables, now: Timestamp, ask: &JobAsk) -> Rooms {
-        let room = |asked: &QueueAsk| {
-            let key = (asked.environment, asked.name.clone());
-            (key, QueueRoom { left: queue_room(tables, now, asked).min(asked.room), used: 0 })
-        };
-        Rooms(ask.queues.iter().map(room).collect())
+        let mut rooms = BTreeMap::new();
+        // Of one that is named twice the first counts.
+        for asked in ask.queues.iter().filter(|asked| asked.room > 0) {
+            let left = queue_room(tables, now, asked).min(asked.room);
+            rooms.entry((asked.environment, asked.name.clone())).or_insert(QueueRoom { left, used: 0 });
+        }
+        Rooms(rooms)
     }
 
     fn of(&self, tables: &Tables, queue: &Queue, lane: LaneKey) -> usize {
@@ -181,8 +186,9 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
     LeasedJob { task, job, target: queue.target.clone().map(Arc::new) }
 }
 
-/// When one of the queues may have something to give: not for what waits for room, or for another worker.
-fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk) -> Option<Timestamp> {
+/// When one of the queues may have something to give: not for what waits for room, or for another worker. Lanes that have given all they
+/// have for this one are ready only if something becomes due there.
+fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk, barren: &BTreeSet<LaneKey>) -> Option<Timestamp> {
     let mut next = Timestamp::NEVER;
     for asked in ask.queues.iter().filter(|asked| asked.room > 0) {
         let queue = queue_of(tables, asked.environment, &asked.name);
@@ -192,7 +198,7 @@ fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk) -> Option<Timestamp
         let from = booked.filter(|at| *at > now).unwrap_or_default();
         for (lane, _) in tables.queue_lanes.iter().filter(|(lane, name)| lane.0 == key.0 && **name == key.1) {
             let ready = ready_at(tables, *lane);
-            let foreign = ready <= now && !ask.kinds.is_empty();
+            let foreign = ready <= now && barren.contains(lane);
             if !full && !foreign && key_room(tables, &queue, *lane) > 0 {
                 next = next.min(ready.max(from));
             }

@@ -11,6 +11,7 @@ use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
+use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
@@ -19,8 +20,12 @@ use everhook_engine::jobs::{JobsConfig, RunJobs};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
+use everhook_store::Jobs;
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, JobAttempt, JobRecord, JobStore, NewJob};
+use everhook_store::lease::LeaseStore;
+use everhook_store::mem::MemStore;
+use tokio::time::Instant;
 
 use crate::fixture::config;
 
@@ -30,6 +35,18 @@ pub(crate) const QUEUE: &str = "mail";
 pub(crate) fn store() -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open_in_memory(Arc::new(Ids::from_system())).unwrap())
 }
+
+/// A store in memory whose clock runs with tokio's.
+pub(crate) fn simulated_store() -> Arc<MemStore> {
+    let started = Instant::now();
+    let clock = move || Timestamp::from_millis(1_750_000_000_000).plus(started.elapsed());
+    Arc::new(MemStore::new(Ids::seeded(1), Arc::new(clock)))
+}
+
+/// Whatever an engine with jobs can stand on.
+pub(crate) trait Stored: LeaseStore + Jobs + 'static {}
+
+impl<S: LeaseStore + Jobs + 'static> Stored for S {}
 
 type Run = Pin<Box<dyn Future<Output = Finish> + Send>>;
 
@@ -58,7 +75,7 @@ where
 }
 
 /// A worker without a server.
-pub(crate) async fn worker(store: &Arc<SqliteStore>, seed: u64, handlers: Handlers) -> Engine {
+pub(crate) async fn worker(store: &Arc<impl Stored>, seed: u64, handlers: Handlers) -> Engine {
     let jobs = JobsConfig { schedules: false, handlers: Some(Arc::new(handlers)), ..JobsConfig::default() };
     start(store, seed, EngineConfig { jobs, ..config(&format!("worker {seed}")) }, None).await
 }
@@ -74,7 +91,7 @@ pub(crate) async fn server_over(store: &Arc<SqliteStore>, seed: u64, target: Arc
 }
 
 async fn start(
-    store: &Arc<SqliteStore>,
+    store: &Arc<impl Stored>,
     seed: u64,
     config: EngineConfig,
     transport: Option<Arc<dyn Transport>>,
@@ -128,12 +145,12 @@ pub(crate) async fn enqueue_many(engine: &Engine, count: usize) -> Vec<JobId> {
     ids
 }
 
-pub(crate) async fn find(store: &SqliteStore, id: JobId) -> JobRecord {
+pub(crate) async fn find(store: &Arc<impl JobStore>, id: JobId) -> JobRecord {
     store.find_job(ENVIRONMENT, id).await.unwrap().unwrap()
 }
 
 /// Waits until the job is in this state; answers it.
-pub(crate) async fn until(store: &SqliteStore, id: JobId, state: JobState) -> JobRecord {
+pub(crate) async fn until(store: &Arc<impl JobStore>, id: JobId, state: JobState) -> JobRecord {
     loop {
         let found = find(store, id).await;
         if found.state == state {
@@ -148,13 +165,13 @@ pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(3)).await;
 }
 
-pub(crate) async fn attempts(store: &SqliteStore, id: JobId) -> Vec<JobAttempt> {
+pub(crate) async fn attempts(store: &Arc<impl JobStore>, id: JobId) -> Vec<JobAttempt> {
     let mut attempts = store.list_job_attempts(ENVIRONMENT, id, 100).await.unwrap();
     attempts.reverse();
     attempts
 }
 
 /// How the attempts of a job ended, oldest first.
-pub(crate) async fn classes(store: &SqliteStore, id: JobId) -> Vec<String> {
+pub(crate) async fn classes(store: &Arc<impl JobStore>, id: JobId) -> Vec<String> {
     attempts(store, id).await.iter().map(|attempt| attempt.class.to_string()).collect()
 }
