@@ -10,7 +10,7 @@ use everhook_worker::{Client, Context, Enqueued, JobError, JobId, Store, Worker}
 use tokio::process::Command;
 use tokio::sync::Notify;
 
-use crate::bench::{Bench, Ran};
+use crate::bench::{Bench, RUN_DEADLINE, Ran};
 use crate::process::{Place, cpu_of, postgres_cpu_seconds};
 use crate::receiver::Checked;
 use crate::report::{Row, Runs};
@@ -21,21 +21,31 @@ const KIND: &str = "noop";
 const AT_ONCE: usize = 24;
 /// Jobs that are made at once: a bulk for each of two transactions, several times.
 const PORTION: usize = 20_000;
-/// The backlogs that are compared. Few are between 15,000 at the beginning of a round and 5,000 at its end.
-const FEW: usize = 15_000;
+/// The backlogs that are compared.
 const MANY: usize = 1_000_000;
-/// How many jobs of each are burnt, and how often.
-const FLAT_ROUND: usize = 10_000;
-const FLAT_ROUNDS: usize = 10;
+const FEW: usize = 15_000;
+/// A tenth of many is counted at once, as many of few in so many rounds.
+const FEW_ROUNDS: usize = 10;
 
 /// How often each job ran.
 type Seen = Arc<Mutex<HashMap<JobId, usize>>>;
 
-/// How many jobs are burnt at once, and how often.
+/// A backlog, and which of its jobs count. It is filled up again before each round; what starting and filling cost is not counted.
 #[derive(Clone, Copy, Debug)]
-struct Rounds {
-    count: usize,
-    jobs: usize,
+struct Plan {
+    queued: usize,
+    rounds: usize,
+    /// Jobs that run before those that count.
+    skipped: usize,
+    counted: usize,
+}
+
+/// What was used until some job had run.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    ran: usize,
+    cpu_seconds: f64,
+    at: Instant,
 }
 
 /// What a queue did, in jobs a second.
@@ -45,7 +55,7 @@ struct Rates {
     ran: f64,
 }
 
-/// One burn-down of ours; the CPU is that of a job that ran.
+/// One burn-down of ours.
 struct Burnt {
     rates: Rates,
     cpu_us: f64,
@@ -57,12 +67,12 @@ const PEERS: [(&str, usize); 3] = [("graphile-fast", 100_000), ("graphile-defaul
 
 /// Enqueueing and burning down, and whether the cost of a job grows with the backlog.
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
-    let jobs = bench.scaled(100_000);
+    let (jobs, few, many) = (bench.scaled(100_000), bench.scaled(FEW), bench.scaled(MANY));
     let (mut enqueue, mut burn) = (Runs::default(), Runs::default());
     let mut beside: HashMap<&str, Runs> = HashMap::new();
     let mut flat = Runs::default();
     for _ in bench.runs("jobs") {
-        let ours = measure(bench, jobs, Rounds { count: 1, jobs }).await?;
+        let ours = measure(bench, Plan { queued: jobs, rounds: 1, skipped: 0, counted: jobs }).await?;
         let mut peers = HashMap::new();
         if let (Some(folder), Some(url)) = (&bench.arguments.peers, bench.database) {
             for (peer, count) in PEERS {
@@ -78,16 +88,17 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
                 beside.entry(peer).or_default().push(ours.rates.ran, rates.ran);
             }
         }
-        // On both sides as many, stopped as often with jobs left over: a burn-down of few alone would be too little CPU to count.
-        let rounds = Rounds { count: FLAT_ROUNDS, jobs: bench.scaled(FLAT_ROUND) };
-        let small = measure(bench, bench.scaled(FEW), rounds).await?;
-        let large = measure(bench, bench.scaled(MANY), rounds).await?;
+        // As many on both sides, because few jobs are too few ticks of CPU. Starting does not count: who starts counts the backlog, up to
+        // a bound, and does so again only every 15 seconds.
+        let few_plan = Plan { queued: few, rounds: FEW_ROUNDS, skipped: few / 6, counted: few / 3 * 2 };
+        let small = measure(bench, few_plan).await?;
+        let large = measure(bench, Plan { queued: many, rounds: 1, skipped: many / 50, counted: many / 10 }).await?;
         flat.push(large.cpu_us, small.cpu_us);
         flat.checked.add(small.checked);
         flat.checked.add(large.checked);
     }
-    let (few, many, round) = (bench.scaled(FEW), bench.scaled(MANY), bench.scaled(FLAT_ROUND));
-    flat.note = format!("CPU per job, {FLAT_ROUNDS} times {round} of {many} queued against {few}");
+    flat.note =
+        format!("CPU per job, {} of {many} queued against {FEW_ROUNDS} times {} of {few}", many / 10, few / 3 * 2);
     let mut rows = vec![
         enqueue.row("jobs, enqueue, of graphile", bench.store, "/s", ">= 100 %"),
         burn.row("jobs, burn-down, of graphile", bench.store, "/s", ">= 130 %"),
@@ -101,33 +112,34 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Enqueues `queued` jobs, and burns some of them in rounds. What a round has burnt is replaced before the next, which is not counted.
-async fn measure(bench: &Bench<'_>, queued: usize, rounds: Rounds) -> anyhow::Result<Burnt> {
+/// Enqueues a backlog, and burns it as planned.
+async fn measure(bench: &Bench<'_>, plan: Plan) -> anyhow::Result<Burnt> {
     let place = bench.place().await?;
     let store = open(&place).await?;
-    let mut ids = HashSet::with_capacity(queued);
-    let enqueued = queued as f64 / enqueue(&store, queued, &mut ids).await?;
+    let mut ids = HashSet::with_capacity(plan.queued);
+    let enqueued = plan.queued as f64 / enqueue(&store, plan.queued, &mut ids).await?;
     if let Some(client) = place.client().await? {
         client.batch_execute("vacuum analyze").await?;
     }
-    let (seen, mut seconds, mut cpu) = (Seen::default(), 0.0, 0.0);
-    for round in 0..rounds.count {
-        if round > 0 {
-            enqueue(&store, rounds.jobs, &mut ids).await?;
-        }
-        let before = cpu_seconds();
-        seconds += burn(store.clone(), &seen, rounds.jobs).await?;
-        cpu += cpu_seconds() - before;
+    let (seen, mut ran, mut seconds, mut cpu_seconds) = (Seen::default(), 0, 0.0, 0.0);
+    for _ in 0..plan.rounds {
+        let burnt = len(&seen);
+        enqueue(&store, plan.queued + burnt - ids.len(), &mut ids).await?;
+        let [from, to] =
+            burn(store.clone(), &seen, [burnt + plan.skipped, burnt + plan.skipped + plan.counted]).await?;
+        ran += to.ran - from.ran;
+        seconds += to.at.duration_since(from.at).as_secs_f64();
+        cpu_seconds += to.cpu_seconds - from.cpu_seconds;
     }
     place.remove().await?;
-    let (seen, wanted) = (seen.lock().expect("nothing panics while it holds this lock"), rounds.count * rounds.jobs);
+    let seen = seen.lock().expect("nothing panics while it holds this lock");
     let checked = Checked {
-        lost: wanted.saturating_sub(seen.len()),
+        lost: (plan.rounds * (plan.skipped + plan.counted)).saturating_sub(seen.len()),
         invented: seen.keys().filter(|id| !ids.contains(id)).count(),
         duplicated: seen.values().filter(|times| **times > 1).count(),
     };
-    let rates = Rates { enqueued, ran: wanted as f64 / seconds };
-    Ok(Burnt { rates, cpu_us: cpu * 1e6 / seen.len() as f64, checked })
+    let rates = Rates { enqueued, ran: ran as f64 / seconds };
+    Ok(Burnt { rates, cpu_us: cpu_seconds * 1e6 / ran as f64, checked })
 }
 
 /// Enqueues jobs, and tells how many seconds that took.
@@ -148,30 +160,44 @@ async fn enqueue(store: &Store, count: usize, ids: &mut HashSet<JobId>) -> anyho
     Ok(spent)
 }
 
-/// Runs so many jobs and a few more that are under way by then, and tells after how many seconds so many had run.
-async fn burn(store: Store, seen: &Seen, jobs: usize) -> anyhow::Result<f64> {
-    let finished = Arc::new(Notify::new());
-    let wanted = seen.lock().expect("nothing panics while it holds this lock").len() + jobs;
+/// Runs jobs, and tells what was used when each of two numbers of them had run in all; those under way then run, too.
+async fn burn(store: Store, seen: &Seen, edges: [usize; 2]) -> anyhow::Result<[Mark; 2]> {
+    let reached = edges.map(|_| Arc::new(Notify::new()));
     let handler = {
-        let (seen, finished) = (Arc::clone(seen), Arc::clone(&finished));
+        let (seen, reached) = (Arc::clone(seen), reached.clone());
         move |_: serde::de::IgnoredAny, context: Context| {
             let mut seen = seen.lock().expect("nothing panics while it holds this lock");
             *seen.entry(context.job().id).or_default() += 1;
-            if seen.len() == wanted {
-                finished.notify_one();
+            for (_, reached) in edges.iter().zip(&reached).filter(|(edge, _)| seen.len() == **edge) {
+                reached.notify_one();
             }
             async { Ok::<(), JobError>(()) }
         }
     };
     let worker = Worker::new(store).register(KIND, handler).concurrency(QUEUE, AT_ONCE);
     let stop = worker.stop_handle();
-    let began = Instant::now();
+    let mut marks = [Mark::now(seen); 2];
     let running = tokio::spawn(worker.run());
-    finished.notified().await;
-    let seconds = began.elapsed().as_secs_f64();
+    for ((mark, reached), edge) in marks.iter_mut().zip(&reached).zip(edges) {
+        if edge > mark.ran {
+            let reached = tokio::time::timeout(RUN_DEADLINE, reached.notified()).await;
+            reached.with_context(|| format!("only {} jobs of {edge} ran in time", len(seen)))?;
+            *mark = Mark::now(seen);
+        }
+    }
     stop.stop();
     running.await??;
-    Ok(seconds)
+    Ok(marks)
+}
+
+impl Mark {
+    fn now(seen: &Seen) -> Mark {
+        Mark { ran: len(seen), cpu_seconds: cpu_seconds(), at: Instant::now() }
+    }
+}
+
+fn len(seen: &Seen) -> usize {
+    seen.lock().expect("nothing panics while it holds this lock").len()
 }
 
 async fn open(place: &Place) -> anyhow::Result<Store> {
