@@ -72,7 +72,7 @@ fn expired(bench: &Bench<'_>) -> Expired {
     let few = messages / 10;
     // PostgreSQL prunes some pages of keys at a time, which are many more than a slice where all have expired.
     let keys = if bench.database.is_some() { messages } else { few };
-    Expired { keys, jobs: few, once_slots: few, messages: (messages * 4).max(EXPIRED_MESSAGES_MIN) }
+    Expired { keys, jobs: few, once_slots: few, messages: (messages * 6).max(EXPIRED_MESSAGES_MIN) }
 }
 
 /// Pauses or runs everything that prunes. A server makes its schedules after its greeting, so that they are waited for.
