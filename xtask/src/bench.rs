@@ -14,8 +14,8 @@ use crate::workspace::Workspace;
 /// check at the end found.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start.
-    /// All if none is named. For `jobs`, other job queues are installed from npm into a temporary folder.
+    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention,
+    /// replicas, start. All if none is named. For `jobs`, other job queues are installed from npm into a temporary folder.
     names: Vec<String>,
     /// How often each scenario runs.
     #[arg(long, default_value_t = 3)]

@@ -17,7 +17,7 @@ const RAW_CLIENTS: usize = 64;
 /// A shorter run at a constant rate is none.
 const SECONDS_MIN: f64 = 0.3;
 /// A run that takes longer hangs, and that is a result.
-const RUN_DEADLINE: Duration = Duration::from_secs(300);
+pub(crate) const RUN_DEADLINE: Duration = Duration::from_secs(300);
 
 /// One store, as it is measured.
 pub(crate) struct Bench<'a> {

@@ -12,7 +12,7 @@ use crate::process::Place;
 use crate::receiver::payload;
 
 /// The zero of an id's seconds.
-const ID_EPOCH_SECS: u64 = 1_400_000_000;
+pub(crate) const ID_EPOCH_SECS: u64 = 1_400_000_000;
 /// Both stores keep these numbers: a pending delivery with the default priority.
 const PRIORITY: i16 = 5;
 /// Rows that one statement writes to PostgreSQL.

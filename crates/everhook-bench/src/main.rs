@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "measures time and owns its connections' tasks")]
 
 mod bench;
+mod expired;
 mod fill;
 mod http;
 mod load;
@@ -47,8 +48,8 @@ struct Arguments {
     /// A folder with the packages of other job queues, for `jobs`; without it nothing is compared.
     #[arg(long)]
     peers: Option<PathBuf>,
-    /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, replicas, start;
-    /// all if none is named.
+    /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention,
+    /// replicas, start; all if none is named.
     names: Vec<String>,
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Place {
     store: Store,
     key: String,
     admin_key: String,
+    /// Variables with which everything is started here.
+    pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 /// Where data is kept.
@@ -51,7 +53,7 @@ impl Place {
             }
         };
         let (key, admin_key) = (String::new(), String::new());
-        let mut place = Place { binary: binary.to_owned(), folder, store, key, admin_key };
+        let mut place = Place { binary: binary.to_owned(), folder, store, key, admin_key, settings: Vec::new() };
         place.ask(&["migrate"]).await?;
         place.key = place.create_key(&[]).await?;
         place.admin_key = place.create_key(&["--admin"]).await?;
@@ -75,6 +77,7 @@ impl Place {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         match &self.store {
             Store::Sqlite => command.env("EVERHOOK_DATA", self.data()),
             Store::Postgres { url, .. } => command.env("EVERHOOK_DATABASE", url),
@@ -151,12 +154,17 @@ impl Place {
 impl Server {
     /// What the server counted so far.
     pub(crate) async fn metrics(&self) -> anyhow::Result<Page> {
-        Ok(Page::parse(&self.call("GET", "/metrics", &self.admin_key, "").await?))
+        Ok(Page::parse(&self.get_as_admin("/metrics").await?))
     }
 
     /// Creates something.
     pub(crate) async fn post(&self, path: &str, body: &str) -> anyhow::Result<()> {
         self.call("POST", path, &self.key, body).await.map(drop)
+    }
+
+    /// Does something for which one needs to be an administrator.
+    pub(crate) async fn post_as_admin(&self, path: &str) -> anyhow::Result<()> {
+        self.call("POST", path, &self.admin_key, "").await.map(drop)
     }
 
     /// Reads something.
@@ -178,6 +186,11 @@ impl Server {
             bail!("{path} was answered with {} {text}", status(&buffer));
         }
         Ok(text)
+    }
+
+    /// Reads something for which one needs to be an administrator.
+    pub(crate) async fn get_as_admin(&self, path: &str) -> anyhow::Result<String> {
+        self.call("GET", path, &self.admin_key, "").await
     }
 
     /// CPU seconds the server has used so far.

@@ -9,6 +9,7 @@ mod outbox;
 mod pinned;
 mod rate;
 mod replicas;
+mod retention;
 mod scrape;
 mod start;
 mod throughput;
@@ -20,7 +21,7 @@ use crate::bench::Bench;
 use crate::report::{Report, Row};
 
 /// Every scenario by its name.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "one",
     "five",
     "outbox",
@@ -32,6 +33,7 @@ pub(crate) const NAMES: [&str; 13] = [
     "isolation",
     "pinned",
     "scrape",
+    "retention",
     "replicas",
     "start",
 ];
@@ -71,6 +73,7 @@ async fn run_one(name: &str, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         "isolation" => isolation::run(bench).await,
         "pinned" => pinned::run(bench).await,
         "scrape" => scrape::run(bench).await,
+        "retention" => retention::run(bench).await,
         "replicas" => replicas::run(bench).await,
         "start" => start::run(bench).await,
         _ => bail!("there is no scenario {name:?}"),

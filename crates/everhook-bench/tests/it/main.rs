@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Rows that every store has.
-const ROWS: [&str; 23] = [
+const ROWS: [&str; 24] = [
     "1 endpoint",
     "5 endpoints",
     "jobs, enqueue, of graphile",
@@ -27,6 +27,7 @@ const ROWS: [&str; 23] = [
     "p99 beside a flooded one",
     "p99 beside a noisy one",
     "lists and scrapes",
+    "retention",
     "cold start",
     "idle",
     "binary",

@@ -1,0 +1,112 @@
+//! What forgetting costs those who send: retention prunes for as long as the traffic lasts, beside the same tables left alone.
+//!
+//! Its schedules are paused, so that only what is started here runs: one after the other, as on any node. Keys, jobs and once-slots
+//! are few enough to be gone before the end; messages are so many that they outlast the traffic, and a run in which they do not fails.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use crate::bench::{Bench, RUN_DEADLINE, Ran, explain, prepare};
+use crate::expired::{Ages, Expired};
+use crate::process::{Place, Server};
+use crate::receiver::{Plan, Receiver};
+use crate::report::{Row, Runs};
+
+/// What is pruned, in this order.
+const PRUNED: [&str; 4] = ["keys", "jobs", "once-slots", "messages"];
+const MESSAGES: usize = 80_000;
+/// A slice is of a thousand, with a pause of 50 ms after it: fewer would not outlast the smallest run.
+const EXPIRED_MESSAGES_MIN: usize = 20_000;
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let mut runs = Runs::default();
+    for _ in bench.runs("retention") {
+        let (alone, _) = measure(bench, false).await?;
+        let (beside, note) = measure(bench, true).await?;
+        runs.push(beside.rate, alone.rate);
+        runs.cost(&beside);
+        runs.checked.add(alone.checked);
+        runs.note = format!("last run: {:.0} us of CPU without; {note}", alone.cpu_us);
+    }
+    Ok(vec![runs.row("retention", bench.store, "/s", ">= 95 %")])
+}
+
+/// Sends beside what has expired; tells what it came to, and what was pruned meanwhile.
+async fn measure(bench: &Bench<'_>, prunes: bool) -> anyhow::Result<(Ran, String)> {
+    let mut place = bench.place().await?;
+    let (ages, filled) = (Ages::of(&place)?, expired(bench));
+    let days = ages.kept_days.to_string();
+    for setting in ["EVERHOOK_KEEP_MESSAGES_DAYS", "EVERHOOK_KEEP_JOBS_DAYS", "EVERHOOK_KEEP_ONCE_SLOTS_DAYS"] {
+        place.settings.push((setting, days.clone()));
+    }
+    let server = place.start().await?;
+    let receiver = Receiver::start(Plan::of(bench.scaled(MESSAGES), 1)).await?;
+    prepare(&server, "bench", &receiver).await?;
+    tell_schedules(&server, "pause").await?;
+    server.stop().await?;
+    ages.write(&place, &filled).await?;
+    let server = place.start().await?;
+    if prunes {
+        tell_schedules(&server, "run").await?;
+    }
+    let ran = bench.closed_loop(&[&server], "bench", &receiver).await?;
+    let left = ages.left(&place).await?;
+    explain(&server).await?;
+    let note = if prunes {
+        ensure!(left.messages > 0, "retention was done before the traffic: {filled:?} are too few");
+        finish(&ages, &place, &filled, &filled.without(&left)).await?
+    } else {
+        ensure!(left == filled, "somebody pruned where nobody was to: {left:?} are left of {filled:?}");
+        String::new()
+    };
+    server.stop().await?;
+    place.remove().await?;
+    Ok((ran, note))
+}
+
+/// What has expired, beside the traffic of this scale.
+fn expired(bench: &Bench<'_>) -> Expired {
+    let messages = bench.scaled(MESSAGES);
+    let few = messages / 10;
+    // PostgreSQL prunes some pages of keys at a time, which are many more than a slice where all have expired.
+    let keys = if bench.database.is_some() { messages } else { few };
+    Expired { keys, jobs: few, once_slots: few, messages: (messages * 6).max(EXPIRED_MESSAGES_MIN) }
+}
+
+/// Pauses or runs everything that prunes. A server makes its schedules after its greeting, so that they are waited for.
+async fn tell_schedules(server: &Server, verb: &str) -> anyhow::Result<()> {
+    for what in PRUNED {
+        let path = format!("/api/v1/schedule/everhook.prune-{what}");
+        let is_there = async {
+            while server.get_as_admin(&path).await.is_err() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(RUN_DEADLINE, is_there).await.with_context(|| format!("there is no {path}"))?;
+        server.post_as_admin(&format!("{path}/{verb}")).await?;
+    }
+    Ok(())
+}
+
+/// Waits until everything was pruned at least in part, which a small run may not have seen, and says what was pruned meanwhile.
+async fn finish(ages: &Ages, place: &Place, filled: &Expired, meanwhile: &Expired) -> anyhow::Result<String> {
+    let all = async {
+        loop {
+            let left = ages.left(place).await?;
+            let pruned = filled.without(&left);
+            if pruned.messages > filled.messages_of_a_week() {
+                ensure!(left == Expired { messages: left.messages, ..Expired::default() }, "{left:?} are left");
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(RUN_DEADLINE, all).await.context("retention did not come to the messages")??;
+    let dropped = ages.dropped(place).await?;
+    ensure!(place.url().is_none() || !dropped.is_empty(), "no week was dropped");
+    let Expired { keys, jobs, once_slots, messages } = meanwhile;
+    let weeks = if dropped.is_empty() { String::new() } else { format!("; dropped a week: {}", dropped.join(", ")) };
+    Ok(format!("pruned {keys} keys, {jobs} jobs, {once_slots} once-slots, {messages} messages{weeks}"))
+}
