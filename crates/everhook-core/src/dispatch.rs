@@ -15,7 +15,7 @@ use crate::limits::LEASE_TASKS_MAX;
 /// How soon to look again after a look that brought nothing, whatever is said to be ready.
 const EMPTY_PAUSE: Duration = Duration::from_millis(5);
 /// Tasks that are leased ahead are those that would end within this.
-const AHEAD: Duration = Duration::from_millis(50);
+const AHEAD: Duration = Duration::from_millis(100);
 
 /// How much a node does at once, and how often it looks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
--- Lock the lanes of queues that have been ready longest. Index: lane_queue.
+-- Lock the lanes of queues that have been ready longest. Indexes: lane_queue, the primary key of queue.
 -- Differs: many queues at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
--- skipped.
+-- skipped. Of queues that are not locked, only those that are open and have no limit give theirs.
 with clock as materialized (
     select everhook.now_us() as now
 )
@@ -16,4 +16,17 @@ from clock
         order by greatest(lane.next_due, lane.hold_until)
         limit $3
         for no key update skip locked
-    ) as lane;
+    ) as lane
+where $4
+    or not exists (
+        select
+        from everhook.queue
+        where queue.environment = any (array[wanted.environment])
+            and queue.name = wanted.name
+            and (
+                queue.state <> 0
+                or queue.limit_max is not null
+                or queue.key_limit_max is not null
+                or queue.rate_us is not null
+            )
+    );

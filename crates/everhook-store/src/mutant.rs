@@ -106,7 +106,7 @@ const SQL: [(Mutant, &str, &str); 10] = [
     ),
     (Mutant::EnvironmentMissing, "set state = $3\nwhere environment = $1", "set state = $3\nwhere $1 = $1"),
     (Mutant::EnvironmentMissing, "set state = ?3\nwhere environment = ?1", "set state = ?3\nwhere ?1 = ?1"),
-    (Mutant::LeaseWithoutGate, "gate = chosen.gate,", "gate = null,"),
+    (Mutant::LeaseWithoutGate, "($7)[array_position($4, task.lane)]", "null"),
     (Mutant::LeaseWithoutGate, "gate = ?5,", "gate = nullif(?5, ?5),"),
 ];
 

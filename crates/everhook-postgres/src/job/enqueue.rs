@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everhook_core::batch::{BadChange, Change};
 use everhook_core::id::{EnvironmentId, LaneId, TaskId};
 use everhook_core::job::handler;
+use everhook_core::name::Name;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
@@ -31,6 +32,21 @@ struct Fresh<'a> {
     lane: LaneId,
     due_at: Timestamp,
 }
+
+/// Remembers what it derived last: the jobs of a bulk are mostly alike, and a hash costs more than a comparison.
+struct Last<K, V>(Option<(K, V)>);
+
+impl<K: PartialEq, V: Copy> Last<K, V> {
+    fn get(&mut self, key: K, derive: impl FnOnce() -> V) -> V {
+        match &self.0 {
+            Some((last, value)) if *last == key => *value,
+            _ => self.0.insert((key, derive())).1,
+        }
+    }
+}
+
+/// The lane of the last job, by what it is derived from.
+type LastLane<'a> = Last<(EnvironmentId, &'a Name, Option<&'a str>), LaneId>;
 
 /// The lanes of jobs, each with its queue and the time when its first one is due; in key order, so that two batches cannot deadlock.
 type Lanes<'a> = BTreeMap<(EnvironmentId, LaneId), (&'a str, Timestamp)>;
@@ -60,11 +76,13 @@ impl PostgresStore {
         let named = named(jobs);
         let mut batches = Batches::new();
         if !named.is_empty() {
-            let fresh: Vec<Fresh<'_>> = jobs.iter().map(|new| self.plan(new, now)).collect();
+            let mut lane = Last(None);
+            let fresh: Vec<Fresh<'_>> = jobs.iter().map(|new| self.plan(new, now, &mut lane)).collect();
             touch(transaction, &lanes(&fresh)).await?;
             batches = batch::lock(transaction, named.iter()).await?;
         }
         let (mut fresh, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+        let mut lane = Last(None);
         for (new, keys) in jobs.iter().zip(&keys) {
             let told = match judge(&owners.taken(new.environment, keys)) {
                 None => add_to_batch(&mut batches, new)?,
@@ -75,7 +93,7 @@ impl PostgresStore {
                 continue;
             }
             owners.claim(new.environment, keys.iter(), new.job.id.0);
-            let planned = self.plan(new, now);
+            let planned = self.plan(new, now, &mut lane);
             answers.push(Enqueued::Accepted { created_at: now, due_at: planned.due_at });
             fresh.push(planned);
         }
@@ -107,11 +125,12 @@ impl PostgresStore {
         enqueue.await.map_err(|fault: Fault| fault.told("enqueue in the caller's transaction"))
     }
 
-    fn plan<'a>(&self, new: &'a NewJob, now: Timestamp) -> Fresh<'a> {
+    fn plan<'a>(&self, new: &'a NewJob, now: Timestamp, lane: &mut LastLane<'a>) -> Fresh<'a> {
+        let derived_from = (new.environment, &new.job.queue, new.job.concurrency_key.as_deref());
         Fresh {
             new,
             task: TaskId(self.ids.next(now)),
-            lane: new.job.lane(new.environment),
+            lane: lane.get(derived_from, || new.job.lane(new.environment)),
             due_at: due_at(new.run_at, now),
         }
     }
@@ -231,6 +250,7 @@ struct JobColumns<'a> {
 impl<'a> JobColumns<'a> {
     fn new(fresh: &'a [Fresh<'a>]) -> JobColumns<'a> {
         let each = || fresh.iter().map(|fresh| &fresh.new.job);
+        let mut last = Last(None);
         JobColumns {
             environments: fresh.iter().map(|fresh| fresh.new.environment.0).collect(),
             ids: each().map(|job| job.id.as_bytes().as_slice()).collect(),
@@ -247,7 +267,7 @@ impl<'a> JobColumns<'a> {
             lanes: fresh.iter().map(|fresh| fresh.lane.as_bytes().as_slice()).collect(),
             due: fresh.iter().map(|fresh| fresh.due_at.as_micros()).collect(),
             timeouts: each().map(|job| micros(job.timeout)).collect(),
-            handlers: each().map(|job| handler(&job.kind)).collect(),
+            handlers: each().map(|job| last.get(&job.kind, || handler(&job.kind))).collect(),
         }
     }
 

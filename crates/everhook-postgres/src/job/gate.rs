@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::{ID_BYTES, Id, LaneId};
+use everhook_core::id::{EnvironmentId, ID_BYTES, Id, LaneId};
+use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::queue::{Queue, QueueState, Rate, Target, gate};
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, QueueAsk};
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -28,6 +29,8 @@ pub(crate) struct OpenQueue<'a> {
     pub(crate) ask: &'a QueueAsk,
     queue: Option<Queue>,
     pub(crate) target: Option<Arc<Target>>,
+    /// It had a limit or a rate when it was looked at.
+    pub(crate) is_locked: bool,
     /// What its leased tasks are counted under.
     pub(crate) gate: Option<Id>,
     /// How many more may be leased by its limit.
@@ -46,6 +49,7 @@ impl<'a> OpenQueue<'a> {
         OpenQueue {
             ask,
             target: queue.as_mut().and_then(|queue| queue.target.take()).map(Arc::new),
+            is_locked: false,
             gate: is_limited.then(|| gate(ask.environment, &ask.name)),
             spare: None,
             room: 0,
@@ -95,22 +99,39 @@ impl<'a> OpenQueue<'a> {
     }
 }
 
-/// Begins, reads the asked queues and locks those with limits: in the order of the asks. Answers the time, too, and whether another
-/// lease holds one of them.
-pub(crate) async fn open_queues<'a>(
-    transaction: &Transaction,
-    ask: &'a JobAsk,
-) -> Result<(Vec<OpenQueue<'a>>, Timestamp, bool), Fault> {
+/// The queues that jobs may be taken from now, in the order of the asks.
+pub(crate) struct Opened<'a> {
+    pub(crate) queues: Vec<OpenQueue<'a>>,
+    /// Locked lanes of those that are not locked themselves.
+    pub(crate) lanes: Vec<ReadyLane>,
+    pub(crate) now: Timestamp,
+    /// Another lease holds a queue with a limit.
+    pub(crate) is_held: bool,
+    /// How many lanes of each queue are looked at.
+    pub(crate) share: usize,
+}
+
+/// Begins, reads the asked queues, locks lanes of those without limits, all in one round trip; and locks those with limits.
+pub(crate) async fn open_queues<'a>(transaction: &Transaction, ask: &'a JobAsk) -> Result<Opened<'a>, Fault> {
     // One that is named twice would be counted twice.
     let mut named = HashSet::with_capacity(ask.queues.len());
     let with_room = ask.queues.iter().filter(|queue| queue.room > 0);
     let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
+    let share = if ask.limit == 0 { 0 } else { LEASE_LANES_MAX.div_ceil(asks.len().max(1)) };
     let (environments, names) = columns(asks.iter().copied());
-    let (find_queue, read_clock) =
-        (transaction.prepare(&sql::NEXT_QUEUE).await?, transaction.prepare(&sql::NOW).await?);
-    let params: Params<'_> = &[&environments, &names];
-    let (clock, found) = transaction
-        .begin_with(try_join(transaction.query(&read_clock, &[]), transaction.query(&find_queue, params)))
+    let (find_queue, read_clock, next_lane) = (
+        transaction.prepare(&sql::NEXT_QUEUE).await?,
+        transaction.prepare(&sql::NOW).await?,
+        transaction.prepare(&sql::NEXT_LANE_QUEUE).await?,
+    );
+    let (params, lane_params): (Params<'_>, Params<'_>) =
+        (&[&environments, &names], &[&environments, &names, &count(share), &false]);
+    let (clock, found, lane_rows) = transaction
+        .begin_with(try_join3(
+            transaction.query(&read_clock, &[]),
+            transaction.query(&find_queue, params),
+            transaction.query(&next_lane, lane_params),
+        ))
         .await?;
     let mut now = rows::now(&clock)?;
     let (mut open, mut limited) = (Vec::with_capacity(found.len()), Vec::new());
@@ -132,12 +153,34 @@ pub(crate) async fn open_queues<'a>(
             now = read.now.max(now);
             if read.is_open() {
                 let n = limited[read.n];
-                open.push((n, OpenQueue::new(asks[n], read.queue, read.booked_until)));
+                let queue = OpenQueue::new(asks[n], read.queue, read.booked_until);
+                open.push((n, OpenQueue { is_locked: true, ..queue }));
             }
         }
         open.sort_by_key(|(n, _)| *n);
     }
-    Ok((open.into_iter().map(|(_, queue)| queue).collect(), now, is_held))
+    // What was read of a queue is older than its lanes: they do not count where it says something else.
+    let place = |n: usize| open.iter().position(|(at, queue)| *at == n && !queue.is_locked);
+    let lanes = read_lanes(&lane_rows, asks.len(), place)?;
+    Ok(Opened { queues: open.into_iter().map(|(_, queue)| queue).collect(), lanes, now, is_held, share })
+}
+
+/// Reads lanes of asked queues, of those that have a place.
+pub(crate) fn read_lanes(
+    rows: &[Row],
+    asked: usize,
+    place: impl Fn(usize) -> Option<usize>,
+) -> Result<Vec<ReadyLane>, Fault> {
+    let mut lanes = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut row = Reader::new(row, "lane");
+        let n: i64 = row.get("n")?;
+        let n = usize::try_from(n - 1).ok().filter(|n| *n < asked).ok_or_else(|| row.corrupt("n"))?;
+        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
+        let ready_at = row.time("ready_at")?;
+        lanes.extend(place(n).map(|queue| ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: 0 }));
+    }
+    Ok(lanes)
 }
 
 /// A queue as a statement tells it.

@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, JobId, LaneId, SessionId};
-use everhook_core::job::handler;
-use everhook_core::limits::{KIND_SCAN_MAX, LEASE_JOBS_MAX, LEASE_LANES_MAX};
+use everhook_core::id::{EnvironmentId, Id, JobId, LaneId, SessionId};
+use everhook_core::job::{Job, handler};
+use everhook_core::limits::{KIND_SCAN_MAX, LEASE_JOBS_MAX};
+use everhook_core::name::Name;
 use everhook_core::queue::Target;
+use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob};
 use futures_util::future::{try_join, try_join5};
@@ -20,7 +22,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::catalog::count;
 use crate::error::Fault;
-use crate::job::gate::{self, OpenQueue};
+use crate::job::gate::{self, OpenQueue, Opened};
 use crate::job::rows::job_at;
 use crate::lease::send_unless;
 use crate::rows::{self, Reader, TASK_COLUMNS};
@@ -66,14 +68,14 @@ impl PostgresStore {
     pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
         let limit = ask.limit.min(LEASE_JOBS_MAX);
         let transaction = self.database.transaction().await?;
-        let (mut queues, now, is_held) = gate::open_queues(&transaction, ask).await?;
+        let Opened { mut queues, lanes, now, is_held, share } = gate::open_queues(&transaction, ask).await?;
         if queues.is_empty() {
             transaction.roll_back().await?;
             return Ok(JobGrant { jobs: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
         }
-        let lanes = if limit == 0 { Vec::new() } else { ready_lanes(&transaction, &mut queues, limit, now).await? };
+        let lanes = ready_lanes(&transaction, &mut queues, lanes, share, limit, now).await?;
         let jobs = take(&transaction, ask, limit, &queues, &lanes, now).await?;
-        let turns = turns(&queues, &lanes, &jobs, limit, ask);
+        let turns = turns(&queues, &lanes, &jobs, share, limit, ask);
         for (n, queue) in queues.iter_mut().enumerate() {
             queue.book(turns.taken[n], now);
         }
@@ -89,40 +91,44 @@ impl PostgresStore {
     pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, Fault> {
         let params: Params<'_> = &[&session.as_bytes().as_slice(), &count(limit)];
         let rows = self.database.write(&sql::RECLAIM_JOB, params).await?;
-        rows.iter().map(|row| dress(row, &Targets::new())).collect()
+        let read = |row: &Row| {
+            let task = rows::task(row)?;
+            let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
+            Ok(LeasedJob { task, job, target: None })
+        };
+        rows.iter().map(read).collect()
     }
 }
 
-/// Locks the lanes that have been ready longest, a share of each queue, and says how much room they have.
+/// Adds lanes of the queues that are locked, those that have been ready longest, and says how much room each has.
 async fn ready_lanes(
     transaction: &Transaction,
     queues: &mut [OpenQueue<'_>],
+    mut lanes: Vec<ReadyLane>,
+    share: usize,
     limit: usize,
     now: Timestamp,
 ) -> Result<Vec<ReadyLane>, Fault> {
-    let (environments, names) = gate::columns(queues.iter().map(|queue| queue.ask));
-    let share = count(share(queues.len()));
-    let (count_gate, next_lane) =
-        (transaction.prepare(&sql::COUNT_GATE).await?, transaction.prepare(&sql::NEXT_LANE_QUEUE).await?);
-    let counts = gate::Counts::of_queues(queues);
-    let count_params = counts.params();
-    let (counted, found) = within(try_join(
-        send_unless(counts.is_empty(), transaction, &count_gate, &count_params),
-        transaction.query(&next_lane, &[&environments, &names, &share]),
-    ))
-    .await?;
-    counts.apply(&counted, queues)?;
+    let locked: Vec<usize> = (0..queues.len()).filter(|n| queues[*n].is_locked).collect();
+    if !locked.is_empty() {
+        let (environments, names) = gate::columns(locked.iter().map(|n| queues[*n].ask));
+        let (count_gate, next_lane) =
+            (transaction.prepare(&sql::COUNT_GATE).await?, transaction.prepare(&sql::NEXT_LANE_QUEUE).await?);
+        let counts = gate::Counts::of_queues(queues);
+        let count_params = counts.params();
+        let (counted, found) = within(try_join(
+            send_unless(counts.is_empty(), transaction, &count_gate, &count_params),
+            transaction.query(&next_lane, &[&environments, &names, &count(share), &true]),
+        ))
+        .await?;
+        counts.apply(&counted, queues)?;
+        lanes.extend(gate::read_lanes(&found, locked.len(), |n| locked.get(n).copied())?);
+    }
     for queue in queues.iter_mut() {
         queue.make_room(limit, now);
     }
-    let mut lanes = Vec::with_capacity(found.len());
-    for row in &found {
-        let mut row = Reader::new(row, "lane");
-        let n: i64 = row.get("n")?;
-        let queue = usize::try_from(n - 1).ok().filter(|n| *n < queues.len()).ok_or_else(|| row.corrupt("n"))?;
-        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-        let ready_at = row.time("ready_at")?;
-        lanes.push(ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: queues[queue].room });
+    for lane in &mut lanes {
+        lane.room = queues[lane.queue].room;
     }
     gate::limit_keys(transaction, queues, &mut lanes).await?;
     // The queue goes first whose lanes wait longest.
@@ -132,11 +138,6 @@ async fn ready_lanes(
     }
     lanes.sort_by_key(|lane| (first[lane.queue], lane.queue, lane.ready_at));
     Ok(lanes)
-}
-
-/// How many lanes of each queue are looked at, of so many queues.
-fn share(queues: usize) -> usize {
-    LEASE_LANES_MAX.div_ceil(queues)
 }
 
 async fn take(
@@ -160,6 +161,7 @@ async fn take(
     let lane_rooms: Vec<i64> = open.iter().map(|lane| count(lane.room)).collect();
     let gates: Vec<Option<&[u8]>> =
         open.iter().map(|lane| queues[lane.queue].gate.as_ref().map(|gate| gate.as_bytes().as_slice())).collect();
+    let gates = gates.iter().any(Option::is_some).then_some(gates);
     let (now, limit, session) = (now.as_micros(), count(limit), ask.session.as_bytes().as_slice());
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![
         &numbers,
@@ -175,22 +177,21 @@ async fn take(
         &ask.watched,
     ];
     let (looked_at, handlers) = (count(KIND_SCAN_MAX), ask.kinds.iter().map(handler).collect::<Vec<_>>());
-    let kinds: Vec<&str> = ask.kinds.iter().map(|kind| kind.as_str()).collect();
-    let statement = if kinds.is_empty() {
+    let statement = if ask.kinds.is_empty() {
         &sql::LEASE_JOB
     } else {
-        params.extend([&looked_at as &(dyn ToSql + Sync), &handlers, &kinds]);
+        params.extend([&looked_at as &(dyn ToSql + Sync), &handlers]);
         &sql::LEASE_JOB_KIND
     };
-    let targets = targets(queues, &open);
-    let mut jobs = transaction.rows_as(statement, &params, |row| dress(row, &targets)).await?;
+    let mut tasks = transaction.rows_as(statement, &params, rows::task).await?;
     // An update tells its rows in the order of its plan, which is nobody's promise.
     let turns: HashMap<_, usize> = open.iter().enumerate().map(|(n, lane)| ((lane.environment, lane.id), n)).collect();
-    jobs.sort_by_key(|LeasedJob { task, .. }| {
+    tasks.sort_by_key(|task| {
         let turn = turns.get(&(task.key.environment, task.lane)).copied();
         (turn, task.priority, task.due_at, task.key.id)
     });
-    Ok(jobs)
+    let jobs = dress(transaction, tasks, &targets(queues, &open)).await?;
+    put_back_foreign(transaction, jobs, &ask.kinds).await
 }
 
 fn number(queue: usize) -> i32 {
@@ -206,12 +207,44 @@ fn targets(queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Targets {
     lanes.iter().filter_map(target).collect()
 }
 
-/// Adds record and target to a task.
-fn dress(row: &Row, targets: &Targets) -> Result<LeasedJob, Fault> {
-    let task = rows::task(row)?;
-    let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
-    let target = targets.get(&(task.key.environment, task.lane)).cloned();
-    Ok(LeasedJob { task, job, target })
+/// Adds records and targets to tasks.
+async fn dress(transaction: &Transaction, tasks: Vec<Task>, targets: &Targets) -> Result<Vec<LeasedJob>, Fault> {
+    let environments: Vec<i32> = tasks.iter().map(|task| task.key.environment.0).collect();
+    let ids: Vec<&[u8]> = tasks.iter().map(|task| task.key.subject.as_bytes().as_slice()).collect();
+    let read = |row: &Row| {
+        let mut head = Reader::new(row, "job");
+        let (environment, id) = (EnvironmentId(head.get("environment")?), head.id("id")?);
+        let job = job_at(row, 2, JobId(id))?.ok_or_else(|| head.corrupt("queue"))?;
+        Ok(((environment, id), Arc::new(job)))
+    };
+    let mut records: HashMap<(EnvironmentId, Id), Arc<Job>> = HashMap::with_capacity(tasks.len());
+    if !ids.is_empty() {
+        records.extend(transaction.rows_as(&sql::FIND_JOB_LEASED, &[&environments, &ids], read).await?);
+    }
+    let dress = |task: Task| LeasedJob {
+        task,
+        job: records.remove(&(task.key.environment, task.key.subject)),
+        target: targets.get(&(task.key.environment, task.lane)).cloned(),
+    };
+    Ok(tasks.into_iter().map(dress).collect())
+}
+
+/// Puts back what is of a kind that was not asked for: two kinds may stand for the same number.
+async fn put_back_foreign(
+    transaction: &Transaction,
+    jobs: Vec<LeasedJob>,
+    kinds: &[Name],
+) -> Result<Vec<LeasedJob>, Fault> {
+    let is_asked =
+        |leased: &LeasedJob| kinds.is_empty() || leased.job.as_ref().is_none_or(|job| kinds.contains(&job.kind));
+    let (jobs, foreign): (Vec<LeasedJob>, Vec<LeasedJob>) = jobs.into_iter().partition(is_asked);
+    if !foreign.is_empty() {
+        let environments: Vec<i32> = foreign.iter().map(|leased| leased.task.key.environment.0).collect();
+        let subjects: Vec<&[u8]> = foreign.iter().map(|leased| leased.task.key.subject.as_bytes().as_slice()).collect();
+        let ids: Vec<&[u8]> = foreign.iter().map(|leased| leased.task.key.id.as_bytes().as_slice()).collect();
+        transaction.change(&sql::PUT_BACK_JOB, &[&environments, &subjects, &ids]).await?;
+    }
+    Ok(jobs)
 }
 
 /// What each lane is told, in the order in which they were asked.
@@ -219,6 +252,7 @@ fn turns<'l>(
     queues: &[OpenQueue<'_>],
     lanes: &'l [ReadyLane],
     jobs: &[LeasedJob],
+    share: usize,
     limit: usize,
     ask: &JobAsk,
 ) -> Turns<'l> {
@@ -242,7 +276,7 @@ fn turns<'l>(
             // A limit of its key is in the way. It is not to stand before others whenever someone looks.
             0 if lane.room == 0 && queue.room > 0 => {
                 turns.barren.push(lane.id.as_bytes());
-                if lanes.iter().filter(|other| other.queue == lane.queue).count() >= share(queues.len()) {
+                if lanes.iter().filter(|other| other.queue == lane.queue).count() >= share {
                     push(&mut turns.defer, lane);
                 }
             }

@@ -50,10 +50,12 @@ const LEASE_JOB: (&str, &str) = (
 );
 const LEASE_JOB_KIND: (&str, &str) = (
     include_str!("../../queries/lease_job_kind.sql"),
-    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool, int8, int[], text[]",
+    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool, int8, int[]",
 );
+const FIND_JOB_LEASED: (&str, &str) = (include_str!("../../queries/find_job_leased.sql"), "int[], bytea[]");
+const PUT_BACK_JOB: (&str, &str) = (include_str!("../../queries/put_back_job.sql"), "int[], bytea[], bytea[]");
 const REFILL_QUEUE: (&str, &str) = (include_str!("../../queries/refill_lane_queue.sql"), "int[], bytea[]");
-const NEXT_LANE_QUEUE: (&str, &str) = (include_str!("../../queries/next_lane_queue.sql"), "int[], text[], int8");
+const NEXT_LANE_QUEUE: (&str, &str) = (include_str!("../../queries/next_lane_queue.sql"), "int[], text[], int8, bool");
 const NEXT_READY_QUEUE: (&str, &str) = (include_str!("../../queries/next_ready_queue.sql"), "int[], text[], bytea[]");
 const NEXT_QUEUE: (&str, &str) = (include_str!("../../queries/next_queue.sql"), "int[], text[]");
 const COUNT_GATE: (&str, &str) = (include_str!("../../queries/count_gate.sql"), "bytea[], bytea[], bytea[], int8[]");
@@ -147,8 +149,11 @@ async fn check_jobs(client: &Client) {
         first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
     };
     let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
-    check_with(client, LEASE_JOB, &with_records(&["task_ready"]), due).await;
-    check_with(client, LEASE_JOB_KIND, &with_records(&["task_ready"]), due).await;
+    check(client, LEASE_JOB, &["task_ready"], due).await;
+    check(client, LEASE_JOB_KIND, &["task_ready"], due).await;
+    check_with(client, FIND_JOB_LEASED, &with_records(&[]), "(environment = wanted.environment) AND (id = wanted.id)")
+        .await;
+    check(client, PUT_BACK_JOB, &["task_pkey"], "(subject = foreign_kind.subject)").await;
     check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ").await;
     check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
     check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
@@ -163,7 +168,7 @@ async fn check_all(client: &Client) {
     let first = "(lane = wanted.id) AND (priority = level.priority)";
     check(client, REFILL_QUEUE, &["task_ready", "lane_pkey"], first).await;
     let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
-    check(client, NEXT_LANE_QUEUE, &["lane_queue"], of_queue).await;
+    check(client, NEXT_LANE_QUEUE, &["lane_queue", "queue_pkey"], of_queue).await;
     check(client, NEXT_READY_QUEUE, &["lane_queue"], of_queue).await;
     check(client, NEXT_QUEUE, &["queue_pkey"], "(name = wanted.name)").await;
     check(client, NEXT_SCHEDULE, &["schedule_look"], "(look_at <= $1)").await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everhook_core::id::JobId;
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{JobState, NotYours, Plan, Priority, RunAt, Tenure, Unique, Wish};
+use everhook_core::job::{JobState, NotYours, Plan, Priority, RunAt, Tenure, Unique, Wish, handler};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Metadata;
@@ -188,6 +188,27 @@ pub async fn a_worker_gets_the_kinds_it_takes<S: JobStage>(fx: &Fixture<S>) {
         "not to be asked for at once: {grant:?}"
     );
     assert_eq!(kinds(&fx.lease_jobs(session).await), [name("x"), name("x"), name("z")]);
+}
+
+pub async fn kinds_that_stand_for_the_same_number_are_told_apart<S: JobStage>(fx: &Fixture<S>) {
+    let (mine, other) = (name("kind.31648"), name("kind.36387"));
+    assert_eq!(
+        handler(&mine),
+        handler(&other),
+        "found by trying; if kinds are numbered otherwise, look for another two"
+    );
+    fx.configure("q", |queue| queue.limit = Some(3)).await;
+    for kind in [&other, &mine, &other] {
+        let mut new = fx.job();
+        new.job.kind = kind.clone();
+        fx.accept(new).await;
+    }
+    let session = fx.session().await;
+    let ask = JobAsk { kinds: vec![mine.clone()], watched: true, ..fx.job_ask(session) };
+    assert_eq!(kinds(&fx.lease_jobs_with(&ask).await.jobs), [mine]);
+    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 0);
+    assert_eq!(fx.store.queue_stats(fx.here, &name("q")).await.unwrap().running, 1);
+    assert_eq!(kinds(&fx.lease_jobs(session).await), [other.clone(), other], "and they take up no room");
 }
 
 pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: JobStage>(fx: &Fixture<S>) {

@@ -169,6 +169,7 @@ macro_rules! conformance_jobs {
             deliveries_and_jobs_never_meet
             only_queues_that_are_asked_for_give
             a_worker_gets_the_kinds_it_takes
+            kinds_that_stand_for_the_same_number_are_told_apart
             lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others
             a_queue_that_is_named_twice_is_counted_once
             no_more_than_its_room_is_taken_of_a_queue

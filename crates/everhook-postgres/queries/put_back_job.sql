@@ -1,0 +1,11 @@
+-- Put back what the same transaction has leased: the kind was not asked for. Index: the primary key.
+-- No twin: SQLite reads the record first.
+update everhook.task
+set state = 0,
+    owner = null,
+    gate = null,
+    deadline = null
+from unnest($1::int[], $2::bytea[], $3::bytea[]) as foreign_kind (environment, subject, id)
+where task.environment = any (array[foreign_kind.environment])
+    and task.subject = foreign_kind.subject
+    and task.id = foreign_kind.id;
