@@ -69,7 +69,8 @@ impl Arguments {
 
 /// Installs the job queues that ours is compared with.
 fn install_peers() -> Result<tempfile::TempDir> {
-    const PACKAGES: [&str; 3] = ["graphile-worker@0.18.0", "pg-boss@12.0.0", "pg@8"];
+    const PACKAGES: [&str; 4] =
+        ["graphile-worker@0.18.0", "pg-boss-10@npm:pg-boss@10.4.2", "pg-boss-12@npm:pg-boss@12.35.0", "pg@8"];
     let folder = tempfile::tempdir()?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-save", "--prefix"]).arg(folder.path()).args(PACKAGES);

@@ -1,7 +1,7 @@
 // Burns down a backlog of no-op jobs with other job queues on PostgreSQL, for the scenario `jobs`.
 //
 // node jobs.mjs <peer> <database URL> <jobs> prints one line of JSON: jobs enqueued and run a second, and how many ran.
-// Peers: graphile-fast (local queue, batched completion, 24 at once), graphile-default, pg-boss (1,000 at a time).
+// Peers: graphile-fast (local queue, batched completion, 24 at once), graphile-default, pg-boss-10 and pg-boss-12 (1,000 at a time).
 import { createRequire } from "node:module";
 
 const require = createRequire(`${process.cwd()}/`);
@@ -55,8 +55,8 @@ async function graphile(options, counted) {
   return { enqueued, ran: run_rate, count: ran };
 }
 
-async function pgBoss(counted) {
-  const module = require("pg-boss");
+async function pgBoss(release, counted) {
+  const module = require(release);
   const PgBoss = module.PgBoss ?? module.default ?? module;
   const boss = new PgBoss({ connectionString: url, supervise: false, schedule: false });
   await boss.start();
@@ -64,7 +64,8 @@ async function pgBoss(counted) {
   let began = now();
   for (let sent = 0; sent < counted; sent += BULK) {
     const size = Math.min(BULK, counted - sent);
-    await boss.insert("noop", Array.from({ length: size }, (_, id) => ({ data: { id } })));
+    const jobs = Array.from({ length: size }, (_, id) => ({ name: "noop", data: { id } }));
+    await (release === "pg-boss-10" ? boss.insert(jobs) : boss.insert("noop", jobs));
   }
   const enqueued = counted / since(began);
   const pool = new Pool({ connectionString: url, max: 1 });
@@ -87,7 +88,8 @@ const FAST = { concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDe
 const peers = {
   "graphile-fast": () => graphile(FAST, jobs),
   "graphile-default": () => graphile({ concurrentJobs: 24, maxPoolSize: 25, pollInterval: 2000 }, jobs),
-  "pg-boss": () => pgBoss(jobs),
+  "pg-boss-10": () => pgBoss(peer, jobs),
+  "pg-boss-12": () => pgBoss(peer, jobs),
 };
 if (!(peer in peers)) throw new Error(`unknown peer ${peer}: use ${Object.keys(peers).join(", ")}`);
 console.log(JSON.stringify(await peers[peer]()));

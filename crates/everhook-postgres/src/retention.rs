@@ -17,6 +17,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::RUNS_KEPT;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog::count;
@@ -123,25 +124,12 @@ impl PostgresStore {
 
     /// Lanes of concurrency keys in which nothing waits and nothing is dead, at most so many, with their queues.
     async fn idle_lanes(&self, limit: usize) -> Result<IdleLanes, Fault> {
-        let (mut idle, mut seen) = (IdleLanes::new(), Vec::<LaneId>::new());
-        // That of the queue itself stays, and is not to be in the way of others.
-        while idle.len() < limit {
-            let known: Vec<&[u8]> = seen.iter().map(|lane| lane.as_bytes().as_slice()).collect();
-            let found = self.database.read(&sql::LIST_OLD_LANE, &[&known, &count(limit - idle.len())]).await?;
-            if found.is_empty() {
-                break;
-            }
-            for row in &found {
-                let mut row = Reader::new(row, "lane");
-                let (environment, lane) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-                let queue = row.name("queue")?;
-                seen.push(lane);
-                if lane != job::lane(environment, &queue, None) {
-                    idle.insert((environment, lane), queue);
-                }
-            }
-        }
-        Ok(idle)
+        let read = |row: &Row| {
+            let mut row = Reader::new(row, "lane");
+            let lane = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
+            Ok((lane, row.name("queue")?))
+        };
+        self.database.read(&sql::LIST_OLD_LANE, &[&count(limit)]).await?.iter().map(read).collect()
     }
 
     /// Gives queues the lane without a key that had none: it is how a queue is known that nobody configured. Before any lock is had: whoever

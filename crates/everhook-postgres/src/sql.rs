@@ -163,7 +163,7 @@ files! {
     PRUNE_JOB = "prune_job" (BYTEA, INT8, INT8);
     PRUNE_ONCE = "prune_once" (INT8, INT8);
     PRUNE_SESSION = "prune_session" (INT8, INT8);
-    LIST_OLD_LANE = "list_old_lane" (BYTEA_ARRAY, INT8);
+    LIST_OLD_LANE = "list_old_lane" (INT8);
     LOCK_LANE_IDLE = "lock_lane_idle" (INT4_ARRAY, BYTEA_ARRAY);
     PRUNE_LANE = "prune_lane" (INT4_ARRAY, BYTEA_ARRAY);
     PRUNE_BATCH = "prune_batch" (INT8, INT2, INT8);

@@ -63,7 +63,8 @@ struct Burnt {
 }
 
 /// The peers, by what they are called here; the last number is of how many jobs theirs is measured.
-const PEERS: [(&str, usize); 3] = [("graphile-fast", 100_000), ("graphile-default", 10_000), ("pg-boss", 100_000)];
+const PEERS: [(&str, usize); 4] =
+    [("graphile-fast", 100_000), ("graphile-default", 10_000), ("pg-boss-10", 100_000), ("pg-boss-12", 100_000)];
 
 /// Enqueueing and burning down, and whether the cost of a job grows with the backlog.
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
@@ -83,7 +84,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         enqueue.push(ours.rates.enqueued, fastest.enqueued);
         burn.push(ours.rates.ran, fastest.ran);
         burn.cost(&Ran { cpu_us: ours.cpu_us, checked: ours.checked, ..Ran::default() });
-        for peer in ["graphile-default", "pg-boss"] {
+        for peer in ["graphile-default", "pg-boss-10", "pg-boss-12"] {
             if let Some(rates) = peers.get(peer) {
                 beside.entry(peer).or_default().push(ours.rates.ran, rates.ran);
             }
@@ -103,9 +104,11 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         enqueue.row("jobs, enqueue, of graphile", bench.store, "/s", ">= 100 %"),
         burn.row("jobs, burn-down, of graphile", bench.store, "/s", ">= 130 %"),
     ];
-    for (peer, name, target) in
-        [("graphile-default", "jobs, of graphile's default", ">= 1200 %"), ("pg-boss", "jobs, of pg-boss", ">= 400 %")]
-    {
+    for (peer, name, target) in [
+        ("graphile-default", "jobs, of graphile's default", ">= 1200 %"),
+        ("pg-boss-10", "jobs, of pg-boss 10.4", ">= 400 %"),
+        ("pg-boss-12", "jobs, of pg-boss 12.35", ""),
+    ] {
         rows.extend(beside.remove(peer).map(|runs| runs.row(name, bench.store, "/s", target)));
     }
     rows.push(flat.row("jobs, flat", bench.store, "us", "<= 120 %"));

@@ -223,7 +223,7 @@ async fn dress(transaction: &Transaction, tasks: Vec<Task>, targets: &Targets) -
     }
     let dress = |task: Task| LeasedJob {
         task,
-        job: records.remove(&(task.key.environment, task.key.subject)),
+        job: records.get(&(task.key.environment, task.key.subject)).cloned(),
         target: targets.get(&(task.key.environment, task.lane)).cloned(),
     };
     Ok(tasks.into_iter().map(dress).collect())
