@@ -36,8 +36,11 @@ use crate::metrics::Metrics;
 use crate::session::Tenure;
 use crate::wakeup::Wakeups;
 
-/// Transactions under way at once: one commits while the next one is filled.
+/// Transactions under way at once at most: the second only helps while the first hangs.
 const WRITERS: usize = 2;
+/// How long a transaction may take before the next one goes past it. Before that, what comes meanwhile goes together: fewer and larger ones
+/// are cheaper.
+const HANGS_AFTER: Duration = Duration::from_millis(20);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long someone waits for what becomes of a settlement.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
@@ -133,6 +136,8 @@ pub(crate) struct Settler {
     counts: Arc<Counts>,
     queue: mpsc::Sender<Ended>,
     waiting: Mutex<mpsc::Receiver<Ended>>,
+    /// Whoever writes has it, unless another one hangs.
+    turn: Mutex<()>,
     /// What gave its slot back and is not written.
     unsettled: TaskTracker,
 }
@@ -154,8 +159,8 @@ impl Settler {
     pub(crate) fn new(parts: SettlerParts) -> Settler {
         let SettlerParts { store, ids, entropy, clock, policy, wakeups, metrics, counts } = parts;
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        let (waiting, unsettled) = (Mutex::new(waiting), TaskTracker::new());
-        Settler { store, ids, clock, policy, entropy, wakeups, metrics, counts, queue, waiting, unsettled }
+        let (waiting, turn, unsettled) = (Mutex::new(waiting), Mutex::new(()), TaskTracker::new());
+        Settler { store, ids, clock, policy, entropy, wakeups, metrics, counts, queue, waiting, turn, unsettled }
     }
 
     /// Waits until everything is written that gave its slot back before.
@@ -204,8 +209,17 @@ impl Settler {
         let mut batch = Vec::with_capacity(SETTLE_BATCH_MAX);
         loop {
             // One writer waits for work at a time, so that it gets all of what has come, not a share.
-            self.waiting.lock().await.recv_many(&mut batch, SETTLE_BATCH_MAX).await;
+            let mut waiting = self.waiting.lock().await;
+            batch.extend(waiting.recv().await);
+            let turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
+            while batch.len() < SETTLE_BATCH_MAX
+                && let Ok(ended) = waiting.try_recv()
+            {
+                batch.push(ended);
+            }
+            drop(waiting);
             self.write(&mut batch).await;
+            drop(turn);
             batch.clear();
         }
     }

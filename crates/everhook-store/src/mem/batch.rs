@@ -134,7 +134,7 @@ impl BatchStore for MemStore {
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
         // The new phase is there before the first job of it.
         tell(&mut tables, &self.ids, now, (environment, id), Change::Resolved { jobs: count, how })
-            .expect("they were dead just now");
+            .map_err(|_| StoreError::Corrupt { table: "batch", column: "dead" })?;
         let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
         for job in selected {
             job::carry_out(&mut tables, &self.ids, now, environment, job, plan);
