@@ -25,6 +25,23 @@ async fn a_task_that_cannot_be_settled_is_not_left_with_a_session_that_lives() {
 }
 
 #[tokio::test]
+async fn a_settle_that_hangs_holds_up_no_other() {
+    let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
+    add_endpoint(&store, &receiver.url);
+    let engine = engine(&store, 1).await;
+    store.plan("settle", Fault::Hangs);
+    engine.accept(message("1")).await.unwrap();
+    while store.calls("settle") == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    engine.accept(message("2")).await.unwrap();
+    while store.inner.dump().attempts.is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(store.inner.dump().tasks.len(), 1, "the one that hangs is still open");
+}
+
+#[tokio::test]
 async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_settlement() {
     let (store, receiver) = (store(), Receiver::start(Answer::Hang).await);
     add_endpoint(&store, &receiver.url);
