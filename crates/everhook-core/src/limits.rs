@@ -74,6 +74,8 @@ pub const RECLAIM_BATCH_MAX: usize = 500;
 pub const SESSIONS_LISTED_MAX: usize = 1000;
 /// Waiting tasks counted for metrics; where there are more, this is what is told.
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
+/// Lanes in which the oldest task that is due is looked for, for metrics: those whose turn it has been longest.
+pub const BACKLOG_LANES_MAX: usize = 64;
 /// Dead tasks put back in one transaction.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.

@@ -82,7 +82,7 @@ pub(crate) struct Metrics {
     held: Gauge,
     pending: Gauge,
     dead: Gauge,
-    ready_seconds: Gauge<f64, AtomicU64>,
+    due_seconds: Gauge<f64, AtomicU64>,
     pool_max: Gauge,
     pool_busy: Gauge,
     pool_waiting: Gauge,
@@ -120,7 +120,7 @@ impl Metrics {
             held: Gauge::default(),
             pending: Gauge::default(),
             dead: Gauge::default(),
-            ready_seconds: Gauge::default(),
+            due_seconds: Gauge::default(),
             pool_max: Gauge::default(),
             pool_busy: Gauge::default(),
             pool_waiting: Gauge::default(),
@@ -177,8 +177,8 @@ impl Metrics {
         let capped = |what: &str| format!("{what} in the store, counted every 15 s up to {BACKLOG_COUNTED_MAX}");
         registry.register("tasks_pending", capped("Tasks that wait, due or not,"), self.pending.clone());
         registry.register("tasks_dead", capped("Tasks that wait for an operator"), self.dead.clone());
-        let oldest = "How long the lane that waits longest for its turn has had something due, looked at every 15 s";
-        registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.ready_seconds.clone());
+        let oldest = "How long the oldest delivery that is due has waited, looked at every 15 s";
+        registry.register_with_unit("oldest_due", oldest, Unit::Seconds, self.due_seconds.clone());
         registry.register("pool_connections_max", "Store connections there may be", self.pool_max.clone());
         registry.register("pool_connections_busy", "Store connections in use", self.pool_busy.clone());
         registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
@@ -214,7 +214,7 @@ impl Metrics {
     fn waits(&self, backlog: Backlog) {
         self.pending.set(gauge(backlog.pending));
         self.dead.set(gauge(backlog.dead));
-        self.ready_seconds.set(backlog.ready_for.as_secs_f64());
+        self.due_seconds.set(backlog.due_for.as_secs_f64());
     }
 
     pub(crate) fn appended(&self, accepted: usize, messages: usize, begun: Duration) {
@@ -290,7 +290,7 @@ mod tests {
         metrics.enqueued(6);
         metrics.leased(7, Duration::ZERO);
         metrics.lost();
-        metrics.waits(Backlog { pending: 9, dead: 2, ready_for: Duration::from_millis(1500) });
+        metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500) });
         let page = metrics.render(Now {
             running: 5,
             jobs: 2,

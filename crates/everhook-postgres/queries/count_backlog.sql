@@ -1,15 +1,31 @@
--- Count what waits, up to a bound, and tell since when the lane that waits longest is ready. Indexes: task_ready, task_dead, lane_ready.
+-- Count what waits, up to a bound, and tell how long the oldest that is due has waited, in the lanes whose turn it has been longest.
+-- Indexes: task_ready, task_dead, lane_ready.
 -- Leased tasks are not counted: every delivery leaves a dead entry in task_owner, and an old snapshot would make this walk them all.
 select
     (select count(*) from (select 1 from everhook.task where task.state = 0 limit $1) as pending),
     (select count(*) from (select 1 from everhook.task where task.state = 2 limit $1) as dead),
     coalesce(
         (
-            select everhook.now_us() - lane.ready_at
-            from everhook.lane
-            where lane.ready_at < 9223372036854775807
-            order by lane.ready_at
-            limit 1
+            select everhook.now_us() - min(greatest(first.due_at, ready.hold_until))
+            from (
+                select lane.environment, lane.id, lane.hold_until,
+                    case lane.floor_of when lane.next_due then lane.floor else 0 end as floor
+                from everhook.lane
+                where lane.ready_at < 9223372036854775807
+                order by lane.ready_at
+                limit $2
+            ) as ready
+                cross join lateral (
+                    select task.due_at
+                    from everhook.task
+                    where task.environment = ready.environment
+                        and task.lane = ready.id
+                        and task.priority = $3
+                        and task.due_at >= ready.floor
+                        and task.state = 0
+                    order by task.due_at
+                    limit 1
+                ) as first
         ),
         0
-    );
+    ) as due_for;

@@ -18,6 +18,7 @@ mod hosts;
 mod job;
 mod keys;
 mod lease;
+mod looks;
 mod migrate;
 mod once;
 mod outbox;

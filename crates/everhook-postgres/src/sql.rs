@@ -53,6 +53,7 @@ files! {
 
     NEXT_LANE = "next_lane" (BYTEA_ARRAY, INT8);
     LEASE_TASK = "lease_task" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2, INT8, BYTEA);
+    NEXT_DUE = "next_due" (INT4_ARRAY, BYTEA_ARRAY, INT2, INT8);
     DRAIN_LANE = "drain_lane" (INT4_ARRAY, BYTEA_ARRAY);
     REFILL_LANE = "refill_lane" (INT4_ARRAY, BYTEA_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2);
 
@@ -170,7 +171,7 @@ files! {
     PRUNE_SCHEDULE_RUN = "prune_schedule_run" (INT8, INT8, INT8);
     FIND_TASK_BETWEEN = "find_task_between" (BYTEA, BYTEA);
 
-    COUNT_BACKLOG = "count_backlog" (INT8);
+    COUNT_BACKLOG = "count_backlog" (INT8, INT8, INT2);
 
     OPEN_SESSION = "open_session" (BYTEA, TEXT, INT2, TEXT, INT8);
     LIST_SESSION = "list_session" (INT8, INT8);

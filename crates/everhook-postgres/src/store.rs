@@ -25,6 +25,7 @@ use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
 use crate::direct::Guesses;
 use crate::error::{Fault, OpenError, Remedy};
 use crate::hosts::connect_wait;
+use crate::looks::Looks;
 use crate::migrate;
 use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
@@ -68,6 +69,7 @@ pub struct PostgresStore {
     pub(crate) cache: EndpointCache,
     pub(crate) ids: Arc<Ids>,
     pub(crate) guesses: Guesses,
+    pub(crate) looks: Looks,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
     /// None where there is only a pooler, which has no line between its clients.
@@ -99,6 +101,7 @@ impl PostgresStore {
             cache: EndpointCache::default(),
             ids,
             guesses: Guesses::default(),
+            looks: Looks::default(),
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
         };

@@ -1,15 +1,28 @@
--- Count what waits, up to a bound, and tell since when the lane that waits longest is ready. Indexes: task_ready, task_dead, lane_ready.
+-- Count what waits, up to a bound, and tell how long the oldest that is due has waited, in the lanes whose turn it has been longest.
+-- Indexes: task_ready, task_dead, lane_ready.
 -- Differs: the indexes are named, because nothing but their predicates speaks for them; the clock is the caller's.
 select
     (select count(*) from (select 1 from task indexed by task_ready where state = 0 limit ?1)),
     (select count(*) from (select 1 from task indexed by task_dead where state = 2 limit ?1)),
     coalesce(
         (
-            select ?2 - ready_at
-            from lane
-            where ready_at < 9223372036854775807
-            order by ready_at
-            limit 1
+            select ?2 - min(max(hold_until, (
+                select due_at
+                from task indexed by task_ready
+                where task.environment = ready.environment
+                    and task.lane = ready.id
+                    and task.priority = ?4
+                    and task.state = 0
+                order by due_at
+                limit 1
+            )))
+            from (
+                select environment, id, hold_until
+                from lane
+                where ready_at < 9223372036854775807
+                order by ready_at
+                limit ?3
+            ) as ready
         ),
         0
     );

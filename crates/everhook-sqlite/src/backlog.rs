@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use everhook_core::limits::BACKLOG_COUNTED_MAX;
+use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX};
+use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use rusqlite::{Connection, params};
@@ -14,16 +15,16 @@ const COUNT_BACKLOG: &str = include_str!("../queries/count_backlog.sql");
 
 /// Counts what waits, up to the bound.
 pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault> {
-    let limit = i64::try_from(BACKLOG_COUNTED_MAX).unwrap_or(i64::MAX);
+    let (limit, lanes) = (BACKLOG_COUNTED_MAX as i64, BACKLOG_LANES_MAX as i64);
     let mut count = conn.prepare_cached(COUNT_BACKLOG)?;
-    let mut rows = count.query_and_then(params![limit, now.as_micros()], |row| {
+    let mut rows = count.query_and_then(params![limit, now.as_micros(), lanes, PRIORITY_DEFAULT], |row| {
         let record = Record::new(row, "task");
         let (pending, dead): (i64, i64) = (record.get(0, "pending")?, record.get(1, "dead")?);
-        let ready_for: i64 = record.get(2, "ready_at")?;
+        let due_for: i64 = record.get(2, "due_for")?;
         Ok(Backlog {
             pending: pending.unsigned_abs(),
             dead: dead.unsigned_abs(),
-            ready_for: Duration::from_micros(ready_for.max(0).unsigned_abs()),
+            due_for: Duration::from_micros(due_for.max(0).unsigned_abs()),
         })
     })?;
     rows.next().unwrap_or_else(|| Ok(Backlog::default()))

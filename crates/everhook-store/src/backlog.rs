@@ -9,8 +9,9 @@ pub struct Backlog {
     pub pending: u64,
     /// Tasks that wait for an operator.
     pub dead: u64,
-    /// How long the lane that waits longest for its turn has been ready; zero where none is.
-    pub ready_for: Duration,
+    /// How long the oldest task that is due has waited, in the `BACKLOG_LANES_MAX` lanes whose turn it has been longest; zero where
+    /// none is. A lane that rests is counted from the end of its rest.
+    pub due_for: Duration,
 }
 
 /// The connections of a store.

@@ -24,6 +24,7 @@ const SETTLE_PENDING: (&str, &str) = (
 const LEASE: (&str, &str) =
     (include_str!("../../queries/lease_task.sql"), "int[], bytea[], int8[], int8[], int8[], int2, int8, bytea");
 const REFILL: (&str, &str) = (include_str!("../../queries/refill_lane.sql"), "int[], bytea[], int8[], int8[], int2");
+const NEXT_DUE: (&str, &str) = (include_str!("../../queries/next_due.sql"), "int[], bytea[], int2, int8");
 const NEXT_LANE: (&str, &str) = (include_str!("../../queries/next_lane.sql"), "bytea[], int8");
 const TOUCH: (&str, &str) = (include_str!("../../queries/touch_lane.sql"), "int[], bytea[], int8[], bool[]");
 const HOLD: (&str, &str) = (include_str!("../../queries/hold_lane.sql"), "int[], bytea[], int8[], int8[]");
@@ -137,6 +138,7 @@ async fn check_tasks(client: &Client) {
     check(client, SETTLE_PENDING, &["task_pkey"], by_key).await;
     let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
     check(client, LEASE, &["task_ready", "task_pkey"], due).await;
+    check(client, NEXT_DUE, &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
 }
 
 async fn check_jobs(client: &Client) {

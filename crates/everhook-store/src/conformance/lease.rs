@@ -63,9 +63,9 @@ pub async fn what_is_not_due_stays_and_its_time_is_told<S: Stage>(fx: &Fixture<S
 
 pub async fn what_waits_is_counted<S: Stage>(fx: &Fixture<S>) {
     let count = async || {
-        let Backlog { pending, dead, ready_for } = fx.other.backlog().await.unwrap();
-        assert!(ready_for < HOUR, "{ready_for:?}");
-        (pending, dead, ready_for)
+        let Backlog { pending, dead, due_for } = fx.other.backlog().await.unwrap();
+        assert!(due_for < HOUR, "{due_for:?}");
+        (pending, dead, due_for)
     };
     assert_eq!(count().await, (0, 0, Duration::ZERO));
     fx.endpoint().await;
@@ -74,12 +74,16 @@ pub async fn what_waits_is_counted<S: Stage>(fx: &Fixture<S>) {
         fx.send().await;
     }
     let later = fx.store.now().await.unwrap();
-    let (pending, dead, ready_for) = count().await;
+    let (pending, dead, due_for) = count().await;
     assert_eq!((pending, dead), (3, 0));
     // The clock of a store in memory may stand still.
-    assert!(ready_for > Duration::ZERO || later == began, "it is due since it was sent");
+    assert!(due_for > Duration::ZERO || later == began, "it is due since it was sent");
     let session = fx.session().await;
-    let tasks = fx.lease(session).await;
+    let mut tasks = fx.lease_with(LeaseAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;
+    let turned = fx.store.now().await.unwrap();
+    let (pending, _, due_for) = count().await;
+    assert!(pending == 2 && due_for >= turned.since(later), "what is left was due before its lane had a turn");
+    tasks.extend(fx.lease(session).await);
     assert_eq!(count().await, (0, 0, Duration::ZERO), "what is leased does not wait");
     fx.end(&tasks[0].task, session, NextRow::Dead).await;
     fx.end(&tasks[1].task, session, NextRow::Pending { due_in: HOUR }).await;
