@@ -14,6 +14,14 @@ use crate::limits::LEASE_TASKS_MAX;
 
 /// How soon to look again after a look that brought nothing, whatever is said to be ready.
 const EMPTY_PAUSE: Duration = Duration::from_millis(5);
+/// How soon to look for what becomes due after a lease: what is due together comes together, and nobody needs a retry to the millisecond.
+const DUE_PAUSE: Duration = Duration::from_millis(10);
+/// How soon to look again after a lease, for each task it brought: many at once cost less than one by one.
+const TASK_PAUSE: Duration = Duration::from_micros(50);
+/// At most that long.
+const BUSY_PAUSE_MAX: Duration = Duration::from_millis(5);
+/// How soon to look again after a lease that brought all there was, at the latest.
+const AGAIN_PAUSE: Duration = Duration::from_millis(20);
 /// Tasks that are leased ahead are those that would end within this.
 const AHEAD: Duration = Duration::from_millis(100);
 
@@ -80,7 +88,7 @@ pub struct Dispatch {
     total: usize,
     leasing: bool,
     draining: bool,
-    /// The last lease brought something, so there may be more as soon as there is room.
+    /// The last lease left something, so there is more as soon as there is room.
     backlog: bool,
     /// Lanes that were full when the last lease was asked for: there may be more of them as soon as one has room.
     full: BTreeSet<LaneId>,
@@ -89,6 +97,10 @@ pub struct Dispatch {
     /// The earliest work that is known to come.
     due_at: Duration,
     poll_at: Duration,
+    /// No lease before this.
+    busy_until: Duration,
+    /// No lease for what becomes due before this.
+    due_from: Duration,
 }
 
 impl Dispatch {
@@ -110,6 +122,8 @@ impl Dispatch {
             hinted: false,
             due_at: Duration::MAX,
             poll_at: Duration::ZERO,
+            busy_until: Duration::ZERO,
+            due_from: Duration::ZERO,
         }
     }
 
@@ -127,10 +141,9 @@ impl Dispatch {
         self
     }
 
-    /// Takes a slot for one task of `lane`, if the node and the lane have room and the node is not stopping.
+    /// Takes a slot for one task of `lane`, or a place ahead, if the node and the lane have room and the node is not stopping.
     pub fn reserve(&mut self, lane: LaneId) -> bool {
-        let running = self.running.get(&lane).copied().unwrap_or(0);
-        if self.draining || self.total >= self.config.slots || running >= self.config.slots_per_lane {
+        if self.draining || self.free() == 0 || self.room(lane) == 0 {
             return false;
         }
         self.occupy(lane);
@@ -182,24 +195,29 @@ impl Dispatch {
             }
             Event::Leased { count, next_ready } => {
                 self.leasing = false;
-                self.backlog = count > 0;
+                self.backlog = count > 0 && next_ready == Some(Duration::ZERO);
                 // A full lane was not looked at; one that has room again may have had it only after the look.
                 let missed = self.full.iter().any(|lane| self.has_room(*lane));
-                let wait = if count > 0 || self.hinted || missed {
-                    Duration::ZERO
-                } else {
+                let next_ready = next_ready.unwrap_or(Duration::MAX);
+                let wait = match count {
+                    _ if self.hinted || missed => Duration::ZERO,
                     // What is said to be ready and could not be had is someone else's for the moment, or for another worker.
-                    next_ready.unwrap_or(Duration::MAX).max(EMPTY_PAUSE)
+                    0 => next_ready.max(EMPTY_PAUSE),
+                    _ if next_ready.is_zero() => Duration::ZERO,
+                    _ => next_ready.clamp(EMPTY_PAUSE, AGAIN_PAUSE),
                 };
                 self.poll_at = now + wait.min(self.config.poll_interval);
+                self.due_from = now + DUE_PAUSE;
+                let is_small = count < LEASE_TASKS_MAX / 2;
+                let pause = TASK_PAUSE.saturating_mul(count as u32).min(BUSY_PAUSE_MAX);
+                self.busy_until = now + if is_small { pause } else { Duration::ZERO };
             }
         }
     }
 
     /// The next thing to do, if any.
     pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
-        let early = now < self.poll_at && now < self.due_at;
-        if self.leasing || self.draining || early || self.is_full() {
+        if now < self.next_wakeup() {
             return None;
         }
         self.look_ahead(now);
@@ -254,12 +272,12 @@ impl Dispatch {
         if self.leasing || self.draining || self.is_full() {
             return Duration::MAX;
         }
-        self.poll_at.min(self.due_at)
+        self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until)
     }
 
-    /// How many tasks may run at once.
-    pub fn slots(&self) -> usize {
-        self.config.slots
+    /// Whether there is room for so many tasks more, or for all that there ever is.
+    pub fn has_room_for(&self, tasks: usize) -> bool {
+        self.free() >= tasks.min(self.config.slots)
     }
 
     /// Whether the node is stopping.
@@ -359,9 +377,45 @@ mod tests {
         dispatch.poll_command(Duration::ZERO);
         dispatch.occupy(LANE);
         dispatch.occupy(LANE);
-        dispatch.handle(Event::Leased { count: 2, next_ready: None }, Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 2, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
         assert!(dispatch.release(LANE));
-        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+        assert_eq!(dispatch.poll_command(2 * TASK_PAUSE), lease(2, &[(LANE, 1)]));
+    }
+
+    #[test]
+    fn room_is_not_filled_where_nothing_waits() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.occupy(LANE);
+        dispatch.handle(Event::Leased { count: 1, next_ready: Some(SECOND / 2) }, Duration::ZERO);
+        assert!(!dispatch.release(LANE));
+        assert_eq!(dispatch.next_wakeup(), AGAIN_PAUSE);
+    }
+
+    #[test]
+    fn a_lease_that_brought_many_is_followed_by_a_pause() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::Hint, Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 10, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
+        assert_eq!(dispatch.next_wakeup(), 10 * TASK_PAUSE);
+        assert_eq!(dispatch.poll_command(9 * TASK_PAUSE), None);
+        assert!(dispatch.poll_command(10 * TASK_PAUSE).is_some());
+        dispatch.handle(Event::Leased { count: LEASE_TASKS_MAX / 2 - 1, next_ready: Some(Duration::ZERO) }, SECOND);
+        assert_eq!(dispatch.next_wakeup(), SECOND + BUSY_PAUSE_MAX);
+        dispatch.poll_command(SECOND * 2);
+        dispatch.handle(Event::Leased { count: LEASE_TASKS_MAX / 2, next_ready: Some(Duration::ZERO) }, SECOND * 2);
+        assert_eq!(dispatch.next_wakeup(), SECOND * 2, "there is nothing to gain");
+    }
+
+    #[test]
+    fn what_becomes_due_one_by_one_is_leased_together() {
+        let mut dispatch = dispatch();
+        dispatch.poll_command(Duration::ZERO);
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+        dispatch.handle(Event::DueIn(DUE_PAUSE / 10), Duration::ZERO);
+        dispatch.handle(Event::DueIn(DUE_PAUSE / 2), Duration::ZERO);
+        assert_eq!(dispatch.next_wakeup(), DUE_PAUSE);
     }
 
     #[test]
@@ -445,15 +499,31 @@ mod tests {
             dispatch.ended(LANE);
             dispatch.release(LANE);
         }
-        dispatch.handle(Event::Leased { count: 4, next_ready: None }, Duration::ZERO);
-        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(7, &[]), "3 slots and 4 ahead");
+        dispatch.handle(Event::Leased { count: 4, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(4 * TASK_PAUSE), lease(7, &[]), "3 slots and 4 ahead");
         for _ in 0..6 {
             dispatch.occupy(LANE);
         }
-        dispatch.handle(Event::Leased { count: 6, next_ready: None }, Duration::ZERO);
-        assert_eq!(dispatch.poll_command(Duration::ZERO), None, "room for one is not worth it");
+        dispatch.handle(Event::Leased { count: 6, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(6 * TASK_PAUSE), None, "room for one is not worth it");
         assert!(dispatch.release(LANE));
-        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 1)]));
+        assert_eq!(dispatch.poll_command(6 * TASK_PAUSE), lease(2, &[(LANE, 1)]));
+    }
+
+    #[test]
+    fn new_tasks_of_a_fast_lane_find_places_ahead() {
+        let mut dispatch = dispatch().leasing_ahead(1);
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE) && !dispatch.reserve(LANE), "two slots");
+        for _ in 0..2 {
+            dispatch.ended(LANE);
+            dispatch.release(LANE);
+        }
+        dispatch.poll_command(SECOND / 100);
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE), "two slots");
+        assert!(dispatch.reserve(LANE), "a place ahead");
+        assert!(!dispatch.reserve(LANE), "there is but one");
+        assert!(dispatch.reserve(OTHER), "it takes no slot from others");
+        assert!(!dispatch.reserve(OTHER), "the node is full");
     }
 
     #[test]
@@ -470,7 +540,7 @@ mod tests {
         let mut dispatch = dispatch().with_slots(LANE, 1);
         assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[(LANE, 1)]));
         dispatch.occupy(LANE);
-        dispatch.handle(Event::Leased { count: 1, next_ready: None }, Duration::ZERO);
-        assert_eq!(dispatch.poll_command(Duration::ZERO), lease(2, &[(LANE, 0)]));
+        dispatch.handle(Event::Leased { count: 1, next_ready: Some(Duration::ZERO) }, Duration::ZERO);
+        assert_eq!(dispatch.poll_command(TASK_PAUSE), lease(2, &[(LANE, 0)]));
     }
 }

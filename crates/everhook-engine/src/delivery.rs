@@ -22,7 +22,8 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Ask, Grant, Source};
+use crate::dispatcher::{Ask, Grant, Room, Source};
+use crate::lines::Lines;
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Held, Holder, Record, Settler};
@@ -33,6 +34,8 @@ pub(crate) struct Deliverer {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) lines: Lines,
 }
 
 /// Deliveries, for their dispatcher.
@@ -69,10 +72,17 @@ impl Deliverer {
     /// Runs one leased delivery to its settlement.
     pub(crate) async fn run(&self, leased: Leased, slot: Slot, tenure: Arc<Tenure>) {
         let task = leased.task;
-        let started_at = self.clock.now();
-        // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
-        let Some(end) = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at)))) else {
+        let end = match self.lines.turn(task.lane).await {
+            None => Some(End::HandedBack),
+            Some(_turn) => {
+                let started_at = self.clock.now();
+                // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
+                let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
+                self.room.ended(task.lane);
+                attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))))
+            }
+        };
+        let Some(end) = end else {
             // Fenced: another node has the task. Nothing that happens here counts any more.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
@@ -91,7 +101,8 @@ impl Deliverer {
         if leased.task.cancel {
             return Some(End::Attempted(cancelled(leased, started_at)));
         }
-        if !self.sessions.may_send(tenure) {
+        // It may have waited for its turn until now.
+        if self.outbound.interrupt.is_cancelled() || !self.sessions.may_send(tenure) {
             return if tenure.is_closed() { None } else { Some(End::HandedBack) };
         }
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);

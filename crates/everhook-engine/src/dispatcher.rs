@@ -32,15 +32,13 @@ const IDLE_STEPS_MAX: u32 = 5;
 pub(crate) struct Room {
     dispatch: Mutex<Dispatch>,
     wake: Notify,
-    slots: usize,
     /// How many slots were given back so far.
     released: AtomicU64,
 }
 
 impl Room {
     pub(crate) fn new(dispatch: Dispatch) -> Room {
-        let slots = dispatch.slots();
-        Room { dispatch: Mutex::new(dispatch), wake: Notify::new(), slots, released: AtomicU64::new(0) }
+        Room { dispatch: Mutex::new(dispatch), wake: Notify::new(), released: AtomicU64::new(0) }
     }
 
     /// A task of this lane was run to its end.
@@ -75,10 +73,9 @@ impl Room {
     /// Waits for room for so many tasks, as long as slots are given back and not for long: what is accepted without room
     /// waits in the store, and comes back from there at a price.
     pub(crate) async fn wait_for(&self, tasks: usize) {
-        let tasks = tasks.min(self.slots);
         let (mut released, mut idle) = (self.released.load(Ordering::Relaxed), 0);
         for _ in 0..ROOM_STEPS_MAX {
-            if self.running() + tasks <= self.slots || idle >= IDLE_STEPS_MAX {
+            if self.lock().has_room_for(tasks) || idle >= IDLE_STEPS_MAX {
                 return;
             }
             tokio::time::sleep(ROOM_STEP).await;

@@ -38,6 +38,7 @@ use crate::jobs::counts::Counts;
 use crate::jobs::maintenance::{Ages, Pruner};
 use crate::jobs::part::{Does, JobParts, JobsConfig, JobsPart};
 use crate::jobs::{Ending, Heartbeat, HeldJob, RunJobs, WorkerRefused};
+use crate::lines::Lines;
 use crate::metrics::{Metrics, Now};
 use crate::outbound::{Outbound, internal};
 use crate::relay::{Relay, RelaySource};
@@ -47,6 +48,8 @@ use crate::sweeper::Sweeper;
 use crate::transport::Transport;
 use crate::wakeup::{Rooms, Wakeups};
 
+/// Deliveries that are leased beyond the slots, to targets that answer fast.
+const DELIVERIES_AHEAD_MAX: usize = 500;
 /// How often partitions and the like are looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long the last settlements may take after the sends were interrupted.
@@ -152,8 +155,8 @@ impl Engine {
             jobs_config.handlers = Some(Arc::new(Arc::clone(pruner).into_handlers()));
         }
         let poll_interval = apart(config.dispatch.poll_interval, &entropy);
-        let deliveries_room = Room::new(Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch }));
-        let deliveries_room = Arc::new(deliveries_room);
+        let dispatch = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch });
+        let deliveries_room = Arc::new(Room::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX)));
         let jobs_room = Arc::new(Room::new(jobs_config.dispatch(poll_interval)));
         let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(Counts::default()));
         let hints = store.hints().filter(|_| config.wakeups);
@@ -182,6 +185,8 @@ impl Engine {
             sessions: sessions.clone(),
             settler: settler.clone(),
             clock: clock.clone(),
+            room: deliveries_room.clone(),
+            lines: Lines::new(config.dispatch.slots, config.dispatch.slots_per_lane),
         });
         let source = Deliveries { store: store.clone(), deliverer: deliverer.clone(), running: running.clone() };
         let dispatcher = Arc::new(Dispatcher {

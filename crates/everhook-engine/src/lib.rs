@@ -11,6 +11,7 @@ pub mod engine;
 pub mod entropy;
 mod group;
 pub mod jobs;
+mod lines;
 mod metrics;
 mod outbound;
 pub mod relay;

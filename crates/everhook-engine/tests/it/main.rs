@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests' store has a clock, and their receivers are spawned")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod ahead;
 mod doubt;
 mod faulty;
 mod fixture;
