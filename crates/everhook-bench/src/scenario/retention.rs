@@ -16,7 +16,7 @@ use crate::report::{Row, Runs};
 /// What is pruned, in this order.
 const PRUNED: [&str; 4] = ["keys", "jobs", "once-slots", "messages"];
 const MESSAGES: usize = 80_000;
-/// A slice is of a thousand, with a pause of 50 ms after it: fewer would not outlast the smallest run.
+/// A slice is of two hundred, with a pause of 20 ms or more after it: fewer might not outlast the smallest run.
 const EXPIRED_MESSAGES_MIN: usize = 20_000;
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -34,9 +34,13 @@ pub const MAINTENANCE_QUEUE: &str = "everhook.maintenance";
 pub const PRUNE_KIND: &str = "everhook.prune";
 
 /// Rows that one transaction removes.
-const SLICE: usize = 1000;
-/// Others may want to write, too.
-const SLICE_PAUSE: Duration = Duration::from_millis(50);
+const SLICE: usize = 200;
+/// Others may want to write, too: a pause is so many times as long as the slice before it took.
+const PAUSE_SHARE: u32 = 9;
+/// And at least this.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// After so long there is more to forget than can be forgotten like this: rather slow than full.
+const HURRY_AFTER: Duration = Duration::from_secs(3600);
 /// How often each kind of thing is looked at.
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// The schedules do not all begin at one instant.
@@ -128,14 +132,17 @@ impl Pruner {
     /// Removes slice by slice what is too old; answers how many rows left.
     async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
         let before = self.clock.now().minus(self.ages.of(what));
+        let began = self.clock.elapsed();
         let mut removed = 0;
         while !is_over() {
+            let slice_began = self.clock.elapsed();
             let slice = self.store.prune(what, before, SLICE).await?;
+            let now = self.clock.elapsed();
             removed += slice;
             if slice < SLICE {
                 break;
             }
-            tokio::time::sleep(SLICE_PAUSE).await;
+            tokio::time::sleep(pause(now.saturating_sub(slice_began), now.saturating_sub(began))).await;
         }
         if removed > 0 {
             info!(removed, "forgot {removed} rows of {}", what.as_str());
@@ -163,6 +170,12 @@ impl Pruner {
             kinds: BTreeMap::from([(name(PRUNE_KIND), self as Arc<dyn Handler>)]),
         }
     }
+}
+
+/// How long to pause after a slice that took so long, when pruning has gone on for so long.
+fn pause(took: Duration, going_on: Duration) -> Duration {
+    let share = if going_on < HURRY_AFTER { PAUSE_SHARE } else { 1 };
+    (took * share).max(PAUSE_MIN)
 }
 
 /// Makes sure that the schedules are there. Those that are stay as they are: someone may have paused or changed them.
@@ -208,4 +221,17 @@ fn schedule(what: Prunable, id: ScheduleId) -> ScheduleRecord {
 
 fn name(text: &str) -> Name {
     text.parse().expect("the names of the server's own things are names")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pruning_leaves_the_time_to_others_until_it_cannot_keep_up() {
+        let (slice, hour) = (Duration::from_millis(10), HURRY_AFTER);
+        assert_eq!(pause(slice, Duration::ZERO), Duration::from_millis(90));
+        assert_eq!(pause(Duration::ZERO, Duration::ZERO), PAUSE_MIN);
+        assert_eq!(pause(10 * slice, hour), 10 * slice);
+    }
 }
