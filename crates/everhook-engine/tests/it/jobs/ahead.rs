@@ -41,6 +41,8 @@ async fn what_waits_for_too_long_behind_a_job_is_handed_back_to_whoever_has_room
     while begun.load(Ordering::SeqCst) <= HUNG {
         pause().await;
     }
+    // What has ended is written.
+    tokio::time::sleep(Duration::from_millis(10)).await;
     let held = count(&store, &ids, JobState::Leased).await;
     assert!(held > 1, "it has leased ahead");
     let other = worker(&store, 2, handlers(4, |_| async { Finish::completed(None) })).await;
