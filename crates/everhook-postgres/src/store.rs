@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use everhook_core::id::SessionId;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -185,6 +185,8 @@ pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Resul
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     Pool::builder(Manager::from_connect(settings, connector, config))
         .max_size(size.max(1))
+        // The one that was used last has its statements prepared, and its server process its memory warm.
+        .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(POOL_WAIT))
         .create_timeout(Some(wait))

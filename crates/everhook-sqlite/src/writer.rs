@@ -1,7 +1,7 @@
 //! The one writer: a thread that turns everything that waits into one transaction after the other.
 //!
 //! Callers push jobs and wait for their answers. The thread takes what waits, by class and with a bound for each, runs each job
-//! in a savepoint of its own, commits once, and only then answers all of them. While the disk syncs, the next batch forms; when
+//! so that it can be undone alone, commits once, and only then answers all of them. While the disk syncs, the next batch forms; when
 //! nothing waits, a job is run at once. Refuses to begin anything after the disk failed during a commit. Called by every
 //! method of the store that writes.
 
@@ -277,7 +277,7 @@ impl Thread {
         }
         let rolled_back = |error| Aborted::RolledBack(Arc::new(error));
         self.execute("begin immediate").map_err(rolled_back)?;
-        let run = jobs.iter_mut().try_for_each(|job| self.run_alone(job.as_mut()));
+        let run = jobs.iter_mut().enumerate().try_for_each(|(n, job)| self.run_alone(job.as_mut(), n == 0));
         let aborted = match run {
             Err(error) => rolled_back(error),
             Ok(()) => match self.execute("commit") {
@@ -296,20 +296,27 @@ impl Thread {
         Err(aborted)
     }
 
-    /// Runs one job so that its failure undoes nothing but itself.
-    fn run_alone(&mut self, job: &mut dyn Job) -> Result<(), rusqlite::Error> {
-        self.execute("savepoint job")?;
+    /// Runs one job so that its failure undoes nothing but itself. If nothing came before it, the transaction may be begun again instead
+    /// of going back to a savepoint, for which SQLite would copy every page that the job changes.
+    fn run_alone(&mut self, job: &mut dyn Job, is_first: bool) -> Result<(), rusqlite::Error> {
+        if !is_first {
+            self.execute("savepoint job")?;
+        }
         let tx = Tx { conn: &self.conn, now: clock::now(), cache: &self.cache, ids: &self.ids };
         match job.run(&tx) {
             Ran::Well => {}
             Ran::Fatally(error) => return Err(error),
             Ran::Badly => {
-                self.execute("rollback to job")?;
                 // It may have read, and kept, what it then undid.
                 self.cache = EndpointCache::default();
+                if is_first {
+                    self.execute("rollback")?;
+                    return self.execute("begin immediate");
+                }
+                self.execute("rollback to job")?;
             }
         }
-        self.execute("release job")
+        if is_first { Ok(()) } else { self.execute("release job") }
     }
 
     fn execute(&self, sql: &'static str) -> Result<(), rusqlite::Error> {

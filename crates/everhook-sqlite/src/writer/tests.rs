@@ -62,6 +62,24 @@ async fn a_job_that_panics_or_fails_is_undone_alone() {
     assert_eq!(count(&writer).await, 3);
 }
 
+/// The first one has no savepoint: its transaction is begun again for the others.
+#[tokio::test]
+async fn the_first_job_of_a_transaction_is_undone_alone() {
+    let writer = writer();
+    let (go, until) = std::sync::mpsc::channel();
+    let fails = writer.write(CHANGE, |tx| {
+        note(tx, 1)?;
+        tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
+        Ok(())
+    });
+    let works = || writer.write(CHANGE, |tx| note(tx, 1));
+    let start = async { go.send(()).unwrap() };
+    let (_, failed, next, last, ()) = tokio::join!(hold_up(&writer, until), fails, works(), works(), start);
+    assert!(matches!(failed, Err(StoreError::Refused { .. })), "{failed:?}");
+    assert!(next.is_ok() && last.is_ok());
+    assert_eq!(count(&writer).await, 2);
+}
+
 #[tokio::test]
 async fn a_full_disk_is_told_and_forgotten_once_there_is_room() {
     let writer = writer();
