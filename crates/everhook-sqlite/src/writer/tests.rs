@@ -66,17 +66,26 @@ async fn a_job_that_panics_or_fails_is_undone_alone() {
 #[tokio::test]
 async fn the_first_job_of_a_transaction_is_undone_alone() {
     let writer = writer();
-    let (go, until) = std::sync::mpsc::channel();
+    let (go, until) = std::sync::mpsc::channel::<()>();
+    let (begin, begun) = tokio::sync::oneshot::channel();
+    let before = writer.write(CHANGE, move |_| {
+        let _ = begin.send(());
+        let _ = until.recv();
+        Ok(())
+    });
     let fails = writer.write(CHANGE, |tx| {
         note(tx, 1)?;
         tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
         Ok(())
     });
     let works = || writer.write(CHANGE, |tx| note(tx, 1));
-    let start = async { go.send(()).unwrap() };
-    let (_, failed, next, last, ()) = tokio::join!(hold_up(&writer, until), fails, works(), works(), start);
+    let transaction = async {
+        begun.await.unwrap();
+        tokio::join!(fails, works(), works(), async { go.send(()).unwrap() })
+    };
+    let (before, (failed, next, last, ())) = tokio::join!(before, transaction);
     assert!(matches!(failed, Err(StoreError::Refused { .. })), "{failed:?}");
-    assert!(next.is_ok() && last.is_ok());
+    assert!(before.is_ok() && next.is_ok() && last.is_ok());
     assert_eq!(count(&writer).await, 2);
 }
 
