@@ -1,23 +1,31 @@
--- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Index: task_owner, jumping from owner to owner.
--- Differs: skips what someone is settling at this moment.
-with recursive owner (id) as (
-    (select task.owner from everhook.task where task.state = 1 order by task.owner limit 1)
+-- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Scans sessions, which are few; indexes: task_owner,
+-- between one open session and the next, and the primary key of task.
+-- Differs: skips what someone is settling at this moment. Never looks at what open sessions hold: every delivery leaves a dead entry in
+-- task_owner, and while an old snapshot keeps them, going from owner to owner would walk over millions.
+with open_session as materialized (
+    select session.id
+    from everhook.session
+    where session.closed_at is null
+),
+gap as materialized (
+    select coalesce(lag(open_session.id) over (order by open_session.id), '\x') as above, open_session.id as below
+    from open_session
     union all
-    select (select task.owner from everhook.task where task.state = 1 and task.owner > owner.id order by task.owner limit 1)
-    from owner
-    where owner.id is not null
+    select coalesce((select open_session.id from open_session order by open_session.id desc limit 1), '\x'), decode(repeat('ff', 21), 'hex')
 ),
 orphan as materialized (
-    select task.environment, task.subject, task.id
-    from owner
-        join everhook.task on task.owner = owner.id
-            and task.state = 1
-    where owner.id is not null
-        and not exists (
-            select 1 from everhook.session where session.id = owner.id and session.closed_at is null
-        )
+    select held.environment, held.subject, held.id
+    from gap
+        cross join lateral (
+            select task.environment, task.subject, task.id
+            from everhook.task
+            where task.state = 1
+                and task.owner > gap.above
+                and task.owner < gap.below
+            limit $2
+            for update skip locked
+        ) as held
     limit $2
-    for update of task skip locked
 )
 update everhook.task
 set owner = $1,

@@ -5,6 +5,7 @@
 //! would lose what it confirmed. Decides nothing: decisions are in the core, statements in `queries/`.
 
 mod append;
+mod appetite;
 mod backlog;
 mod batch;
 mod catalog;

@@ -21,6 +21,7 @@ use everhook_store::lease::{
 use tokio::time::Instant;
 use tokio_postgres::Config;
 
+use crate::appetite::{Appetites, job_bytes, message_bytes};
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
 use crate::direct::Guesses;
 use crate::error::{Fault, OpenError, Remedy};
@@ -70,6 +71,7 @@ pub struct PostgresStore {
     pub(crate) ids: Arc<Ids>,
     pub(crate) guesses: Guesses,
     pub(crate) looks: Looks,
+    appetite: Appetites,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
     /// None where there is only a pooler, which has no line between its clients.
@@ -102,6 +104,7 @@ impl PostgresStore {
             ids,
             guesses: Guesses::default(),
             looks: Looks::default(),
+            appetite: Appetites::default(),
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
         };
@@ -266,7 +269,10 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
-        self.run_plain("lease jobs", || self.lease_jobs_once(ask)).await
+        let ask = &JobAsk { limit: self.appetite.jobs.limit(ask.limit), ..ask.clone() };
+        let weigh = |grant: &JobGrant| (grant.jobs.len(), job_bytes(&grant.jobs));
+        let lease = || async { self.appetite.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
+        self.run_plain("lease jobs", lease).await
     }
 
     async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
@@ -274,8 +280,10 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let ask = &ask;
-        self.run_plain("lease", || self.lease_once(ask)).await
+        let ask = &LeaseAsk { limit: self.appetite.deliveries.limit(ask.limit), ..ask };
+        let weigh = |grant: &LeaseGrant| (grant.tasks.len(), message_bytes(&grant.tasks));
+        let lease = || async { self.appetite.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
+        self.run_plain("lease", lease).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {

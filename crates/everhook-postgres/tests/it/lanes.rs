@@ -164,3 +164,18 @@ async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
     let sql = "select count(*) from everhook.lane where next_due <= everhook.now_us()";
     assert_eq!(other.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 2, "both lanes are ready");
 }
+
+/// What one lease brings has to fit into its time, and into memory.
+#[tokio::test]
+async fn a_lease_that_brought_too_many_bytes_is_followed_by_a_smaller_one() {
+    let database = Database::migrated().await;
+    let stage = Stage::new(database.store().await).await;
+    for _ in 0..20 {
+        let mut large = stage.message(vec![]);
+        large.message.payload = Some(vec![b' '; 1024 * 1024].into());
+        stage.append(vec![large]).await.unwrap();
+    }
+    assert_eq!(stage.lease(10).await.unwrap().len(), 10);
+    assert_eq!(stage.lease(10).await.unwrap().len(), 8, "8 MiB");
+    assert_eq!(stage.lease(10).await.unwrap().len(), 2);
+}

@@ -60,6 +60,7 @@ const NEXT_LANE_QUEUE: (&str, &str) = (include_str!("../../queries/next_lane_que
 const NEXT_READY_QUEUE: (&str, &str) = (include_str!("../../queries/next_ready_queue.sql"), "int[], text[], bytea[]");
 const NEXT_QUEUE: (&str, &str) = (include_str!("../../queries/next_queue.sql"), "int[], text[]");
 const COUNT_GATE: (&str, &str) = (include_str!("../../queries/count_gate.sql"), "bytea[], bytea[], bytea[], int8[]");
+const RECLAIM: (&str, &str) = (include_str!("../../queries/reclaim_task.sql"), "bytea, int8");
 const RECLAIM_JOB: (&str, &str) = (include_str!("../../queries/reclaim_job.sql"), "bytea, int8");
 const LOCK_TASK_JOB: (&str, &str) = (include_str!("../../queries/lock_task_job.sql"), "int[], bytea[]");
 const FIND_JOB_END: (&str, &str) = (include_str!("../../queries/find_job_end.sql"), "int[], bytea[]");
@@ -138,6 +139,9 @@ async fn check_tasks(client: &Client) {
     check(client, SETTLE_PENDING, &["task_pkey"], by_key).await;
     let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
     check(client, LEASE, &["task_ready", "task_pkey"], due).await;
+    let reclaim = plan(client, RECLAIM).await;
+    assert!(reclaim.contains("Index Cond: ((owner > gap.above) AND (owner < gap.below))"), "{reclaim}");
+    assert!(reclaim.contains("using task_pkey ") && !reclaim.contains("Seq Scan on task"), "{reclaim}");
     check(client, NEXT_DUE, &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
 }
 
