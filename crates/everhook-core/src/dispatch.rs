@@ -80,6 +80,8 @@ pub struct Dispatch {
     own: BTreeMap<LaneId, usize>,
     /// Tasks that may be leased beyond the slots.
     ahead_max: usize,
+    /// How many of them one lease may bring.
+    ahead_step: usize,
     /// How fast tasks end, where they may be leased ahead.
     paces: BTreeMap<LaneId, Pace>,
     /// How many tasks are leased beyond the slots now.
@@ -111,6 +113,7 @@ impl Dispatch {
             config,
             own: BTreeMap::new(),
             ahead_max: 0,
+            ahead_step: usize::MAX,
             paces: BTreeMap::new(),
             ahead: 0,
             running: BTreeMap::new(),
@@ -133,6 +136,12 @@ impl Dispatch {
         Dispatch { ahead_max: tasks, ..self }
     }
 
+    /// The same machine, which leases so many of them at a time. New tasks, which are leased already, may take all places.
+    #[must_use]
+    pub fn in_steps(self, tasks: usize) -> Dispatch {
+        Dispatch { ahead_step: tasks, ..self }
+    }
+
     /// The same machine, with another number of slots for one lane.
     #[must_use]
     pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch {
@@ -143,7 +152,9 @@ impl Dispatch {
 
     /// Takes a slot for one task of `lane`, or a place ahead, if the node and the lane have room and the node is not stopping.
     pub fn reserve(&mut self, lane: LaneId) -> bool {
-        if self.draining || self.free() == 0 || self.room(lane) == 0 {
+        let free = self.config.slots + self.ahead > self.total;
+        let room = self.slots_of(lane) + self.ahead_of(lane) > self.running_of(lane);
+        if self.draining || !free || !room {
             return false;
         }
         self.occupy(lane);
@@ -243,10 +254,26 @@ impl Dispatch {
         self.ahead = self.paces.values().map(Pace::ahead).sum::<usize>().min(self.ahead_max);
     }
 
+    /// How many tasks of a lane a lease may bring.
     fn room(&self, lane: LaneId) -> usize {
-        let slots = self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane);
-        let ahead = self.paces.get(&lane).map_or(0, Pace::ahead).min(self.ahead_max);
-        (slots + ahead).saturating_sub(self.running.get(&lane).copied().unwrap_or(0))
+        self.left(self.slots_of(lane), self.ahead_of(lane), self.running_of(lane))
+    }
+
+    /// What slots have room for, or what places ahead have, in steps.
+    fn left(&self, slots: usize, ahead: usize, running: usize) -> usize {
+        slots.saturating_sub(running).max((slots + ahead).saturating_sub(running).min(self.ahead_step))
+    }
+
+    fn slots_of(&self, lane: LaneId) -> usize {
+        self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane)
+    }
+
+    fn ahead_of(&self, lane: LaneId) -> usize {
+        self.paces.get(&lane).map_or(0, Pace::ahead).min(self.ahead_max)
+    }
+
+    fn running_of(&self, lane: LaneId) -> usize {
+        self.running.get(&lane).copied().unwrap_or(0)
     }
 
     fn has_room(&self, lane: LaneId) -> bool {
@@ -254,12 +281,12 @@ impl Dispatch {
     }
 
     fn free(&self) -> usize {
-        (self.config.slots + self.ahead).saturating_sub(self.total)
+        self.left(self.config.slots, self.ahead, self.total)
     }
 
     /// Whether there is too little room to ask for more. Where tasks are leased ahead, it is not filled one by one.
     fn is_full(&self) -> bool {
-        self.free() < (self.ahead / 2).clamp(1, self.lease_max())
+        self.free() < (self.ahead.min(self.ahead_step) / 2).clamp(1, self.lease_max())
     }
 
     /// How many tasks are asked for at most. Where they are leased ahead, one half comes while the other is run.
@@ -277,7 +304,7 @@ impl Dispatch {
 
     /// Whether there is room for so many tasks more, or for all that there ever is.
     pub fn has_room_for(&self, tasks: usize) -> bool {
-        self.free() >= tasks.min(self.config.slots)
+        self.total + tasks.min(self.config.slots) <= self.config.slots + self.ahead
     }
 
     /// Whether the node is stopping.
@@ -524,6 +551,18 @@ mod tests {
         assert!(!dispatch.reserve(LANE), "there is but one");
         assert!(dispatch.reserve(OTHER), "it takes no slot from others");
         assert!(!dispatch.reserve(OTHER), "the node is full");
+    }
+
+    #[test]
+    fn leases_take_places_ahead_in_steps() {
+        let mut dispatch = dispatch().leasing_ahead(100).in_steps(4);
+        (0..100).for_each(|_| dispatch.ended(LANE));
+        assert_eq!(dispatch.poll_command(SECOND / 100), lease(4, &[]), "not 103 at once");
+        assert!(dispatch.reserve(LANE) && dispatch.reserve(LANE));
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, SECOND / 100);
+        assert_eq!(dispatch.poll_command(SECOND * 2), lease(4, &[(LANE, 4)]));
+        dispatch.handle(Event::Leased { count: 0, next_ready: None }, SECOND * 2);
+        assert_eq!(dispatch.poll_command(SECOND * 4), lease(1, &[(LANE, 0)]), "it has become slow");
     }
 
     #[test]

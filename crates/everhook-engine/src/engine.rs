@@ -50,6 +50,8 @@ use crate::wakeup::{Rooms, Wakeups};
 
 /// Deliveries that are leased beyond the slots, to targets that answer fast.
 const DELIVERIES_AHEAD_MAX: usize = 500;
+/// How many of them one lease brings: a lane with a backlog must not keep the store busy.
+const DELIVERIES_AHEAD_STEP: usize = 50;
 /// How often partitions and the like are looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long the last settlements may take after the sends were interrupted.
@@ -156,7 +158,8 @@ impl Engine {
         }
         let poll_interval = apart(config.dispatch.poll_interval, &entropy);
         let dispatch = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch });
-        let deliveries_room = Arc::new(Room::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX)));
+        let deliveries_room =
+            Arc::new(Room::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX).in_steps(DELIVERIES_AHEAD_STEP)));
         let jobs_room = Arc::new(Room::new(jobs_config.dispatch(poll_interval)));
         let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(Counts::default()));
         let hints = store.hints().filter(|_| config.wakeups);
