@@ -79,7 +79,11 @@ impl Deliverer {
                 // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
                 let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
                 self.room.ended(task.lane);
-                attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))))
+                let end = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))));
+                if end.as_ref().is_some_and(wants_rest) {
+                    self.lines.rest(task.lane);
+                }
+                end
             }
         };
         let Some(end) = end else {
@@ -156,6 +160,11 @@ impl Deliverer {
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
         Ok(headers)
     }
+}
+
+/// Whether the target wants nothing for now, or nothing at all: those who wait for a slot are not to be sent to it.
+fn wants_rest(end: &End) -> bool {
+    matches!(end, End::Attempted(record) if matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone))
 }
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {

@@ -1,14 +1,14 @@
 //! Where deliveries that were leased ahead wait for one of their lane's slots.
 //!
 //! A target that answers fast gets more leased than it has slots, so that the next ones are at hand; never more at once than it has slots.
-//! If it stops answering, what waits is handed back: another node may have room.
+//! If it stops answering, or asks for a rest, what waits is handed back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use everhook_core::id::LaneId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// How long a delivery waits for a slot.
 const KEPT_WAITING: Duration = Duration::from_secs(2);
@@ -17,7 +17,13 @@ const KEPT_WAITING: Duration = Duration::from_secs(2);
 pub(crate) struct Lines {
     node: Semaphore,
     per_lane: usize,
-    lanes: Mutex<HashMap<LaneId, Arc<Semaphore>>>,
+    lanes: Mutex<HashMap<LaneId, Arc<Line>>>,
+}
+
+struct Line {
+    slots: Arc<Semaphore>,
+    /// Told to those who wait: their target wants a rest.
+    rests: Notify,
 }
 
 /// A slot in use; others are let in when it is dropped.
@@ -32,6 +38,7 @@ pub(crate) struct Turn<'a> {
 struct Place<'a> {
     lines: &'a Lines,
     lane: LaneId,
+    line: Arc<Line>,
 }
 
 impl Lines {
@@ -39,21 +46,44 @@ impl Lines {
         Lines { node: Semaphore::new(slots), per_lane, lanes: Mutex::default() }
     }
 
-    /// Waits for a slot of the lane, and then for one of the node; none if that takes too long.
+    /// Waits for a slot of the lane, and then for one of the node; none if that takes too long, or the lane is to rest.
     pub(crate) async fn turn(&self, lane: LaneId) -> Option<Turn<'_>> {
-        let place = Place { lines: self, lane };
-        let new = || Arc::new(Semaphore::new(self.per_lane));
-        let line = Arc::clone(self.lock().entry(lane).or_insert_with(new));
-        let waiting = async {
-            let in_lane = line.acquire_owned().await.expect("nobody closes it");
-            let in_node = self.node.acquire().await.expect("nobody closes it");
-            (in_lane, in_node)
+        let line = Arc::clone(self.lock().entry(lane).or_insert_with(|| Arc::new(self.new_line())));
+        let place = Place { lines: self, lane, line };
+        let (in_lane, in_node) = match self.free_slot(&place.line) {
+            Some(free) => free,
+            None => tokio::select! {
+                // First: a slot that comes free because its target wants a rest is not to be used.
+                biased;
+                () = place.line.rests.notified() => return None,
+                slot = tokio::time::timeout(KEPT_WAITING, self.next_slot(&place.line)) => slot.ok()?,
+            },
         };
-        let (in_lane, in_node) = tokio::time::timeout(KEPT_WAITING, waiting).await.ok()?;
         Some(Turn { _in_node: in_node, _in_lane: in_lane, _place: place })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<LaneId, Arc<Semaphore>>> {
+    fn free_slot(&self, line: &Line) -> Option<(OwnedSemaphorePermit, SemaphorePermit<'_>)> {
+        let in_lane = Arc::clone(&line.slots).try_acquire_owned().ok()?;
+        Some((in_lane, self.node.try_acquire().ok()?))
+    }
+
+    async fn next_slot(&self, line: &Line) -> (OwnedSemaphorePermit, SemaphorePermit<'_>) {
+        let in_lane = Arc::clone(&line.slots).acquire_owned().await.expect("nobody closes it");
+        (in_lane, self.node.acquire().await.expect("nobody closes it"))
+    }
+
+    /// The target of this lane wants a rest: nobody waits for it any longer.
+    pub(crate) fn rest(&self, lane: LaneId) {
+        if let Some(line) = self.lock().get(&lane) {
+            line.rests.notify_waiters();
+        }
+    }
+
+    fn new_line(&self) -> Line {
+        Line { slots: Arc::new(Semaphore::new(self.per_lane)), rests: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<LaneId, Arc<Line>>> {
         self.lanes.lock().expect("nothing panics while it holds this lock")
     }
 }
@@ -61,8 +91,8 @@ impl Lines {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut lanes = self.lines.lock();
-        // Whoever runs or waits has it, too.
-        if lanes.get(&self.lane).is_some_and(|line| Arc::strong_count(line) == 1) {
+        // Whoever runs or waits has it, too; the map and this place are left.
+        if Arc::strong_count(&self.line) == 2 {
             lanes.remove(&self.lane);
         }
     }
@@ -88,6 +118,18 @@ mod tests {
         drop(first);
         assert!(lines.turn(OTHER).now_or_never().is_some());
         assert!(lines.turn(LANE).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_a_target_that_wants_a_rest_goes() {
+        let lines = Lines::new(3, 1);
+        let first = lines.turn(LANE).await;
+        let waiting = async { tokio::join!(lines.turn(LANE), async { lines.rest(LANE) }) };
+        let (waited, ()) = tokio::time::timeout(KEPT_WAITING / 2, waiting).await.unwrap();
+        assert!(waited.is_none());
+        drop(first);
+        assert!(lines.turn(LANE).await.is_some(), "the next one comes after the rest was written");
+        lines.rest(LANE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,10 +17,11 @@ use futures_util::future::join_all;
 use crate::faulty::Faulty;
 use crate::fixture::{add_endpoint, config, engine_over, message, settled, store};
 
-/// Answers after a millisecond, or not at all, and counts.
+/// Answers after a millisecond, that it wants a rest or not at all, if told so, and counts.
 #[derive(Default)]
 struct Target {
     hangs: AtomicBool,
+    rests: AtomicBool,
     sent: AtomicUsize,
     under_way: AtomicUsize,
     most: AtomicUsize,
@@ -36,6 +37,9 @@ impl Transport for Target {
             std::future::pending::<()>().await;
         }
         self.under_way.fetch_sub(1, Ordering::SeqCst);
+        if self.rests.load(Ordering::SeqCst) {
+            return Ok(Reply { status: 429, retry_after: Some("60".to_owned()), body: Bytes::new() });
+        }
         Ok(Reply { status: 200, retry_after: None, body: Bytes::new() })
     }
 }
@@ -72,6 +76,18 @@ async fn what_waits_for_too_long_is_handed_back() {
     let waiting = tables.tasks.values().filter(|row| row.place == TaskPlace::Pending && row.task.tries == 0).count();
     assert_eq!((waiting, tables.attempts.len()), (4, 100), "that counts as no attempt");
     assert_eq!(target.sent.load(Ordering::SeqCst), 108);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_target_that_wants_a_rest_is_not_sent() {
+    let (store, target, engine) = started().await;
+    target.rests.store(true, Ordering::SeqCst);
+    join_all((0..12).map(|_| engine.accept(message("{}")))).await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(target.sent.load(Ordering::SeqCst), 108, "those that were under way when it said so");
+    let tables = store.inner.dump();
+    assert_eq!(tables.tasks.values().filter(|row| row.task.tries == 0).count(), 4);
+    assert!(tables.tasks.values().all(|row| row.place == TaskPlace::Pending));
 }
 
 #[tokio::test(start_paused = true)]
