@@ -27,6 +27,8 @@ use crate::store::PostgresStore;
 const CLOSING: i16 = 2;
 /// How far what is taken from a lane gets ahead of its floor before the floor of a lane with a backlog is raised.
 const FLOOR_STEP: Duration = Duration::from_millis(50);
+/// Lanes that stay ready though nothing is due in them, at most: every lease locks and looks at them all.
+const STAY_LANES_MAX: usize = 16;
 /// A lane whose next task is due within this need not be written: it is looked at again, whatever it says.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -316,7 +318,7 @@ fn read_next_due(rows: &[Row], lanes: usize) -> Result<Vec<Timestamp>, Fault> {
 /// What each lane is told, in the order in which they were asked.
 ///
 /// Every write of a lane leaves a version behind that an old snapshot keeps. So a lane is written only where others have to know:
-/// because not all that are ready were asked, and have to take turns; because the lane has nothing for a while; or because it `is_old`.
+/// because not all that are ready were asked, or there are many, and they have to take turns; because the lane has nothing for a while; or because it `is_old`.
 fn turns(
     lanes: &[ReadyLane],
     taken: &Taken,
@@ -342,7 +344,7 @@ fn turns(
         }
     };
     let turns: Vec<Turn> = lanes.iter().map(turn).collect();
-    if lanes.len() >= LEASE_LANES_MAX || turns.contains(&Turn::Keep) {
+    if lanes.len() > STAY_LANES_MAX || turns.contains(&Turn::Keep) {
         return turns;
     }
     let stay = |((turn, lane), next): ((Turn, &ReadyLane), Timestamp)| match turn {
@@ -460,8 +462,10 @@ mod tests {
     fn lanes_take_turns_where_not_all_were_asked() {
         let lanes = [lane(1, 2), lane(2, 2), lane(3, 2)];
         assert_eq!(told(&lanes, &[2, 1, 1], NOW, 4, false), [Turn::Back(DUE), Turn::Drain, Turn::Keep]);
-        let many: Vec<ReadyLane> = (0..LEASE_LANES_MAX).map(|_| lane(1, 2)).collect();
-        assert!(told(&many, &[], NOW, 4, false).iter().all(|turn| *turn == Turn::Drain), "there may be more lanes");
+        let many: Vec<ReadyLane> = (0..=STAY_LANES_MAX).map(|n| lane(n as u8, 2)).collect();
+        assert!(told(&many, &[], NOW, 4, false).iter().all(|turn| *turn == Turn::Drain), "there are many");
+        let few = &many[1..];
+        assert!(told(few, &[], NOW, 4, false).iter().all(|turn| matches!(turn, Turn::Stay { .. })));
     }
 
     #[test]
