@@ -95,8 +95,8 @@ const SQL: [(Mutant, &str, &str); 10] = [
     ),
     (
         Mutant::ReclaimFromOpenSession,
-        "session.id = owner.id and session.closed_at is null",
-        "session.id = owner.id and session.closed_at is null and session.lease_until > everhook.now_us()",
+        "from everhook.session\n    where session.closed_at is null\n)",
+        "from everhook.session\n    where session.closed_at is null and session.lease_until > everhook.now_us()\n)",
     ),
     (
         Mutant::ReclaimFromOpenSession,
