@@ -21,6 +21,13 @@ fn note(tx: &Tx<'_>, bytes: usize) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Writes a note, and then something that is no note.
+fn fail(tx: &Tx<'_>) -> Result<(), Fault> {
+    note(tx, 1)?;
+    tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
+    Ok(())
+}
+
 async fn count(writer: &Writer) -> i64 {
     let count = |tx: &Tx<'_>| Ok(tx.conn.query_row("select count(*) from note", [], |row| row.get(0))?);
     writer.write(CHANGE, count).await.unwrap()
@@ -47,11 +54,7 @@ async fn a_job_that_panics_or_fails_is_undone_alone() {
         }
         Ok(())
     });
-    let fails = writer.write(CHANGE, |tx| {
-        note(tx, 1)?;
-        tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
-        Ok(())
-    });
+    let fails = writer.write(CHANGE, fail);
     let works = || writer.write(CHANGE, |tx| note(tx, 1));
     let start = async { go.send(()).unwrap() };
     let (_, before, panicked, between, failed, after, ()) =
@@ -73,11 +76,7 @@ async fn the_first_job_of_a_transaction_is_undone_alone() {
         let _ = until.recv();
         Ok(())
     });
-    let fails = writer.write(CHANGE, |tx| {
-        note(tx, 1)?;
-        tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
-        Ok(())
-    });
+    let fails = writer.write(CHANGE, fail);
     let works = || writer.write(CHANGE, |tx| note(tx, 1));
     let transaction = async {
         begun.await.unwrap();
