@@ -140,6 +140,8 @@ impl Backlog<'_> {
         transaction.execute(lane, params![due_at, environment, application, self.hold_until()?, waiting])?;
         transaction.commit()?;
         connection.execute_batch("pragma wal_checkpoint(truncate)")?;
+        // Or the disk would still be at it while something else is measured.
+        std::fs::File::open(place.file())?.sync_all()?;
         Ok(())
     }
 

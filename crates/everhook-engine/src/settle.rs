@@ -38,12 +38,12 @@ use crate::wakeup::Wakeups;
 
 /// Transactions under way at once at most: the second only helps while the first hangs.
 const WRITERS: usize = 2;
-/// How long a transaction may take before the next one goes past it. Before that, what comes meanwhile goes together: fewer and larger ones
 /// How soon one transaction begins after the one before, while few wait for it: who sends one message after the other does not find the
 /// store busy with the end of the last one each time.
 const SETTLE_PACE: Duration = Duration::from_millis(3);
 /// How many are written at once, whenever the last transaction was.
 const SETTLE_WORTH_IT: usize = 50;
+/// How long a transaction may take before the next one goes past it. Before that, what comes meanwhile goes together: fewer and larger ones
 /// are cheaper.
 const HANGS_AFTER: Duration = Duration::from_millis(20);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);

@@ -37,6 +37,7 @@ mod statement;
 mod store;
 mod tls;
 mod wakeup;
+mod warm;
 mod worker;
 
 pub use crate::error::OpenError;

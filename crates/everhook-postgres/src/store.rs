@@ -36,6 +36,7 @@ use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, within};
 use crate::wakeup::Wakeups;
+use crate::warm::warm;
 
 /// How long to wait for a connection of the pool.
 const POOL_WAIT: Duration = Duration::from_secs(3);
@@ -111,6 +112,11 @@ impl PostgresStore {
         store.ensure_partitions().await.map_err(|source| OpenError::Statement {
             address: address(&settings),
             what: "create partitions",
+            source: Box::new(source),
+        })?;
+        warm(&store.database).await.map_err(|source| OpenError::Statement {
+            address: address(&settings),
+            what: "plan its statements",
             source: Box::new(source),
         })?;
         Ok(store)

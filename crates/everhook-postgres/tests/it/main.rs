@@ -20,3 +20,4 @@ mod pooler;
 mod proxy;
 mod stage;
 mod wakeup;
+mod warm;
