@@ -8,8 +8,8 @@ use crate::error::Fault;
 use crate::sql::{self, Sql};
 use crate::statement::{Database, within};
 
-/// As many as are busy when all of that is done at once.
-const CONNECTIONS: usize = 4;
+/// As many as are busy when all of that is done at once, with some for what a node looks after besides.
+const CONNECTIONS: usize = 6;
 
 /// What accepting, leasing and settling send.
 static HOT: [&Sql; 12] = [

@@ -16,7 +16,7 @@ use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::slots::Slot;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
-use crate::dedup;
+use crate::dedup::{self, Claims};
 use crate::failure::Fault;
 use crate::once;
 use crate::rows::{self, Record};
@@ -34,6 +34,7 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
     let mut batch = Batch {
         tx,
         fast: append.fast,
+        claims: Claims::new(tx)?,
         append_message: tx.conn.prepare_cached(APPEND_MESSAGE)?,
         append_task: tx.conn.prepare_cached(APPEND_TASK)?,
         applications: Applications::default(),
@@ -110,6 +111,7 @@ enum Lane {
 struct Batch<'t> {
     tx: &'t Tx<'t>,
     fast: Option<FastPath>,
+    claims: Claims<'t>,
     append_message: CachedStatement<'t>,
     append_task: CachedStatement<'t>,
     applications: Applications,
@@ -122,7 +124,7 @@ impl Batch<'_> {
         let tx = self.tx;
         let mut taken = Vec::new();
         for key in &new.keys {
-            if let Some(holder) = dedup::claim(tx, new.environment, key, new.message.id.0)? {
+            if let Some(holder) = self.claims.claim(new.environment, key, new.message.id.0)? {
                 taken.push((key, holder));
             }
         }
@@ -139,7 +141,7 @@ impl Batch<'_> {
         }
         if let Appended::Suppressed(winner) = &refused {
             for key in kept_by_suppressed(&new.keys) {
-                dedup::claim(tx, new.environment, key, winner.0)?;
+                self.claims.claim(new.environment, key, winner.0)?;
             }
         }
         Ok(refused)

@@ -14,7 +14,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 
 use crate::SqliteStore;
-use crate::dedup;
+use crate::dedup::{self, Claims};
 use crate::failure::Fault;
 use crate::writer::Tx;
 
@@ -41,7 +41,7 @@ pub(crate) fn claim(
     object: Id,
 ) -> Result<Claim, Fault> {
     let Some(key) = key else { return Ok(Claim::Won) };
-    Ok(match dedup::claim(tx, environment, key, object)? {
+    Ok(match Claims::new(tx)?.claim(environment, key, object)? {
         None => Claim::Won,
         Some(holder) if holder.body == key.body => Claim::Repeated(holder.object),
         Some(_) => Claim::Reused,

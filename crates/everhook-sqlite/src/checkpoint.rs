@@ -15,8 +15,8 @@ use tracing::{debug, warn};
 
 use crate::open;
 
-/// Pages the log grows by before it is copied: 16 MiB.
-const LOG_PAGES_STEP: u32 = 4096;
+/// Pages the log grows by before it is copied: 32 MiB, half of what is kept of it. A page that is written many times meanwhile is copied once.
+const LOG_PAGES_STEP: u32 = 8192;
 
 /// The writer's view of the thread that copies.
 pub(crate) struct Checkpoints {

@@ -3,7 +3,7 @@
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_store::append::Holder;
 use everhook_store::dedup::DedupKey;
-use rusqlite::params;
+use rusqlite::{CachedStatement, params};
 
 use crate::failure::Fault;
 use crate::rows::Record;
@@ -13,32 +13,44 @@ const APPEND_DEDUP: &str = include_str!("../queries/append_dedup.sql");
 const FIND_DEDUP: &str = include_str!("../queries/find_dedup.sql");
 const DELETE_DEDUP: &str = include_str!("../queries/delete_dedup.sql");
 
-/// Takes `key` for `object`. Answers who holds it, if it could not be had.
-pub(crate) fn claim(
-    tx: &Tx<'_>,
-    environment: EnvironmentId,
-    key: &DedupKey,
-    object: Id,
-) -> Result<Option<Holder>, Fault> {
-    let scope = key.scope.to_db();
-    let expires_at = tx.now.plus(key.kept).as_micros();
-    let taken = tx.conn.prepare_cached(APPEND_DEDUP)?.execute(params![
-        environment.0,
-        scope,
-        key.hash,
-        object.as_bytes(),
-        key.body,
-        expires_at,
-        tx.now.as_micros(),
-    ])?;
-    if taken == 1 {
-        return Ok(None);
+/// Takes keys; the statement is looked up once for all of them.
+pub(crate) struct Claims<'t> {
+    tx: &'t Tx<'t>,
+    append: CachedStatement<'t>,
+}
+
+impl<'t> Claims<'t> {
+    pub(crate) fn new(tx: &'t Tx<'t>) -> Result<Claims<'t>, Fault> {
+        Ok(Claims { tx, append: tx.conn.prepare_cached(APPEND_DEDUP)? })
     }
-    let mut find = tx.conn.prepare_cached(FIND_DEDUP)?;
-    let mut rows = find.query(params![environment.0, scope, key.hash])?;
-    let row = rows.next()?.ok_or(Fault::Corrupt { table: "dedup", column: "hash" })?;
-    let record = Record::new(row, "dedup");
-    Ok(Some(Holder { object: record.id(0, "object")?, body: record.get(1, "body")? }))
+
+    /// Takes `key` for `object`. Answers who holds it, if it could not be had.
+    pub(crate) fn claim(
+        &mut self,
+        environment: EnvironmentId,
+        key: &DedupKey,
+        object: Id,
+    ) -> Result<Option<Holder>, Fault> {
+        let (tx, scope) = (self.tx, key.scope.to_db());
+        let expires_at = tx.now.plus(key.kept).as_micros();
+        let taken = self.append.execute(params![
+            environment.0,
+            scope,
+            key.hash,
+            object.as_bytes(),
+            key.body,
+            expires_at,
+            tx.now.as_micros(),
+        ])?;
+        if taken == 1 {
+            return Ok(None);
+        }
+        let mut find = tx.conn.prepare_cached(FIND_DEDUP)?;
+        let mut rows = find.query(params![environment.0, scope, key.hash])?;
+        let row = rows.next()?.ok_or(Fault::Corrupt { table: "dedup", column: "hash" })?;
+        let record = Record::new(row, "dedup");
+        Ok(Some(Holder { object: record.id(0, "object")?, body: record.get(1, "body")? }))
+    }
 }
 
 /// Gives `key` back, if `object` holds it.

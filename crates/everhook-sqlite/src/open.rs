@@ -23,8 +23,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS_CACHED: usize = 128;
 /// The log is cut back to this once it begins anew: 64 MiB.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
-/// Pages kept in memory, in KiB, per connection.
-const WRITER_CACHE_KIB: i64 = 32 * 1024;
+/// Pages kept in memory, in KiB, per connection. More would cost more than it saves: after most commits SQLite looks through all of them.
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
 /// What the store is opened for.

@@ -13,7 +13,7 @@ async fn planned(database: &Database) -> i64 {
 async fn connections_are_open_and_have_planned_before_anyone_waits() {
     let database = Database::migrated().await;
     let store = database.store_with(|config| config.pool_size = 12).await;
-    assert_eq!(planned(&database).await, 4);
+    assert_eq!(planned(&database).await, 6);
     store.close().await;
     let other = database.store_with(|config| config.pool_size = 2).await;
     assert_eq!(planned(&database).await, 2, "no more than there may be");

@@ -17,7 +17,7 @@ use rusqlite::{CachedStatement, params};
 
 use crate::append::{Waits, touch_lane};
 use crate::batch;
-use crate::dedup;
+use crate::dedup::{self, Claims};
 use crate::failure::Fault;
 use crate::rows::names_to_json;
 use crate::writer::Tx;
@@ -30,6 +30,7 @@ const CREATE_LANE_QUEUE: &str = include_str!("../../queries/create_lane_queue.sq
 pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
     let mut bulk = Bulk {
         tx,
+        claims: Claims::new(tx)?,
         append_job: tx.conn.prepare_cached(APPEND_JOB)?,
         append_task: tx.conn.prepare_cached(APPEND_TASK_JOB)?,
         lanes: BTreeMap::new(),
@@ -46,6 +47,7 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
 
 struct Bulk<'t> {
     tx: &'t Tx<'t>,
+    claims: Claims<'t>,
     append_job: CachedStatement<'t>,
     append_task: CachedStatement<'t>,
     /// Each with its queue and when the first of what was written to it is due: told once, at the end.
@@ -58,7 +60,7 @@ impl Bulk<'_> {
         let keys = keys_of(new);
         let mut taken = Vec::new();
         for key in &keys {
-            if let Some(holder) = dedup::claim(tx, environment, key, new.job.id.0)? {
+            if let Some(holder) = self.claims.claim(environment, key, new.job.id.0)? {
                 taken.push((key, holder));
             }
         }
