@@ -1,6 +1,7 @@
 //! PostgreSQL with an old snapshot: nothing that died since can be removed. At four fifths of the maximal rate, with one message in
 //! twenty failing at first.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bench::{Bench, explain, prepare, within};
@@ -24,8 +25,14 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         let receiver = Receiver::start(Plan::of(bench.scaled(20_000), 1)).await?;
         prepare(&server, "maximum", &receiver).await?;
         let rate = bench.closed_loop(&[&server], "maximum", &receiver).await?.rate * 0.8;
-        let baseline = delivered(bench, &server, "baseline", rate, &mut runs).await?;
-        let pinned = pinned(bench, &place, &server, rate, &mut runs).await?;
+        let seconds = bench.seconds(MEASURED_SECONDS);
+        let mut before = Traffic::start(&server, "baseline", rate, seconds, 1).await?;
+        let baseline = before.round(&server).await?;
+        let rounds = (bench.arguments.pinned_seconds / seconds).ceil().max(1.0) as usize;
+        let mut traffic = Traffic::start(&server, "pinned", rate, seconds, rounds).await?;
+        let pinned = pinned(&place, &server, &mut traffic).await?;
+        runs.checked.add(before.receiver.check());
+        runs.checked.add(traffic.receiver.check());
         eprintln!("  offered {rate:.0}/s; delivered {baseline:.0}/s without, {pinned:.0}/s with the old snapshot");
         runs.push(pinned, baseline);
         explain(&server).await?;
@@ -36,43 +43,55 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(vec![runs.row("pinned snapshot", bench.store, "/s", ">= 90 %")])
 }
 
-/// Keeps traffic up while a snapshot is open, and tells the rate at the end of that time.
-async fn pinned(bench: &Bench<'_>, place: &Place, server: &Server, rate: f64, runs: &mut Runs) -> anyhow::Result<f64> {
+/// Keeps traffic up while a snapshot is open, and tells the rate of its last round.
+async fn pinned(place: &Place, server: &Server, traffic: &mut Traffic) -> anyhow::Result<f64> {
     let Some(pin) = place.client().await? else { return Ok(0.0) };
     pin.batch_execute("begin isolation level repeatable read; select count(*) from everhook.lane").await?;
-    let started = Instant::now();
-    for round in 0_u32.. {
-        let last = delivered(bench, server, &format!("pinned{round}"), rate, runs).await?;
-        if started.elapsed().as_secs_f64() >= bench.arguments.pinned_seconds {
-            pin.batch_execute("rollback").await?;
-            return Ok(last);
-        }
+    let mut last = 0.0;
+    while traffic.sent < traffic.receiver.plan().messages {
+        last = traffic.round(server).await?;
     }
-    Ok(0.0)
+    pin.batch_execute("rollback").await?;
+    Ok(last)
 }
 
-/// Offers messages at a rate and tells how many a second were delivered.
-async fn delivered(
-    bench: &Bench<'_>,
-    server: &Server,
-    application: &str,
+/// Messages to one endpoint at a rate, in rounds.
+struct Traffic {
+    application: &'static str,
+    receiver: Arc<Receiver>,
     rate: f64,
-    runs: &mut Runs,
-) -> anyhow::Result<f64> {
-    let messages = (rate * bench.seconds(MEASURED_SECONDS)).max(10.0) as usize;
-    let plan = Plan { fail_every: Some(20), ..Plan::of(messages, 1) };
-    let receiver = Receiver::start(plan).await?;
-    prepare(server, application, &receiver).await?;
-    let load = Load::messages(server, application, messages, CLIENTS);
-    let started = Instant::now();
-    // Those that failed come a second later; what counts is what came while messages were sent.
-    let delivered = within(&receiver, async {
-        load.run_at(rate, receiver.zero).await?;
-        let delivered = receiver.received() as f64 / started.elapsed().as_secs_f64();
-        receiver.all().await;
-        Ok(delivered)
-    })
-    .await?;
-    runs.checked.add(receiver.check());
-    Ok(delivered)
+    /// Messages of a round.
+    round: usize,
+    sent: usize,
+}
+
+impl Traffic {
+    async fn start(
+        server: &Server,
+        application: &'static str,
+        rate: f64,
+        seconds: f64,
+        rounds: usize,
+    ) -> anyhow::Result<Traffic> {
+        let round = (rate * seconds).max(10.0) as usize;
+        let receiver = Receiver::start(Plan { fail_every: Some(20), ..Plan::of(round * rounds, 1) }).await?;
+        prepare(server, application, &receiver).await?;
+        Ok(Traffic { application, receiver, rate, round, sent: 0 })
+    }
+
+    /// Offers the messages of one round, waits for them, and tells how many a second were delivered.
+    async fn round(&mut self, server: &Server) -> anyhow::Result<f64> {
+        let load = Load::messages(server, self.application, self.round, CLIENTS);
+        let load = Load { first: self.sent, ..load };
+        self.sent += self.round;
+        let (started, before) = (Instant::now(), self.receiver.received());
+        // Those that failed come a second later; what counts is what came while messages were sent.
+        within(&self.receiver, async {
+            load.run_at(self.rate, self.receiver.zero).await?;
+            let delivered = (self.receiver.received() - before) as f64 / started.elapsed().as_secs_f64();
+            self.receiver.wait_for(self.sent).await;
+            Ok(delivered)
+        })
+        .await
+    }
 }
