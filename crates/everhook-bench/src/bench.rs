@@ -118,7 +118,7 @@ impl Bench<'_> {
         let receiver = Receiver::start(Plan::of(requests, 1)).await?;
         let load = Load {
             address: receiver.address.clone(),
-            head: "POST /0 HTTP/1.1\r\nhost: receiver\r\ncontent-type: application/json".to_owned(),
+            heads: vec!["POST /0 HTTP/1.1\r\nhost: receiver\r\ncontent-type: application/json".to_owned()],
             keys: false,
             body: payload,
             first: 0,

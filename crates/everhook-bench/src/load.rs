@@ -19,8 +19,8 @@ use crate::receiver::payload;
 pub(crate) struct Load {
     /// Where to.
     pub(crate) address: String,
-    /// The request line and the headers that do not change, without the end of the head.
-    pub(crate) head: String,
+    /// The request line and the headers that do not change, without the end of the head; requests take turns where there are several.
+    pub(crate) heads: Vec<String>,
     /// Put an idempotency key into every request, as the client libraries do.
     pub(crate) keys: bool,
     /// The body for a number.
@@ -42,13 +42,21 @@ pub(crate) struct Client {
 impl Load {
     /// Messages to an application.
     pub(crate) fn messages(server: &Server, application: &str, requests: usize, clients: usize) -> Load {
-        Load {
-            address: server.address.clone(),
-            head: format!(
+        Load::scattered(server, &[application.to_owned()], requests, clients)
+    }
+
+    /// Messages to applications, in turn.
+    pub(crate) fn scattered(server: &Server, applications: &[String], requests: usize, clients: usize) -> Load {
+        let head = |application: &String| {
+            format!(
                 "POST /api/v1/app/{application}/msg HTTP/1.1\r\nhost: server\r\ncontent-type: application/json\r\n\
                  authorization: Bearer {}",
                 server.key
-            ),
+            )
+        };
+        Load {
+            address: server.address.clone(),
+            heads: applications.iter().map(head).collect(),
             keys: true,
             body: |number| format!("{{\"eventType\":\"bench.event\",\"payload\":{}}}", payload(number)),
             first: 0,
@@ -132,7 +140,8 @@ impl Load {
     fn request(&self, number: usize) -> String {
         let body = (self.body)(number);
         let key = if self.keys { format!("idempotency-key: auto_{number:032x}\r\n") } else { String::new() };
-        format!("{}\r\n{key}content-length: {}\r\n\r\n{body}", self.head, body.len())
+        let head = &self.heads[number % self.heads.len()];
+        format!("{head}\r\n{key}content-length: {}\r\n\r\n{body}", body.len())
     }
 }
 

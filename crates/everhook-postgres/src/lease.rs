@@ -28,7 +28,7 @@ const CLOSING: i16 = 2;
 /// How far what is taken from a lane gets ahead of its floor before the floor of a lane with a backlog is raised.
 const FLOOR_STEP: Duration = Duration::from_millis(50);
 /// Lanes that stay ready though nothing is due in them, at most: every lease locks and looks at them all.
-const STAY_LANES_MAX: usize = 16;
+const STAY_LANES_MAX: usize = 64;
 /// A lane whose next task is due within this need not be written: it is looked at again, whatever it says.
 const SOON: Duration = Duration::from_secs(1);
 

@@ -11,6 +11,8 @@ use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
 const CLIENTS: usize = 256;
+/// Applications with an endpoint each, where there are many. Nothing that divides how often messages fail: each of them is to have some that do.
+const MANY: usize = 51;
 /// How long the rate is measured, at the end of the time that the snapshot is open.
 const MEASURED_SECONDS: f64 = 10.0;
 
@@ -18,6 +20,11 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     if bench.database.is_none() {
         return Ok(Vec::new());
     }
+    let one = run_with(bench, 1, "pinned snapshot").await?;
+    Ok(vec![one, run_with(bench, MANY, "pinned, 51 endpoints").await?])
+}
+
+async fn run_with(bench: &Bench<'_>, endpoints: usize, name: &'static str) -> anyhow::Result<Row> {
     let mut runs = Runs::default();
     for _ in bench.runs("pinned") {
         let place = bench.place().await?;
@@ -26,10 +33,10 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         prepare(&server, "maximum", &receiver).await?;
         let rate = bench.closed_loop(&[&server], "maximum", &receiver).await?.rate * 0.8;
         let seconds = bench.seconds(MEASURED_SECONDS);
-        let mut before = Traffic::start(&server, "baseline", rate, seconds, 1).await?;
+        let mut before = Traffic::start(&server, "baseline", endpoints, (rate * seconds, 1), rate).await?;
         let baseline = before.round(&server).await?;
         let rounds = (bench.arguments.pinned_seconds / seconds).ceil().max(1.0) as usize;
-        let mut traffic = Traffic::start(&server, "pinned", rate, seconds, rounds).await?;
+        let mut traffic = Traffic::start(&server, "pinned", endpoints, (rate * seconds, rounds), rate).await?;
         let pinned = pinned(&place, &server, &mut traffic).await?;
         runs.checked.add(before.receiver.check());
         runs.checked.add(traffic.receiver.check());
@@ -40,7 +47,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         place.remove().await?;
     }
     runs.note = format!("a snapshot open for {:.0} s", bench.arguments.pinned_seconds);
-    Ok(vec![runs.row("pinned snapshot", bench.store, "/s", ">= 90 %")])
+    Ok(runs.row(name, bench.store, "/s", ">= 90 %"))
 }
 
 /// Keeps traffic up while a snapshot is open, and tells the rate of its last round.
@@ -55,9 +62,9 @@ async fn pinned(place: &Place, server: &Server, traffic: &mut Traffic) -> anyhow
     Ok(last)
 }
 
-/// Messages to one endpoint at a rate, in rounds.
+/// Messages at a rate, in rounds, to applications in turn.
 struct Traffic {
-    application: &'static str,
+    applications: Vec<String>,
     receiver: Arc<Receiver>,
     rate: f64,
     /// Messages of a round.
@@ -66,22 +73,26 @@ struct Traffic {
 }
 
 impl Traffic {
+    /// Applications with one endpoint each, for so many rounds of so many messages.
     async fn start(
         server: &Server,
-        application: &'static str,
+        name: &str,
+        endpoints: usize,
+        (messages, rounds): (f64, usize),
         rate: f64,
-        seconds: f64,
-        rounds: usize,
     ) -> anyhow::Result<Traffic> {
-        let round = (rate * seconds).max(10.0) as usize;
+        let round = messages.max(10.0) as usize;
         let receiver = Receiver::start(Plan { fail_every: Some(20), ..Plan::of(round * rounds, 1) }).await?;
-        prepare(server, application, &receiver).await?;
-        Ok(Traffic { application, receiver, rate, round, sent: 0 })
+        let applications: Vec<String> = (0..endpoints).map(|number| format!("{name}{number}")).collect();
+        for application in &applications {
+            prepare(server, application, &receiver).await?;
+        }
+        Ok(Traffic { applications, receiver, rate, round, sent: 0 })
     }
 
     /// Offers the messages of one round, waits for them, and tells how many a second were delivered.
     async fn round(&mut self, server: &Server) -> anyhow::Result<f64> {
-        let load = Load::messages(server, self.application, self.round, CLIENTS);
+        let load = Load::scattered(server, &self.applications, self.round, CLIENTS);
         let load = Load { first: self.sent, ..load };
         self.sent += self.round;
         let (started, before) = (Instant::now(), self.receiver.received());
