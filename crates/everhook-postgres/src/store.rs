@@ -36,7 +36,6 @@ use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, within};
 use crate::wakeup::Wakeups;
-use crate::warm::warm;
 
 /// How long to wait for a connection of the pool.
 const POOL_WAIT: Duration = Duration::from_secs(3);
@@ -112,11 +111,6 @@ impl PostgresStore {
         store.ensure_partitions().await.map_err(|source| OpenError::Statement {
             address: address(&settings),
             what: "create partitions",
-            source: Box::new(source),
-        })?;
-        warm(&store.database).await.map_err(|source| OpenError::Statement {
-            address: address(&settings),
-            what: "plan its statements",
             source: Box::new(source),
         })?;
         Ok(store)

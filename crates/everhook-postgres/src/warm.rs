@@ -1,12 +1,14 @@
 //! Makes the first transactions as fast as the later ones: connections are opened, and what runs all the time is planned on them, before
-//! anyone waits for it. Called when the store is opened. Connections that the pool opens later plan their statements as they meet them.
+//! anyone waits for it. Connections that the pool opens later plan their statements as they meet them.
 
 use futures_util::future::try_join_all;
 use tokio_postgres::types::{ToSql, Type};
+use tracing::warn;
 
 use crate::error::Fault;
 use crate::sql::{self, Sql};
 use crate::statement::{Database, within};
+use crate::store::PostgresStore;
 
 /// As many as are busy when all of that is done at once, with some for what a node looks after besides.
 const CONNECTIONS: usize = 6;
@@ -27,14 +29,21 @@ static HOT: [&Sql; 12] = [
     &sql::SETTLE_TASK_PENDING,
 ];
 
-/// Opens connections and has them plan. Does nothing behind a pooler, where nothing is planned ahead.
-pub(crate) async fn warm(database: &Database) -> Result<(), Fault> {
-    if database.pooler {
-        return Ok(());
+impl PostgresStore {
+    /// Opens connections and has them plan; for a server, before it is ready. Does nothing behind a pooler, where nothing is planned ahead.
+    /// Where it cannot, those who come first wait instead.
+    pub async fn warm(&self) {
+        let database = &self.database;
+        if database.pooler {
+            return;
+        }
+        let connections = CONNECTIONS.min(database.pool.status().max_size);
+        // At once, so that none of them gets the connection of another.
+        if let Err(fault) = try_join_all((0..connections).map(|_| warm_one(database))).await {
+            let error = fault.told("plan statements");
+            warn!(error = &error as &dyn std::error::Error, "could not open {connections} connections ahead: {error}");
+        }
     }
-    let connections = CONNECTIONS.min(database.pool.status().max_size);
-    // At once, so that none of them gets the connection of another.
-    try_join_all((0..connections).map(|_| warm_one(database))).await.map(drop)
 }
 
 /// Runs every hot statement with nothing to do: the server plans a statement when it first runs.

@@ -67,6 +67,9 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
             let (url, direct_url) = (url.clone(), direct_url.clone());
             let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
+            if open_as == OpenAs::Server {
+                store.warm().await;
+            }
             Ok(Opened { store: store.clone(), ids, backend: Backend::Postgres(store) })
         }
     }

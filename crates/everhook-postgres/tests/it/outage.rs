@@ -72,8 +72,7 @@ async fn a_connection_that_dies_before_the_commit_costs_nothing() {
 #[tokio::test]
 async fn a_connection_that_dies_in_a_statement_that_commits_leaves_doubt() {
     let database = Database::migrated().await;
-    // Where others die with it, the next statement may meet one of them, and be in doubt as well.
-    let stage = Stage::new(database.store_with(|config| config.pool_size = 1).await).await;
+    let stage = Stage::new(database.store().await).await;
     let (client, mut blocker) = (database.client().await, database.client().await);
     let tasks = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
     let lock = blocker.transaction().await.unwrap();
