@@ -33,7 +33,8 @@ const ROWS: [&str; 24] = [
     "binary",
 ];
 /// Rows that only PostgreSQL has.
-const SHARED_ROWS: [&str; 4] = ["outbox, of API accepts", "pinned snapshot", "2 nodes", "2 workers"];
+const SHARED_ROWS: [&str; 5] =
+    ["outbox, of API accepts", "pinned snapshot", "pinned, 51 endpoints", "2 nodes", "2 workers"];
 
 #[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
 fn variable(name: &str) -> String {
