@@ -40,6 +40,9 @@ async fn a_store_that_cannot_plan_works_all_the_same() {
     let client = database.client().await;
     client.batch_execute("alter table everhook.attempt rename to elsewhere").await.unwrap();
     store.warm().await;
-    client.batch_execute("alter table everhook.elsewhere rename to attempt").await.unwrap();
+    assert_eq!(planned(&database).await, 0);
     store.now().await.unwrap();
+    client.batch_execute("alter table everhook.elsewhere rename to attempt").await.unwrap();
+    store.warm().await;
+    assert_eq!(planned(&database).await, 4);
 }
