@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod message;
 pub mod name;
+pub mod nearest;
 pub mod once;
 pub mod outcome;
 pub mod queue;

@@ -173,3 +173,6 @@ pub const OUTBOX_COUNTED_MAX: usize = 100_000;
 pub const OUTBOXES_MAX: usize = 64;
 /// Applications whose uid is remembered; beyond it the memory begins anew.
 pub const UIDS_CACHED_MAX: usize = 10_000;
+
+/// Longest unknown name that a similar known one is suggested for.
+pub const SUGGESTED_FOR_CHARS_MAX: usize = 64;
