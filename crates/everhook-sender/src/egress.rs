@@ -13,6 +13,8 @@ use everhook_core::limits::URL_BYTES_MAX;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
+use crate::resolve::LOCALHOST;
+
 #[cfg(test)]
 mod tests;
 
@@ -53,8 +55,10 @@ pub enum BadUrl {
     /// Port 0.
     #[error("url has port 0; use the port the receiver listens on")]
     Port,
-    /// A literal address that is forbidden.
-    #[error("url has a private or reserved address; use a public one or ask the operator to allow it")]
+    /// A literal address that is forbidden, or `localhost` where no loopback address is allowed.
+    #[error(
+        "url has a private or reserved address; use a public one, or have the operator add it to EVERHOOK_EGRESS_ALLOW"
+    )]
     Forbidden,
 }
 
@@ -101,6 +105,9 @@ impl Egress {
             None | Some(Host::Domain("." | "")) => return Err(BadUrl::NoHost),
             Some(Host::Ipv4(ip)) if !self.permits(ip.into()) => return Err(BadUrl::Forbidden),
             Some(Host::Ipv6(ip)) if !self.permits(ip.into()) => return Err(BadUrl::Forbidden),
+            Some(Host::Domain(name)) if is_localhost(name) && !LOCALHOST.iter().any(|ip| self.permits(*ip)) => {
+                return Err(BadUrl::Forbidden);
+            }
             Some(_) => {}
         }
         if url.port() == Some(0) {
@@ -119,6 +126,12 @@ impl Default for Egress {
     fn default() -> Egress {
         Egress::new(Vec::new(), false)
     }
+}
+
+/// Whether a name means this machine, which no name server is asked about.
+pub(crate) fn is_localhost(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 fn is_public(ip: IpAddr) -> bool {

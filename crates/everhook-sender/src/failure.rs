@@ -12,7 +12,10 @@ use crate::egress::BadUrl;
 
 /// One text for every forbidden address, so that it says nothing about the network behind it.
 pub(crate) fn blocked() -> SendFailure {
-    failure(Class::Blocked, "the receiver's address is private or reserved; ask the operator to allow it")
+    failure(
+        Class::Blocked,
+        "the receiver's address is private or reserved; have the operator add it to EVERHOOK_EGRESS_ALLOW",
+    )
 }
 
 pub(crate) fn timeout(detail: &'static str) -> SendFailure {

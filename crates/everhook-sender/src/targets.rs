@@ -15,7 +15,7 @@ use http_body_util::Full;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::egress::{BadUrl, Egress};
+use crate::egress::{BadUrl, Egress, is_localhost};
 use crate::host::{Host, Place, Room};
 use crate::limits::TARGETS_MAX;
 use crate::link::Message;
@@ -124,7 +124,7 @@ fn host_of(url: &Url, room: Room) -> Result<Host, BadUrl> {
     let place = match url.host().ok_or(BadUrl::NoHost)? {
         url::Host::Ipv4(ip) => Place::Address(ip.into()),
         url::Host::Ipv6(ip) => Place::Address(ip.into()),
-        url::Host::Domain(_) if name == "localhost" || name.ends_with(".localhost") => Place::Localhost,
+        url::Host::Domain(_) if is_localhost(name) => Place::Localhost,
         url::Host::Domain(_) => Place::Name(format!("{name}.")),
     };
     let tls_name = match &place {

@@ -64,7 +64,7 @@ async fn bad_endpoints_are_refused_by_field() {
     insta::assert_snapshot!(with("").await, @r#"422 {"detail":[{"loc":["body"],"msg":"missing field `url` at line 1 column 2","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(with(r#""url": "ftp://example.com""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url scheme is not supported; use https or http","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#""url": "http://user:pw@example.com""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url has a user name or password; send credentials in a header","type":"value_error"}]}"#);
-    insta::assert_snapshot!(with(r#""url": "http://10.0.0.1/""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url has a private or reserved address; use a public one or ask the operator to allow it","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#""url": "http://10.0.0.1/""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url has a private or reserved address; use a public one, or have the operator add it to EVERHOOK_EGRESS_ALLOW","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#""url": "nonsense""#).await, @r#"422 {"detail":[{"loc":["body","url"],"msg":"url is not valid; use the form https://host/path","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#""url": "https://a.example", "channels": []"#).await, @r#"422 {"detail":[{"loc":["body","channels"],"msg":"must have 1 to 10 entries, or be null","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#""url": "https://a.example", "channels": ["a", "b c"]"#).await, @r#"422 {"detail":[{"loc":["body","channels","[1]"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);

@@ -68,7 +68,6 @@ fn plain_urls_are_taken_and_canonicalised() {
     check_url("https://[2606:4700::1111]:8443/x", Ok("https://[2606:4700::1111]:8443/x"));
     check_url("https://bücher.example/ü", Ok("https://xn--bcher-kva.example/%C3%BC"));
     // A name is judged by what it resolves to, and that is known only when something is sent.
-    check_url("http://localhost:9000/hook", Ok("http://localhost:9000/hook"));
     check_url("http://metadata.google.internal/", Ok("http://metadata.google.internal/"));
 }
 
@@ -88,6 +87,10 @@ fn every_notation_of_a_forbidden_address_is_refused() {
         "１２７.０.０.１",
         "127。0。0。1",
         "①②⑦.0.0.1",
+        "localhost",
+        "LocalHost:8080",
+        "localhost.",
+        "shop.localhost",
         "[::1]",
         "[::]",
         "[::ffff:7f00:1]",
@@ -101,6 +104,17 @@ fn every_notation_of_a_forbidden_address_is_refused() {
     ] {
         check_url(&format!("http://{host}/"), Err(BadUrl::Forbidden));
     }
+}
+
+#[test]
+fn localhost_is_taken_where_a_loopback_address_is_allowed() {
+    for net in ["127.0.0.0/8", "127.0.0.1/32", "::1/128"] {
+        for host in ["localhost:9000", "shop.localhost", "localhost."] {
+            assert!(allowing(&[net]).check_url(&format!("http://{host}/")).is_ok(), "{net} {host}");
+        }
+    }
+    assert_eq!(allowing(&["10.0.0.0/8"]).check_url("http://localhost/"), Err(BadUrl::Forbidden));
+    assert!(strict().check_url("http://mylocalhost/").is_ok());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use everhook_sender::{Egress, Sender, SenderConfig};
 use crate::receiver::{OK, answering};
 use crate::{check_failure, check_reply, loopback, post, sender};
 
-const BLOCKED: &str = "the receiver's address is private or reserved; ask the operator to allow it";
+const BLOCKED: &str =
+    "the receiver's address is private or reserved; have the operator add it to EVERHOOK_EGRESS_ALLOW";
 
 #[tokio::test]
 async fn a_forbidden_address_is_blocked_before_a_connection_is_made() {
