@@ -10,6 +10,9 @@ pub enum OpenError {
     /// The text is no URL of a PostgreSQL.
     #[error("not a PostgreSQL connection URL, such as postgres://user:password@host:5432/database")]
     BadUrl(#[source] tokio_postgres::Error),
+    /// The URL leaves open where the server is.
+    #[error("the PostgreSQL URL names no host: use the form postgres://user:password@host:5432/database")]
+    NoHost,
     /// Nobody answered, or not us.
     #[error("could not connect to postgres at {address}")]
     Connect {
@@ -19,7 +22,16 @@ pub enum OpenError {
         #[source]
         source: everhook_store::error::BoxError,
     },
-    /// The schema is missing or old.
+    /// The database has no schema of ours.
+    #[error(
+        "the database at {address} has no Everhook schema: check that it is the server's, and start the server or run \
+         `everhook migrate`"
+    )]
+    NoSchema {
+        /// Host and port.
+        address: String,
+    },
+    /// The schema is old.
     #[error("the schema at {address} has version {found}, this binary needs {needed}: run `everhook migrate`")]
     SchemaTooOld {
         /// Host and port.
@@ -78,6 +90,8 @@ impl OpenError {
         let source = match self {
             OpenError::Connect { source, .. } | OpenError::Statement { source, .. } => source,
             OpenError::BadUrl(_)
+            | OpenError::NoHost
+            | OpenError::NoSchema { .. }
             | OpenError::SchemaTooOld { .. }
             | OpenError::SchemaTooNew { .. }
             | OpenError::UnsafeSetting { .. }

@@ -87,6 +87,9 @@ pub(crate) struct SchemaVersion {
 
 /// Refuses a schema that this binary cannot work with.
 pub(crate) fn check(address: &str, found: SchemaVersion) -> Result<(), OpenError> {
+    if found.version == 0 {
+        return Err(OpenError::NoSchema { address: address.to_owned() });
+    }
     if found.version < SCHEMA_VERSION {
         let (address, found) = (address.to_owned(), found.version);
         return Err(OpenError::SchemaTooOld { address, found, needed: SCHEMA_VERSION });

@@ -66,20 +66,23 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`, which is made if it is not there. A server migrates it and ends the sessions of earlier
-    /// lives; beside a server only a fresh file is migrated.
+    /// Opens the store in `folder`. A server makes it if it is not there, migrates it and ends the sessions of earlier lives;
+    /// beside a server it has to be there, with the schema of this binary.
     pub fn open(folder: &Path, open_as: OpenAs, ids: Arc<Ids>) -> Result<SqliteStore, OpenError> {
         open::check_version()?;
-        let file = open::file_in(folder)?;
-        let lock = match open_as {
-            OpenAs::Server => Some(open::lock(folder)?),
-            OpenAs::Beside => None,
+        let (file, lock) = match open_as {
+            OpenAs::Server => {
+                let (file, lock) = (open::ensure_file(folder)?, open::lock(folder)?);
+                open::warn_if_shared(folder);
+                (file, Some(lock))
+            }
+            OpenAs::Beside => (open::existing_file(folder)?, None),
         };
         let named = |error: rusqlite::Error| Cause::from(error).at(&file);
         let mut conn = open::connect(&file, Role::Write).map_err(named)?;
         match open_as {
-            OpenAs::Beside if migrate::check(&conn, &file)? > 0 => migrate::require(&conn, &file)?,
-            OpenAs::Server | OpenAs::Beside => {
+            OpenAs::Beside => migrate::require(&conn, &file)?,
+            OpenAs::Server => {
                 migrate::apply(&mut conn, &file)?;
                 open::sync_folder(folder).map_err(|error| Cause::from(error).at(folder))?;
             }

@@ -62,7 +62,7 @@ pub struct MigrationReport {
 /// Brings the file in `folder` up to date; made if it is not there. Nobody may serve it meanwhile.
 pub fn migrate(folder: &Path) -> Result<MigrationReport, OpenError> {
     open::check_version()?;
-    let file = open::file_in(folder)?;
+    let file = open::ensure_file(folder)?;
     let _lock = open::lock(folder)?;
     let mut conn = open::connect(&file, Role::Write).map_err(|error| Cause::from(error).at(&file))?;
     let report = apply(&mut conn, &file)?;
@@ -107,6 +107,9 @@ fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite:
 /// Accepts a schema that this binary can run on without changing it.
 pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), OpenError> {
     let found = check(conn, file)?;
+    if found == 0 {
+        return Err(open::missing(file));
+    }
     if found < known() {
         return Err(OpenError::OlderSchema { path: file.to_owned(), found, known: known() });
     }

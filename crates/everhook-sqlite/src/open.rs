@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tracing::warn;
 
 /// The file inside the folder.
 const FILE: &str = "everhook.db";
@@ -32,7 +33,7 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 pub enum OpenAs {
     /// To serve: nobody else may, and sessions of earlier lives end here.
     Server,
-    /// For a command next to a running server.
+    /// For a command next to a running server: on what is there, and nothing is created.
     Beside,
 }
 
@@ -47,6 +48,13 @@ pub enum OpenError {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// There is nothing to open.
+    #[error("no Everhook database at {}: name the server's data folder with --data, or its PostgreSQL with --database",
+            path.display())]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
     },
     /// Another process serves it.
     #[error("{} is in use by another `everhook serve`{holder}: stop that one, or give this one a folder of its own", path.display())]
@@ -156,12 +164,55 @@ pub(crate) enum Role {
     Checkpoint,
 }
 
-/// Makes the folder if it is not there, for this user alone, and names the file in it.
-pub(crate) fn file_in(folder: &Path) -> Result<PathBuf, OpenError> {
+/// Makes the folder and an empty file in it if they are not there, for this user alone, and names the file.
+pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, OpenError> {
     if !folder.is_dir() {
         create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
     }
-    Ok(folder.join(FILE))
+    let file = folder.join(FILE);
+    // SQLite would make it readable by everybody. Its log and its index get the mode of the file.
+    open_private(&file).map_err(|error| Cause::Io(error).at(&file))?;
+    Ok(file)
+}
+
+/// Names the file in the folder, which has to be there.
+pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, OpenError> {
+    let file = folder.join(FILE);
+    match std::fs::metadata(&file) {
+        Ok(metadata) if metadata.len() > 0 => Ok(file),
+        Ok(_) => Err(missing(&file)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing(&file)),
+        Err(error) => Err(Cause::Io(error).at(&file)),
+    }
+}
+
+/// There is no database of ours; says so with a path that does not depend on where the command was typed.
+pub(crate) fn missing(file: &Path) -> OpenError {
+    OpenError::Missing { path: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()) }
+}
+
+/// Opens a file to be written; one that is not there is made, for this user alone.
+pub(crate) fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Tells the operator if others on this machine can read what is in the folder.
+pub(crate) fn warn_if_shared(folder: &Path) {
+    #[cfg(unix)]
+    if let Ok(metadata) = std::fs::metadata(folder) {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
+        if mode & 0o077 != 0 {
+            let folder = folder.display();
+            warn!(
+                "the data folder {folder} is open to other users (mode {mode:o}) and holds payloads and secrets: run \
+                 `chmod -R go= {folder}`"
+            );
+        }
+    }
 }
 
 fn create_private(folder: &Path) -> std::io::Result<()> {
@@ -181,8 +232,7 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 /// Takes the lock of the folder for as long as the answer lives.
 pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
     let path = folder.join(LOCK_FILE);
-    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = open.map_err(|error| Cause::Io(error).at(&path))?;
+    let mut file = open_private(&path).map_err(|error| Cause::Io(error).at(&path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::Error(error)) => return Err(Cause::Io(error).at(&path)),
@@ -209,12 +259,9 @@ pub(crate) fn check_version() -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a connection with the settings of its role.
+/// Opens a connection with the settings of its role, to a file that is there.
 pub(crate) fn connect(file: &Path, role: Role) -> Result<Connection, rusqlite::Error> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if role == Role::Write {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
     configure(&conn, role)?;
     Ok(conn)

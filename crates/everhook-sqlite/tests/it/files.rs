@@ -118,13 +118,39 @@ fn a_fresh_file_is_migrated_once() {
 }
 
 #[cfg(unix)]
-#[test]
-fn a_new_folder_is_this_users_alone() {
+#[tokio::test]
+async fn a_new_folder_and_the_files_in_it_are_this_users_alone() {
     use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("a/b");
-    open(&folder, OpenAs::Beside).unwrap();
-    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let stage = Stage::in_folder(&folder).await;
+    stage.send(1).await;
+    assert_eq!(mode(&folder), 0o700);
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    assert!(files.iter().any(|file| file.ends_with("everhook.db-wal")), "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_command_beside_the_server_creates_nothing_and_says_where_it_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = |folder: &Path| {
+        let refused = open(folder, OpenAs::Beside).err().unwrap();
+        assert!(matches!(refused, OpenError::Missing { .. }), "{refused:?}");
+        let file = folder.join("everhook.db");
+        assert!(refused.to_string().contains(file.to_str().unwrap()), "{refused}");
+    };
+    let elsewhere = folder.path().join("elsewhere");
+    missing(&elsewhere);
+    assert!(!elsewhere.exists());
+    missing(folder.path());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    std::fs::write(folder.path().join("everhook.db"), "").unwrap();
+    missing(folder.path());
+    assert_eq!(std::fs::metadata(folder.path().join("everhook.db")).unwrap().len(), 0);
 }
 
 #[test]
