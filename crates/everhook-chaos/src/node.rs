@@ -71,13 +71,13 @@ impl Node {
         Ok(())
     }
 
-    /// Waits for the greeting of the very first start, which has the first API key.
-    pub async fn first_key(&mut self) -> anyhow::Result<String> {
+    /// Waits for the greeting of the very first start.
+    pub async fn greeted(&mut self) -> anyhow::Result<()> {
         let waiting = async {
             loop {
                 let greeting = fs::read_to_string(self.file("out")).unwrap_or_default();
-                if let Some(key) = greeting.lines().find(|line| line.trim().starts_with("ehk_")) {
-                    return Ok(key.trim().to_owned());
+                if greeting.contains("listens on") {
+                    return Ok(());
                 }
                 if self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(Some(_)))) {
                     bail!("the first node ended at its start: {}", self.log());

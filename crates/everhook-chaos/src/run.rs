@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES};
 use tokio::sync::Mutex;
 
 use crate::check::{self, Report, Seen};
@@ -203,6 +204,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
         ("EVERHOOK_LEASE_SECONDS", lease),
         ("EVERHOOK_RETRY_SCHEDULE", SCHEDULE.to_owned()),
         ("EVERHOOK_GRACE_SECONDS", "1".to_owned()),
+        ("EVERHOOK_BOOTSTRAP_KEY", first_key().expose().to_owned()),
     ];
     settings.extend(plan.mutant.clone().map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
     let (database, disk, standby) = match &plan.store {
@@ -232,16 +234,20 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
 /// Starts the nodes, the first one alone because it creates the schema and the first key.
 async fn begin(stage: &Stage, receivers: &Receivers) -> anyhow::Result<(Target, Vec<String>)> {
     let mut addresses = Vec::new();
-    let mut key = String::new();
     for node in &stage.nodes {
         let mut node = node.lock().await;
         node.start()?;
-        if key.is_empty() {
-            key = node.first_key().await?;
+        if addresses.is_empty() {
+            node.greeted().await?;
         }
         addresses.push(node.address.clone());
     }
-    Target::create(addresses, key, &receivers.address, ENDPOINTS).await
+    Target::create(addresses, first_key().expose().to_owned(), &receivers.address, ENDPOINTS).await
+}
+
+/// The key of every run: it opens nothing but servers of this machine that live for minutes.
+fn first_key() -> ApiKey {
+    ApiKey::generate([7; KEY_RANDOM_BYTES])
 }
 
 async fn heal(stage: &Stage, receivers: &Receivers, history: &History) {

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use everhook_core::id::KeyId;
 
 use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, StoreConfig};
 use crate::job::JobCommand;
+use crate::keys::Wanted;
 use crate::outbox::OutboxCommand;
+use crate::plain::plain;
 use crate::queue::QueueCommand;
 use crate::remote::Remote;
 use crate::schedule::ScheduleCommand;
@@ -17,8 +20,9 @@ use crate::{keys, logging, nodes, once, serve, store};
 
 /// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
 ///
-/// Start with `everhook serve`: it needs nothing else, keeps its data in ./everhook-data, and prints a first API key with a
-/// command to try. On several machines, give every replica the same `--database postgres://…`.
+/// Start with `everhook serve`: it needs nothing else, keeps its data in ./everhook-data, and shows a first API key with a
+/// command to try (without a terminal the key goes to a file). On several machines, give every replica the same
+/// `--database postgres://…`.
 #[derive(Debug, Parser)]
 #[command(name = "everhook", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -108,6 +112,8 @@ enum KeyCommand {
         #[arg(long)]
         admin: bool,
     },
+    /// Print a new key that no server knows yet, for EVERHOOK_BOOTSTRAP_KEY: an empty store takes it as its first key.
+    Generate,
     /// List keys by their handles; the keys themselves are not kept.
     List {
         /// Print JSON.
@@ -179,6 +185,9 @@ impl Cli {
         if let Command::Config(ConfigCommand::Init) = self.command {
             return print(Settings::TEMPLATE);
         }
+        if let Command::Key(KeyCommand::Generate) = self.command {
+            return print(&format!("{}\n", keys::generate().expose()));
+        }
         let command = match self.command {
             // Somebody else's database, or a file: nothing of the settings is for it.
             Command::Outbox(command @ OutboxCommand::Install { .. }) => {
@@ -195,14 +204,15 @@ impl Cli {
         let flags = Flags { listen, role, data: self.settings.data, database: self.settings.database };
         let settings = Settings::load(self.settings.config.as_deref(), flags)?;
         let config = settings.check()?;
-        let _logs = logging::init(&config)?;
+        let _logs = logging::init(&config);
+        settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         let runtime = runtime()?;
         match command {
             Command::Serve { .. } => runtime.block_on(serve::serve(config)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
-            Command::Config(_) => print("the settings can be used\n"),
+            Command::Config(_) => print("configuration is valid\n"),
             Command::Outbox(command) => {
                 let StoreConfig::Postgres { url, direct_url, .. } = config.store else {
                     anyhow::bail!("an embedded database has no outbox: say which PostgreSQL with --database");
@@ -258,23 +268,44 @@ async fn run_once(command: OnceCommand, remote: &Remote) -> anyhow::Result<Strin
 }
 
 async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
+    // What is wrong with the command is said before anything is opened.
+    let task = match command {
+        KeyCommand::Create { environment, admin } => KeyTask::Create(Wanted::new(environment, admin)?),
+        KeyCommand::List { json } => KeyTask::List { json },
+        KeyCommand::Revoke { id } => KeyTask::Revoke(keys::handle(&id)?),
+        KeyCommand::Generate => return Ok(()),
+    };
     let opened = store::open_beside(config).await?;
-    let text = match command {
-        KeyCommand::Create { environment, admin } => {
-            let key = keys::create(&*opened.store, &opened.ids, keys::wanted(environment, admin)).await?;
+    let text = match task {
+        KeyTask::Create(wanted) => {
+            let key = keys::generate();
+            keys::keep(&*opened.store, &opened.ids, &key, &wanted).await?;
             format!("{}\n", key.expose())
         }
-        KeyCommand::List { json } => keys::list(&*opened.store, json).await?,
-        KeyCommand::Revoke { id } => keys::revoke(&*opened.store, &id).await?,
+        KeyTask::List { json } => keys::list(&*opened.store, json).await?,
+        KeyTask::Revoke(id) => keys::revoke(&*opened.store, id).await?,
     };
     opened.close().await;
+    note(&format!("data: {}", store::place(config)));
     print(&text)
 }
 
-/// To stdout, where other programs read it. A closed pipe is theirs to close.
+/// A command about keys whose arguments are valid.
+enum KeyTask {
+    Create(Wanted),
+    List { json: bool },
+    Revoke(KeyId),
+}
+
+/// To stderr, for the person beside the program that reads stdout.
+fn note(text: &str) {
+    eprintln!("{}", plain(text));
+}
+
+/// To stdout, where other programs read it, and terminals show it. A closed pipe is theirs to close.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(plain(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("could not write to stdout"),
         _ => Ok(()),
     }

@@ -1,7 +1,8 @@
 //! Settings: defaults < TOML file < `EVERHOOK_*` variables < flags, checked once into a [`Config`].
 //!
 //! Every layer is a table of the same flat keys. An unknown key, a wrong type or a value out of range is an error that names
-//! the key, where it came from and the remedy. Nothing is guessed.
+//! the key, where it came from and the remedy. Nothing is guessed. Only an unknown variable is a warning instead: other
+//! programs set variables too, such as Kubernetes, whose service links are passed over in silence.
 
 mod check;
 mod outboxes;
@@ -12,15 +13,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
+use everhook_core::nearest::nearest;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
 use toml::{Table, Value};
+use tracing_subscriber::filter::Targets;
 
-use crate::environment;
+use crate::environment::{self, Variable};
 
 /// What the server is told to be, checked.
 #[derive(Clone, Debug)]
@@ -43,7 +47,9 @@ pub(crate) struct Config {
     pub(crate) egress_allow: Vec<IpNet>,
     pub(crate) https_only: bool,
     pub(crate) jwt_secret: Option<String>,
-    pub(crate) log_level: String,
+    /// The first key of an empty store.
+    pub(crate) bootstrap_key: Option<ApiKey>,
+    pub(crate) log_filter: Targets,
     pub(crate) log_format: LogFormat,
     pub(crate) outboxes: Vec<OutboxConfig>,
 }
@@ -102,7 +108,7 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 36] = [
+const KEYS: [(&str, Kind); 37] = [
     ("listen", Kind::Text),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -136,6 +142,7 @@ const KEYS: [(&str, Kind); 36] = [
     ("egress_allow", Kind::Texts),
     ("https_only", Kind::Switch),
     ("jwt_secret", Kind::Secret),
+    ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),
     ("log_format", Kind::Text),
     ("outbox", Kind::Tables),
@@ -154,6 +161,8 @@ enum Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, (Value, Source)>,
+    /// Variables that look like settings and are none.
+    warnings: Vec<String>,
 }
 
 impl Settings {
@@ -174,7 +183,7 @@ impl Settings {
 
     fn defaults() -> Settings {
         let table = Settings::TEMPLATE.parse::<Table>().expect("a test parses the template");
-        let mut settings = Settings { values: BTreeMap::new() };
+        let mut settings = Settings { values: BTreeMap::new(), warnings: Vec::new() };
         settings.add(table, |_| Source::Default).expect("a test loads the template");
         settings
     }
@@ -184,15 +193,28 @@ impl Settings {
         self.add(table, |_| Source::File(path.to_owned()))
     }
 
-    fn add_variables(&mut self, variables: Vec<(String, String)>) -> anyhow::Result<()> {
-        let variable = |key: &str| format!("{}{}", environment::PREFIX, key.to_ascii_uppercase());
+    fn add_variables(&mut self, variables: Vec<Variable>) -> anyhow::Result<()> {
         let mut table = Table::new();
-        for (key, text) in variables {
-            let kind = kind(&key).ok_or_else(|| unknown(&key, &Source::Variable(variable(&key))))?;
-            let value = parse(kind, &text).with_context(|| format!("bad {}: {text:?}", variable(&key)))?;
-            table.insert(key, value);
+        let mut names = BTreeMap::new();
+        for variable in variables {
+            let (name, key) = (&variable.name, variable.key());
+            let Some(kind) = kind(&key) else {
+                if !environment::is_service_link(&variable) {
+                    self.warnings.push(unknown_variable(name, &key));
+                }
+                continue;
+            };
+            let text = variable.value.as_deref().with_context(|| format!("bad {name}: UTF-8 is expected"))?;
+            let value = parse(kind, text).with_context(|| format!("bad {name} {text:?}"))?;
+            table.insert(key.clone(), value);
+            names.insert(key, variable.name);
         }
-        self.add(table, |key| Source::Variable(variable(key)))
+        self.add(table, |key| Source::Variable(names[key].clone()))
+    }
+
+    /// What is odd about the settings without making them unusable.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn add_flags(&mut self, flags: Flags) {
@@ -216,7 +238,7 @@ impl Settings {
                 bail!("bad `{key}` ({}): {} is expected", describe(&source), wanted(*kind));
             }
             match *known {
-                "data" => drop(self.values.remove("database")),
+                "data" => ["database", "database_direct"].iter().for_each(|key| drop(self.values.remove(key))),
                 "database" => drop(self.values.remove("data")),
                 _ => {}
             }
@@ -247,8 +269,26 @@ fn kind(key: &str) -> Option<Kind> {
 }
 
 fn unknown(key: &str, source: &Source) -> anyhow::Error {
-    let keys = KEYS.map(|(known, _)| known).join(", ");
-    anyhow!("unknown setting `{key}` ({}): correct or remove it; there are {keys}", describe(source))
+    let remedy = suggest(key, &KEYS.map(|(known, _)| known));
+    anyhow!("unknown setting `{key}` ({}): {remedy}", describe(source))
+}
+
+fn unknown_variable(name: &str, key: &str) -> String {
+    match nearest(key, KEYS.map(|(known, _)| known)) {
+        Some(known) => {
+            let known = format!("{}{}", environment::PREFIX, known.to_ascii_uppercase());
+            format!("unknown variable {name} is ignored: did you mean {known}?")
+        }
+        None => format!("unknown variable {name} is ignored: `everhook config init` prints every setting"),
+    }
+}
+
+/// What to do about an unknown key.
+fn suggest(key: &str, known: &[&str]) -> String {
+    match nearest(key, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`? Correct or remove it"),
+        None => format!("correct or remove it; there are {}", known.join(", ")),
+    }
 }
 
 fn describe(source: &Source) -> String {
@@ -285,7 +325,7 @@ fn fits(kind: Kind, value: &Value) -> bool {
 
 /// A variable's text as a value; lists are separated by commas.
 fn parse(kind: Kind, text: &str) -> anyhow::Result<Value> {
-    let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = || text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
     let bad = || anyhow!("{} is expected", wanted(kind));
     match kind {
         Kind::Text | Kind::Secret | Kind::Url => Ok(Value::from(text)),
@@ -313,14 +353,7 @@ fn redact_tables(tables: &Value) -> Value {
 
 /// A database URL without its password.
 pub(crate) fn redact_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return "(redacted)".to_owned() };
-    let (authority, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let tail = tail.split('?').next().unwrap_or_default();
-    let shown = match authority.rsplit_once('@') {
-        Some((user, host)) => format!("{}:***@{host}", user.split(':').next().unwrap_or_default()),
-        None => authority.to_owned(),
-    };
-    format!("{scheme}://{shown}{tail}")
+    everhook_postgres::shown_url(url).unwrap_or_else(|| "(redacted)".to_owned())
 }
 
 #[cfg(test)]

@@ -6,20 +6,57 @@ pub(crate) const PREFIX: &str = "EVERHOOK_";
 /// Variables of ours that are not settings: they belong to tests and to commands that talk to a server.
 const NOT_SETTINGS: [&str; 3] = ["TEST_", "URL", "KEY"];
 
-/// Every `EVERHOOK_*` setting: its name in lower case without the prefix, and its value.
+/// An `EVERHOOK_*` variable that may be a setting.
+pub(crate) struct Variable {
+    /// The whole name.
+    pub(crate) name: String,
+    /// Its value; `None` if that is not UTF-8.
+    pub(crate) value: Option<String>,
+}
+
+impl Variable {
+    /// The setting it is for: the name in lower case, without the prefix.
+    pub(crate) fn key(&self) -> String {
+        self.name.strip_prefix(PREFIX).unwrap_or(&self.name).to_ascii_lowercase()
+    }
+}
+
+/// Every `EVERHOOK_*` variable that may be a setting, by name.
 #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
-pub(crate) fn settings() -> Vec<(String, String)> {
-    let named = |(name, value): (String, String)| Some((name.strip_prefix(PREFIX)?.to_owned(), value));
-    let is_setting =
-        |name: &str| !NOT_SETTINGS.iter().any(|not| name == *not || (not.ends_with('_') && name.starts_with(not)));
-    let mut settings = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter_map(named)
-        .filter(|(name, _)| is_setting(name))
-        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+pub(crate) fn settings() -> Vec<Variable> {
+    let is_setting = |name: &str| {
+        let Some(name) = name.strip_prefix(PREFIX) else { return false };
+        !NOT_SETTINGS.iter().any(|not| name == *not || (not.ends_with('_') && name.starts_with(not)))
+    };
+    let mut variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some(Variable { name: name.into_string().ok()?, value: value.into_string().ok() }))
+        .filter(|variable| is_setting(&variable.name))
         .collect::<Vec<_>>();
-    settings.sort();
-    settings
+    variables.sort_by(|a, b| a.name.cmp(&b.name));
+    variables
+}
+
+/// Whether Kubernetes sets a variable like this one for a Service, in every container of the namespace: `EVERHOOK_PORT` or
+/// `EVERHOOK_API_SERVICE_HOST`, for Services named `everhook` and `everhook-api`.
+pub(crate) fn is_service_link(variable: &Variable) -> bool {
+    const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+    let words = variable.name.split('_').skip(1).collect::<Vec<_>>();
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let of_port = |words: &[&str]| match words {
+        ["PORT", number, protocol, rest @ ..] if is_number(number) && PROTOCOLS.contains(protocol) => {
+            matches!(rest, [] | ["PROTO" | "PORT" | "ADDR"])
+        }
+        _ => false,
+    };
+    let is_address = || {
+        let scheme = variable.value.as_deref().and_then(|value| value.split_once("://")).map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| PROTOCOLS.iter().any(|protocol| protocol.eq_ignore_ascii_case(scheme)))
+    };
+    (0..words.len()).any(|start| match &words[start..] {
+        ["SERVICE", "HOST"] | ["SERVICE", "PORT", ..] => true,
+        ["PORT"] => is_address(),
+        rest => of_port(rest),
+    })
 }
 
 /// Where a running server is, and with which key it is asked.
@@ -39,4 +76,45 @@ pub(crate) fn remote() -> Remote {
 pub(crate) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_link(name: &str, value: &str) -> bool {
+        is_service_link(&Variable { name: name.to_owned(), value: Some(value.to_owned()) })
+    }
+
+    #[test]
+    fn variables_that_kubernetes_sets_for_a_service_are_told_from_settings() {
+        let links = [
+            ("EVERHOOK_SERVICE_HOST", "10.96.0.7"),
+            ("EVERHOOK_SERVICE_PORT", "8071"),
+            ("EVERHOOK_SERVICE_PORT_HTTP", "8071"),
+            ("EVERHOOK_SERVICE_PORT_HTTP_ALT", "8071"),
+            ("EVERHOOK_PORT", "tcp://10.96.0.7:8071"),
+            ("EVERHOOK_PORT_8071_TCP", "tcp://10.96.0.7:8071"),
+            ("EVERHOOK_PORT_8071_TCP_PROTO", "tcp"),
+            ("EVERHOOK_PORT_8071_TCP_PORT", "8071"),
+            ("EVERHOOK_PORT_8071_TCP_ADDR", "10.96.0.7"),
+            ("EVERHOOK_API_SERVICE_HOST", "10.96.0.8"),
+            ("EVERHOOK_API_PORT", "udp://10.96.0.8:53"),
+            ("EVERHOOK_API_PORT_53_UDP_ADDR", "10.96.0.8"),
+        ];
+        for (name, value) in links {
+            assert!(is_link(name, value), "{name}");
+        }
+        let others = [
+            ("EVERHOOK_PORT", "8071"),
+            ("EVERHOOK_PORTS", "tcp://10.96.0.7:8071"),
+            ("EVERHOOK_PORT_HTTP_TCP", ""),
+            ("EVERHOOK_PORT_8071_TCP_NAME", ""),
+            ("EVERHOOK_SERVICE", "x"),
+            ("EVERHOOK_LISTEN", "tcp://10.96.0.7:8071"),
+        ];
+        for (name, value) in others {
+            assert!(!is_link(name, value), "{name}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! API keys, as an operator handles them.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::application::Environment;
 use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId};
@@ -8,6 +8,8 @@ use everhook_core::name::Name;
 use everhook_store::Store;
 use everhook_store::catalog::NewKey;
 use everhook_store::ids::Ids;
+
+use crate::table::table;
 
 /// The environment of keys that name none.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
@@ -20,30 +22,35 @@ pub(crate) enum Wanted {
     Admin,
 }
 
-/// What the flags ask for.
-pub(crate) fn wanted(environment: Option<String>, admin: bool) -> Wanted {
-    match environment {
-        _ if admin => Wanted::Admin,
-        Some(name) => Wanted::Environment(name),
-        None => Wanted::Environment(DEFAULT_ENVIRONMENT.to_owned()),
+impl Wanted {
+    /// What the flags ask for.
+    pub(crate) fn new(environment: Option<String>, admin: bool) -> anyhow::Result<Wanted> {
+        if admin {
+            return Ok(Wanted::Admin);
+        }
+        let name = environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
+        name.parse::<Name>().with_context(|| format!("bad environment name {name:?}"))?;
+        Ok(Wanted::Environment(name))
     }
 }
 
-/// Creates a key, and its environment if that is new.
-pub(crate) async fn create(store: &dyn Store, ids: &Ids, wanted: Wanted) -> anyhow::Result<ApiKey> {
+/// A new key that nothing knows yet.
+pub(crate) fn generate() -> ApiKey {
+    ApiKey::generate(random())
+}
+
+/// Makes the store accept a key, and creates its environment if that is new.
+pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wanted) -> anyhow::Result<()> {
     let now = store.now().await?;
     let scope = match wanted {
         Wanted::Admin => KeyScope::Admin,
-        Wanted::Environment(name) => KeyScope::Environment(environment(store, ids, &name).await?.id),
+        Wanted::Environment(name) => KeyScope::Environment(environment(store, ids, name).await?.id),
     };
-    let key = ApiKey::generate(random());
     let new = NewKey { id: KeyId(ids.next(now)), hash: key.hash(), hint: key.hint(), scope };
-    store.create_key(&new).await.context("could not keep the key")?;
-    Ok(key)
+    store.create_key(&new).await.context("could not keep the key")
 }
 
 async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result<Environment> {
-    name.parse::<Name>().with_context(|| format!("bad environment name {name:?}"))?;
     if let Some(known) = store.list_environments().await?.into_iter().find(|known| known.name == name) {
         return Ok(known);
     }
@@ -77,20 +84,21 @@ pub(crate) async fn list(store: &dyn Store, json: bool) -> anyhow::Result<String
     if keys.is_empty() {
         return Ok("no keys yet: create one with `everhook key create`\n".to_owned());
     }
-    let mut text = format!("{:<32} {:<16} {:<14} {:<28} STATE\n", "ID", "ENVIRONMENT", "KEY", "CREATED");
-    for key in keys {
+    let mut rows = vec![["ID", "ENVIRONMENT", "KEY", "CREATED", "STATE"].map(str::to_owned)];
+    rows.extend(keys.into_iter().map(|key| {
         let state = key.revoked_at.map_or_else(|| "works".to_owned(), |at| format!("revoked {at}"));
-        let row = (key.id.to_string(), name(key.scope), key.hint, key.created_at.to_string());
-        text += &format!("{:<32} {:<16} {:<14} {:<28} {state}\n", row.0, row.1, row.2, row.3);
-    }
-    Ok(text)
+        [key.id.to_string(), name(key.scope), key.hint, key.created_at.to_string(), state]
+    }));
+    Ok(table(&rows))
+}
+
+/// Reads a key's handle.
+pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
+    text.parse().map_err(|_| anyhow!("{text:?} is not a key's handle: `everhook key list` shows them"))
 }
 
 /// Stops a key.
-pub(crate) async fn revoke(store: &dyn Store, id: &str) -> anyhow::Result<String> {
-    let Ok(id) = id.parse::<KeyId>() else {
-        bail!("{id:?} is not a key's handle: `everhook key list` shows them");
-    };
+pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<String> {
     if !store.revoke_key(id).await? {
         bail!("there is no key {id} that works: `everhook key list` shows them");
     }

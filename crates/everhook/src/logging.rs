@@ -1,28 +1,125 @@
 //! Logs: text for people or JSON for machines, to stderr.
 //!
 //! Lines are handed to a thread that writes them, so that a slow terminal or pipe delays no delivery; none is dropped, and
-//! what is queued is written before the process ends in good order.
+//! what is queued is written before the process ends in good order. Dependencies never log below info: at debug level the
+//! database client logs the values of statements, payloads and secrets among them.
 
-use anyhow::Context;
+use anyhow::bail;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{Config, LogFormat};
+use crate::plain::PlainLog;
 
-/// At debug level the database client logs the values of statements: payloads and secrets, which no log may hold.
-const NEVER: &str = "tokio_postgres=info";
+/// The targets of this program's own crates begin with this.
+const OWN: &str = "everhook";
+/// The most that dependencies may log.
+const DEPENDENCIES_MAX: LevelFilter = LevelFilter::INFO;
 
 /// Sets the process's logger up, once. Dropping the guard writes what is queued.
-pub(crate) fn init(config: &Config) -> anyhow::Result<WorkerGuard> {
-    let filter = EnvFilter::builder()
-        .parse(&config.log_level)
-        .with_context(|| format!("bad log_level {:?}: use error, warn, info, debug or trace", config.log_level))?;
-    let filter = filter.add_directive(NEVER.parse().expect("a test starts the logger"));
+pub(crate) fn init(config: &Config) -> WorkerGuard {
     let (writer, guard) = NonBlockingBuilder::default().lossy(false).finish(std::io::stderr());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
-    match config.log_format {
-        LogFormat::Text => builder.with_ansi(false).init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).init(),
+    let lines = fmt::layer().with_writer(PlainLog(writer));
+    let lines = match config.log_format {
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+    };
+    tracing_subscriber::registry().with(config.log_filter.clone()).with(lines).init();
+    guard
+}
+
+/// Parses a level, or levels for targets: `info` or `info,everhook_sender=debug`.
+pub(crate) fn filter(text: &str) -> anyhow::Result<Targets> {
+    let (mut default, mut targets) = (None, Vec::new());
+    for directive in text.split(',').map(str::trim) {
+        match directive.split_once('=') {
+            None => {
+                if default.replace(level(directive)?).is_some() {
+                    bail!("there is more than one level: name one, and others with their targets");
+                }
+            }
+            Some((target, level)) => targets.push((target.trim(), self::level(level.trim())?)),
+        }
     }
-    Ok(guard)
+    let default = default.unwrap_or(LevelFilter::INFO);
+    let mut filter = Targets::new().with_default(default.min(DEPENDENCIES_MAX)).with_target(OWN, default);
+    for (target, level) in targets {
+        if target.is_empty() {
+            bail!("a target is missing before `=`: use the form {OWN}_sender=debug");
+        }
+        if !target.starts_with(OWN) && level > DEPENDENCIES_MAX {
+            bail!("{target} may log {DEPENDENCIES_MAX} at most: below that, dependencies log payloads and secrets");
+        }
+        filter = filter.with_target(target, level);
+    }
+    Ok(filter)
+}
+
+fn level(text: &str) -> anyhow::Result<LevelFilter> {
+    const LEVELS: [(&str, LevelFilter); 6] = [
+        ("error", LevelFilter::ERROR),
+        ("warn", LevelFilter::WARN),
+        ("info", LevelFilter::INFO),
+        ("debug", LevelFilter::DEBUG),
+        ("trace", LevelFilter::TRACE),
+        ("off", LevelFilter::OFF),
+    ];
+    match LEVELS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
+        Some((_, level)) => Ok(*level),
+        None => bail!("{text:?} is no level: use error, warn, info, debug, trace or off"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, target: &str, most: Option<Level>) {
+        let filter = filter(text).unwrap();
+        let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
+        assert_eq!(levels.into_iter().find(|level| filter.would_enable(target, level)), most, "{text}: {target}");
+    }
+
+    #[test]
+    fn a_level_is_for_everything() {
+        check("warn", "everhook_api::app", Some(Level::WARN));
+        check("warn", "hyper", Some(Level::WARN));
+        check("INFO", "everhook", Some(Level::INFO));
+        check("off", "everhook", None);
+    }
+
+    #[test]
+    fn a_target_has_its_own_level_and_the_others_keep_theirs() {
+        check("everhook_sender=debug", "everhook_sender::dns", Some(Level::DEBUG));
+        check("everhook_sender=debug", "everhook_api", Some(Level::INFO));
+        check("error, everhook_sender = trace", "everhook_api", Some(Level::ERROR));
+        check("info,hyper=off", "hyper::proto", None);
+    }
+
+    #[test]
+    fn dependencies_never_log_what_they_are_given() {
+        for text in ["debug", "trace", "trace,tokio_postgres=info", "everhook=trace"] {
+            for target in ["tokio_postgres::query", "tokio_postgres", "rusqlite", "rustls::client", "log"] {
+                check(text, target, Some(Level::INFO));
+            }
+        }
+        for text in ["tokio_postgres=debug", "tokio_postgres::query=trace", "info,t=trace", "hyper=debug"] {
+            assert!(filter(text).unwrap_err().to_string().contains("may log info at most"), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["", "warning", "loud", "info,loud", "everhook=loud", "everhook[span]", "info,", "=info"] {
+            let refused = filter(text).unwrap_err().to_string();
+            assert!(refused.contains("use "), "{text}: {refused}");
+        }
+        assert!(filter("info,warn").unwrap_err().to_string().contains("name one"));
+    }
 }

@@ -6,6 +6,7 @@ mod batch;
 mod cli;
 mod config;
 mod environment;
+mod first_key;
 mod job;
 mod keys;
 mod logging;
@@ -14,6 +15,7 @@ mod once;
 mod outbox;
 mod outboxes;
 mod patience;
+mod plain;
 mod queue;
 mod remote;
 mod schedule;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("everhook: {error:#}");
+            eprintln!("everhook: {}", plain::plain(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

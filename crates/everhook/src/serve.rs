@@ -26,7 +26,7 @@ use tracing::{info, warn};
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
 use crate::environment;
-use crate::keys::{self, Wanted};
+use crate::first_key::FirstKey;
 use crate::outboxes;
 use crate::patience::Patience;
 use crate::store::{self, Opened};
@@ -133,26 +133,15 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
     Ok(Arc::new(Engine::start(parts, engine).await.context("could not start the engine")?))
 }
 
-/// Where it listens, where its data is, and on an empty store a first key with something to try.
+/// Where it listens, where its data is, and on an empty store its first key with something to try.
 async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyhow::Result<String> {
-    let data = match &config.store {
-        StoreConfig::Sqlite { folder } => folder.display().to_string(),
-        StoreConfig::Postgres { .. } => "PostgreSQL".to_owned(),
-    };
-    let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {data}\n");
+    let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {}\n", store::place(config));
     if config.role != Role::All {
         text += &format!("role: {}\n", config.role);
     }
     // A worker has no API that a key would open.
-    if config.role.accepts() && opened.store.list_keys().await?.is_empty() {
-        let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
-        let key = keys::create(&*opened.store, &opened.ids, default).await?;
-        text += &format!(
-            "\nYour first API key, shown only this once:\n\n    {key}\n\nTry it:\n\n    \
-             curl -sS http://{address}/api/v1/app -H 'Authorization: Bearer {key}' -d '{{\"name\": \"First\"}}'\n\n\
-             More keys: everhook key create. API: http://{address}/docs\n",
-            key = key.expose(),
-        );
+    if config.role.accepts() {
+        text += &FirstKey::ensure(config, opened).await?.greeting(address);
     }
     Ok(text)
 }

@@ -9,7 +9,7 @@ use everhook_store::ids::Ids;
 use everhook_store::outbox::Outbox;
 
 use crate::cli::print;
-use crate::config::{Config, StoreConfig};
+use crate::config::{Config, StoreConfig, redact_url};
 
 /// An open store, with the ids it shares with the rest of the node.
 pub(crate) struct Opened {
@@ -48,7 +48,7 @@ pub(crate) async fn open_server(config: &Config) -> anyhow::Result<Opened> {
     open(config, OpenAs::Server).await
 }
 
-/// Opens the store for a command that may run beside a server.
+/// Opens the store for a command that may run beside a server. Neither creates nor migrates it.
 pub(crate) async fn open_beside(config: &Config) -> anyhow::Result<Opened> {
     open(config, OpenAs::Beside).await
 }
@@ -61,7 +61,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
             Ok(Opened { store: store.clone(), ids, backend: Backend::Sqlite(store) })
         }
         StoreConfig::Postgres { url, direct_url, pool_size, pooler } => {
-            if config.auto_migrate {
+            if config.auto_migrate && open_as == OpenAs::Server {
                 everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
             }
             let (url, direct_url) = (url.clone(), direct_url.clone());
@@ -75,24 +75,34 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
     }
 }
 
+/// Where everything is kept, for people; no secrets.
+pub(crate) fn place(config: &Config) -> String {
+    match &config.store {
+        StoreConfig::Sqlite { folder } => {
+            std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string()
+        }
+        StoreConfig::Postgres { url, .. } => redact_url(url),
+    }
+}
+
 /// Brings the schema up to date and says what was done.
 pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
     let text = match &config.store {
         StoreConfig::Sqlite { folder } => {
             let report = everhook_sqlite::migrate(folder)?;
-            describe(report.from, report.to, &report.applied)
+            describe(&place(config), report.from, report.to, &report.applied)
         }
         StoreConfig::Postgres { url, direct_url, .. } => {
             let report = everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
-            describe(i64::from(report.from), i64::from(report.to), &report.applied)
+            describe(&place(config), i64::from(report.from), i64::from(report.to), &report.applied)
         }
     };
     print(&text)
 }
 
-fn describe(from: i64, to: i64, applied: &[&str]) -> String {
+fn describe(place: &str, from: i64, to: i64, applied: &[&str]) -> String {
     if applied.is_empty() {
-        return format!("the schema is up to date: version {to}\n");
+        return format!("the schema is up to date: version {to} ({place})\n");
     }
-    format!("the schema went from version {from} to {to}: {}\n", applied.join(", "))
+    format!("the schema went from version {from} to {to}: {} ({place})\n", applied.join(", "))
 }

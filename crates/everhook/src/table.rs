@@ -2,16 +2,19 @@
 
 use serde_json::Value;
 
-/// Columns as wide as their widest cell.
+use crate::plain::plain_line;
+
+/// Columns as wide as their widest cell. A cell is one line, whatever its text is.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
-    for row in rows {
+    let rows = rows.iter().map(|row| row.each_ref().map(|cell| plain_line(cell))).collect::<Vec<_>>();
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
         text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text.push('\n');

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -10,11 +11,21 @@ use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
 use toml::Value;
+use tracing_subscriber::filter::Targets;
 
 use crate::config::{Config, LogFormat, Settings, StoreConfig, describe, outboxes};
+use crate::logging;
 
 /// Shorter secrets can be guessed.
 const JWT_SECRET_CHARS_MIN: usize = 16;
+
+/// Refuses what is no URL of a PostgreSQL.
+pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
+    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        bail!("a URL that begins with postgres:// is expected");
+    }
+    Ok(everhook_postgres::check_url(url)?)
+}
 
 impl Settings {
     /// The configuration, if every value can be used.
@@ -49,8 +60,9 @@ impl Settings {
             egress_allow: self.networks()?,
             https_only: self.switch("https_only"),
             jwt_secret: self.jwt_secret()?,
+            bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,
-            log_level: self.text("log_level").unwrap_or("info").to_owned(),
+            log_filter: self.log_filter()?,
             log_format: match self.text("log_format") {
                 Some("json") => LogFormat::Json,
                 Some("text") => LogFormat::Text,
@@ -60,23 +72,29 @@ impl Settings {
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {
-        let Some(url) = self.text("database") else {
+        let pool_size = self.number("database_pool", 4..=1000)?;
+        let direct_url = self.url("database_direct")?;
+        let Some(url) = self.url("database")? else {
+            if direct_url.is_some() {
+                let source = self.source("database_direct");
+                bail!("`database_direct` is set ({source}) but `database` is not: set `database`, or remove it");
+            }
             let folder = self.text("data").filter(|folder| !folder.is_empty());
             let folder = folder.context("`data` is empty: name a folder, or set `database`")?.into();
             return Ok(StoreConfig::Sqlite { folder });
         };
-        for key in ["database", "database_direct"] {
-            let url = self.text(key).unwrap_or(url);
-            if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
-                bail!("bad `{key}`: a URL that begins with postgres:// is expected");
-            }
-        }
-        Ok(StoreConfig::Postgres {
-            url: url.to_owned(),
-            direct_url: self.text("database_direct").map(str::to_owned),
-            pool_size: self.number("database_pool", 4..=1000)?,
-            pooler: self.switch("database_pooler"),
-        })
+        Ok(StoreConfig::Postgres { url, direct_url, pool_size, pooler: self.switch("database_pooler") })
+    }
+
+    fn url(&self, key: &str) -> anyhow::Result<Option<String>> {
+        let Some(url) = self.text(key) else { return Ok(None) };
+        check_url(url).with_context(|| format!("bad `{key}` ({})", self.source(key)))?;
+        Ok(Some(url.to_owned()))
+    }
+
+    fn log_filter(&self) -> anyhow::Result<Targets> {
+        let text = self.text("log_level").unwrap_or_default();
+        logging::filter(text).with_context(|| format!("bad `log_level` {text:?} ({})", self.source("log_level")))
     }
 
     fn role(&self, store: &StoreConfig) -> anyhow::Result<Role> {
@@ -92,11 +110,16 @@ impl Settings {
     }
 
     fn retry(&self) -> anyhow::Result<RetryPolicy> {
+        if self.list("retry_schedule").is_empty() {
+            let source = self.source("retry_schedule");
+            bail!("`retry_schedule` is empty ({source}): name the seconds before each retry, such as 5,300,1800");
+        }
         let delays = self.list("retry_schedule").iter().map(|value| {
             let secs = value.as_float().or_else(|| value.as_integer().map(|secs| secs as f64)).unwrap_or(-1.0);
             Duration::try_from_secs_f64(secs).with_context(|| format!("bad delay {value} in `retry_schedule`"))
         });
-        RetryPolicy::new(delays.collect::<anyhow::Result<_>>()?).context("bad `retry_schedule`")
+        let delays = delays.collect::<anyhow::Result<_>>()?;
+        RetryPolicy::new(delays).with_context(|| format!("bad `retry_schedule` ({})", self.source("retry_schedule")))
     }
 
     fn jobs(&self) -> anyhow::Result<JobsConfig> {
@@ -148,6 +171,17 @@ impl Settings {
             }
             Some(secret) => Ok(Some(secret.to_owned())),
         }
+    }
+
+    fn bootstrap_key(&self) -> anyhow::Result<Option<ApiKey>> {
+        let Some(text) = self.text("bootstrap_key").map(str::trim).filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let key = text.parse().with_context(|| {
+            let source = self.source("bootstrap_key");
+            format!("bad `bootstrap_key` ({source}): use what `everhook key generate` prints")
+        })?;
+        Ok(Some(key))
     }
 
     fn text(&self, key: &str) -> Option<&str> {

@@ -8,7 +8,8 @@ use everhook_core::limits::OUTBOXES_MAX;
 use everhook_core::name::Name;
 use toml::{Table, Value};
 
-use crate::config::{OutboxConfig, OutboxPlace};
+use crate::config::check::check_url;
+use crate::config::{OutboxConfig, OutboxPlace, suggest};
 use crate::outboxes::{OWN, POLL_INTERVAL};
 
 /// Every key of an outbox.
@@ -36,21 +37,22 @@ pub(crate) fn check(tables: &[Value]) -> anyhow::Result<Vec<OutboxConfig>> {
 
 fn one(table: &Table) -> anyhow::Result<OutboxConfig> {
     if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        bail!("unknown setting `{unknown}` in `[[outbox]]`: correct or remove it; there are {}", KEYS.join(", "));
+        bail!("unknown setting `{unknown}` in `[[outbox]]`: {}", suggest(unknown, &KEYS));
     }
     let name = text(table, "name")?.context("an `[[outbox]]` has no `name`: give it one")?;
     name.parse::<Name>().with_context(|| format!("bad `name` {name:?} in `[[outbox]]`"))?;
     let about = |error: anyhow::Error| error.context(format!("bad `[[outbox]]` {name:?}"));
     let pooler = match table.get("pooler") {
-        None => false,
-        Some(value) => value.as_bool().context("`pooler` is true or false").map_err(about)?,
+        None => None,
+        Some(value) => Some(value.as_bool().context("`pooler` is true or false").map_err(about)?),
     };
     let place = match (text(table, "database")?, text(table, "sqlite")?) {
-        (Some(url), None) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            OutboxPlace::Postgres { url: url.to_owned(), pooler }
+        (Some(url), None) => {
+            check_url(url).with_context(|| format!("bad `database` of `[[outbox]]` {name:?}"))?;
+            OutboxPlace::Postgres { url: url.to_owned(), pooler: pooler.unwrap_or(false) }
         }
-        (Some(_), None) => {
-            bail!("bad `database` of `[[outbox]]` {name:?}: a URL that begins with postgres:// is expected")
+        (None, Some(_)) if pooler.is_some() => {
+            bail!("bad `[[outbox]]` {name:?}: `pooler` is for a `database`: remove it beside `sqlite`")
         }
         (None, Some(file)) => OutboxPlace::Sqlite { file: file.into() },
         _ => bail!("bad `[[outbox]]` {name:?}: set either `database` or `sqlite`"),
@@ -64,6 +66,10 @@ fn one(table: &Table) -> anyhow::Result<OutboxConfig> {
         }
     };
     let environment = text(table, "environment")?.map(str::to_owned);
+    if let Some(environment) = &environment {
+        let bad = || format!("bad `environment` {environment:?} of `[[outbox]]` {name:?}");
+        environment.parse::<Name>().with_context(bad)?;
+    }
     Ok(OutboxConfig { name: name.to_owned(), place, environment, poll_interval })
 }
 

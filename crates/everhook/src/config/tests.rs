@@ -3,15 +3,19 @@ use super::*;
 /// The error or the shown settings of a file, variables and flags.
 fn check(file: &str, variables: &[(&str, &str)], flags: Flags) -> Result<Config, String> {
     let mut settings = Settings::defaults();
-    let variables = variables.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     let config = settings
         .add_file(Path::new("everhook.toml"), file)
-        .and_then(|()| settings.add_variables(variables))
+        .and_then(|()| settings.add_variables(self::variables(variables)))
         .and_then(|()| {
             settings.add_flags(flags);
             settings.check()
         });
     config.map_err(|error| format!("{error:#}"))
+}
+
+fn variables(variables: &[(&str, &str)]) -> Vec<Variable> {
+    let name = |key: &str| format!("EVERHOOK_{}", key.to_ascii_uppercase());
+    variables.iter().map(|(key, text)| Variable { name: name(key), value: Some((*text).to_owned()) }).collect()
 }
 
 #[test]
@@ -41,8 +45,6 @@ fn flags_win_over_variables_over_the_file() {
 fn a_retry_schedule_is_a_list_of_delays() {
     let config = check("", &[("retry_schedule", "1,1,2.5")], Flags::default()).unwrap();
     assert_eq!(config.retry.attempts_max(), 4);
-    let config = check("", &[("retry_schedule", "")], Flags::default()).unwrap();
-    assert_eq!(config.retry.attempts_max(), 1);
 }
 
 #[test]
@@ -72,10 +74,15 @@ fn a_node_is_everything_unless_it_is_told_otherwise() {
 #[test]
 fn errors_name_the_key_the_source_and_the_remedy() {
     let fail = |file: &str, variables: &[(&str, &str)]| check(file, variables, Flags::default()).map(drop).unwrap_err();
-    assert!(fail("listne = ''", &[]).starts_with("unknown setting `listne` (everhook.toml): correct or remove it"));
-    assert!(fail("", &[("lease", "3")]).starts_with("unknown setting `lease` (EVERHOOK_LEASE)"));
+    assert_eq!(
+        fail("listne = ''", &[]),
+        "unknown setting `listne` (everhook.toml): did you mean `listen`? Correct or remove it"
+    );
+    assert!(
+        fail("xyz = ''", &[]).starts_with("unknown setting `xyz` (everhook.toml): correct or remove it; there are")
+    );
     assert_eq!(fail("slots = 'x'", &[]), "bad `slots` (everhook.toml): a whole number is expected");
-    assert_eq!(fail("", &[("slots", "x")]), "bad EVERHOOK_SLOTS: \"x\": a whole number is expected");
+    assert_eq!(fail("", &[("slots", "x")]), "bad EVERHOOK_SLOTS \"x\": a whole number is expected");
     assert_eq!(fail("lease_seconds = 0", &[]), "bad `lease_seconds` 0 (everhook.toml): use 1 to 3600");
     assert_eq!(
         fail("data = 'a'\ndatabase = 'postgres://b'", &[]),
@@ -88,19 +95,53 @@ fn errors_name_the_key_the_source_and_the_remedy() {
     assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
     assert!(fail("jwt_secret = 'short'", &[]).contains("too short"));
-    assert!(fail("database = 'mysql://x'", &[]).contains("postgres://"));
     assert!(fail("x = [", &[]).starts_with("everhook.toml is not valid TOML"));
     assert!(fail("retry_schedule = [-1]", &[]).contains("bad delay -1"));
+    let empty = "`retry_schedule` is empty (EVERHOOK_RETRY_SCHEDULE): name the seconds before each retry";
+    assert!(fail("", &[("retry_schedule", "")]).starts_with(empty));
+    assert!(fail("retry_schedule = []", &[]).contains("`retry_schedule` is empty (everhook.toml)"));
+    assert!(fail("", &[("retry_schedule", "1,,2")]).starts_with("bad EVERHOOK_RETRY_SCHEDULE \"1,,2\""));
+    assert!(fail("", &[("egress_allow", "10.0.0.0/8,")]).contains("bad network \"\" in `egress_allow`"));
+    for level in ["", "warning", "loud", "info,loud", "tokio_postgres=trace"] {
+        let refused = fail("", &[("log_level", level)]);
+        assert!(refused.starts_with(&format!("bad `log_level` {level:?} (EVERHOOK_LOG_LEVEL): ")), "{refused}");
+    }
+}
+
+#[test]
+fn a_database_that_nobody_can_connect_to_is_refused() {
+    let fail = |file: &str| check(file, &[], Flags::default()).map(drop).unwrap_err();
+    assert_eq!(
+        fail("database = 'mysql://x'"),
+        "bad `database` (everhook.toml): a URL that begins with postgres:// is expected"
+    );
+    assert!(
+        fail("database = 'postgres://'")
+            .starts_with("bad `database` (everhook.toml): the PostgreSQL URL names no host")
+    );
+    assert!(fail("database = ''").starts_with("bad `database` (everhook.toml): a URL"));
+    assert!(fail("database = 'postgres://db/x?nonsense=1'").contains("not a PostgreSQL connection URL"));
+    let direct = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://'";
+    assert!(fail(direct).starts_with("bad `database_direct` (everhook.toml): the PostgreSQL URL names no host"));
+    assert!(fail("database_direct = 'postgres://db/x'").contains("but `database` is not: set `database`"));
+    assert!(fail("database_pool = 1").starts_with("bad `database_pool` 1"));
+    let outbox = "[[outbox]]\nname = 'a'\ndatabase = 'postgres://'";
+    assert!(fail(outbox).starts_with("bad `database` of `[[outbox]]` \"a\": the PostgreSQL URL names no host"));
+    let both = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://db/x'";
+    let config = check(both, &[("data", "./here")], Flags::default()).unwrap();
+    assert!(matches!(config.store, StoreConfig::Sqlite { .. }), "{:?}", config.store);
 }
 
 #[test]
 fn secrets_are_redacted_where_settings_are_shown() {
     let mut settings = Settings::defaults();
-    let file = "jwt_secret = 'hunter2hunter2hunter2'\ndatabase = 'postgres://me:hunter2@db:5432/x?password=hunter2'";
+    let file = "jwt_secret = 'hunter2hunter2hunter2'\ndatabase = 'postgres://me:/hunter2/@db:5432/x?password=hunter2'
+        database_direct = 'postgres://me:x@hunter2@db/x'";
     settings.add_file(Path::new("everhook.toml"), file).unwrap();
     let shown = settings.show();
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains("database = \"postgres://me:***@db:5432/x\" # everhook.toml"), "{shown}");
+    assert!(shown.contains("database_direct = \"(redacted)\" # everhook.toml"), "{shown}");
     assert!(shown.contains("slots = 1000 # default"), "{shown}");
 }
 
@@ -113,7 +154,7 @@ fn outboxes_have_names_and_places() {
     assert_eq!(config.outboxes[1].poll_interval, Duration::from_millis(100));
     let mut settings = Settings::defaults();
     settings.add_file(Path::new("everhook.toml"), shop).unwrap();
-    assert!(!settings.show().contains("hunter2") && settings.show().contains("postgres://me:***@db/shop"));
+    assert!(!settings.show().contains("hunter2") && settings.show().contains("postgres://me:***@db:5432/shop"));
 
     let fail = |file: &str| check(file, &[], Flags::default()).map(drop).unwrap_err();
     assert!(fail(&shop.repeat(2)).contains("give each its own"));
@@ -122,8 +163,39 @@ fn outboxes_have_names_and_places() {
     assert!(fail("[[outbox]]\nname = 'a b'\nsqlite = 'x'").contains("bad `name`"));
     assert!(fail("[[outbox]]\nname = 'a'").contains("set either `database` or `sqlite`"));
     assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npoll_interval_ms = 1").contains("from 5 to 3600000"));
-    assert!(fail("[[outbox]]\nname = 'a'\nsqllite = 'x'").contains("unknown setting `sqllite`"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqllite = 'x'").contains("did you mean `sqlite`?"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npooler = true").contains("`pooler` is for a `database`"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\nenvironment = 'a b'").contains("bad `environment` \"a b\""));
     assert!(fail("outbox = 3").contains("[[…]] in the settings file"));
     let variable = check("", &[("outbox", "x")], Flags::default()).map(drop).unwrap_err();
     assert!(variable.contains("[[…]] in the settings file"), "{variable}");
+}
+
+#[test]
+fn unknown_variables_warn_with_the_nearest_setting_and_service_links_do_not() {
+    let mut settings = Settings::defaults();
+    let given = [
+        ("lease", "3"),
+        ("port", "8071"),
+        ("port", "tcp://10.96.0.7:8071"),
+        ("service_host", "10.96.0.7"),
+        ("log_leve", "x"),
+    ];
+    settings.add_variables(variables(&given)).unwrap();
+    assert_eq!(
+        settings.warnings(),
+        [
+            "unknown variable EVERHOOK_LEASE is ignored: did you mean EVERHOOK_LEASE_SECONDS?",
+            "unknown variable EVERHOOK_PORT is ignored: `everhook config init` prints every setting",
+            "unknown variable EVERHOOK_LOG_LEVE is ignored: did you mean EVERHOOK_LOG_LEVEL?",
+        ]
+    );
+    settings.check().unwrap();
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_refused() {
+    let variable = Variable { name: "EVERHOOK_DATA".to_owned(), value: None };
+    let refused = Settings::defaults().add_variables(vec![variable]).unwrap_err();
+    assert_eq!(refused.to_string(), "bad EVERHOOK_DATA: UTF-8 is expected");
 }

@@ -76,8 +76,8 @@ fn the_template_is_a_valid_configuration() {
     let file = folder.path().join("everhook.toml");
     std::fs::write(&file, template).unwrap();
     let file = file.to_str().unwrap();
-    assert_eq!(prints(&["config", "check", "--config", file]), "the settings can be used\n");
-    assert_eq!(prints(&["config", "check"]), "the settings can be used\n");
+    assert_eq!(prints(&["config", "check", "--config", file]), "configuration is valid\n");
+    assert_eq!(prints(&["config", "check"]), "configuration is valid\n");
 }
 
 #[test]
@@ -103,7 +103,9 @@ fn settings_are_shown_with_their_sources_and_without_secrets() {
 #[test]
 fn what_cannot_be_used_is_refused_with_its_name_and_a_remedy() {
     let check = ["config", "check"];
-    is_refused(&check, &[("EVERHOOK_LEASE_SECOND", "5")], &["lease_second", "EVERHOOK_LEASE_SECOND", "lease_seconds"]);
+    is_refused(&check, &[("EVERHOOK_LOG_LEVEL", "warning")], &["log_level", "EVERHOOK_LOG_LEVEL", "use error, warn"]);
+    is_refused(&check, &[("EVERHOOK_RETRY_SCHEDULE", "")], &["retry_schedule", "EVERHOOK_RETRY_SCHEDULE"]);
+    is_refused(&check, &[("EVERHOOK_DATABASE", "postgres://")], &["`database`", "EVERHOOK_DATABASE", "host"]);
     is_refused(&check, &[("EVERHOOK_LEASE_SECONDS", "soon")], &["EVERHOOK_LEASE_SECONDS", "whole number"]);
     is_refused(&check, &[("EVERHOOK_RETRY_SCHEDULE", "1,x")], &["EVERHOOK_RETRY_SCHEDULE"]);
     is_refused(&check, &[("EVERHOOK_RETRY_SCHEDULE", "-1")], &["retry_schedule"]);
@@ -117,6 +119,22 @@ fn what_cannot_be_used_is_refused_with_its_name_and_a_remedy() {
     is_refused(&["nonsense"], &[], &["nonsense"]);
     is_refused(&["key", "create", "--environment", "a b"], &[], &["a b"]);
     is_refused(&["key", "revoke", "nonsense"], &[], &["nonsense", "everhook key list"]);
+}
+
+#[test]
+fn unknown_variables_are_reported_and_service_links_are_not() {
+    let links = [
+        ("EVERHOOK_SERVICE_HOST", "10.96.0.7"),
+        ("EVERHOOK_SERVICE_PORT_HTTP", "8071"),
+        ("EVERHOOK_PORT", "tcp://10.96.0.7:8071"),
+        ("EVERHOOK_PORT_8071_TCP_ADDR", "10.96.0.7"),
+    ];
+    let output = run(&["config", "check"], &links);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = run(&["config", "check"], &[("EVERHOOK_LEASE_SECOND", "5")]);
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && log.contains("WARN"), "{log}");
+    assert!(log.contains("unknown variable EVERHOOK_LEASE_SECOND is ignored: did you mean EVERHOOK_LEASE_SECONDS?"));
 }
 
 #[test]

@@ -2,12 +2,20 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use everhook_core::api_key::ApiKey;
+
 /// A small generator (SplitMix64): good enough to choose moments and sizes.
 pub(crate) struct Random(u64);
 
 /// A new seed from the system.
 pub(crate) fn seed() -> u64 {
     RandomState::new().hash_one("seed")
+}
+
+/// A new API key that no server knows yet.
+pub(crate) fn api_key() -> String {
+    let mut random = Random::new(seed());
+    ApiKey::generate(std::array::from_fn(|_| random.next() as u8)).expose().to_owned()
 }
 
 impl Random {

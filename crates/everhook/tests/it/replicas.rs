@@ -21,7 +21,7 @@ fn pair(settings: &[(&str, &str)]) -> (Arc<Backend>, Server, Server) {
 #[test]
 fn what_an_api_node_accepts_a_worker_is_woken_to_deliver() {
     // Polling alone would take longer than the test has patience.
-    let settings = [("POLL_INTERVAL_MS", "3600000"), ("RETRY_SCHEDULE", ""), ("LOG_LEVEL", "debug")];
+    let settings = [("POLL_INTERVAL_MS", "3600000"), ("RETRY_SCHEDULE", "0.05"), ("LOG_LEVEL", "debug")];
     let (_backend, api, worker) = pair(&settings);
     let receiver = Receiver::start();
     let application = api.client().application("Acme");
@@ -38,7 +38,7 @@ fn what_an_api_node_accepts_a_worker_is_woken_to_deliver() {
     let id = application.send(&json!({}));
     application.wait_for(&id, &endpoint, "fail");
     receiver.answer("/", Answer::status(200));
-    for (again, attempts) in [("redrive", 2), ("resend", 3)] {
+    for (again, attempts) in [("redrive", 3), ("resend", 4)] {
         let path = application.path(&format!("/msg/{id}/endpoint/{}/{again}", endpoint.id));
         application.client.post(&path, &json!({})).expect(202);
         application.wait_for_attempts(&id, attempts);

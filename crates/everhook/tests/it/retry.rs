@@ -113,14 +113,14 @@ fn a_manual_attempt_that_fails_is_not_retried(backend: Arc<Backend>) {
 }
 
 fn a_redirect_is_a_failure_and_not_followed(backend: Arc<Backend>) {
-    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "")]), Receiver::start());
+    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "0.05")]), Receiver::start());
     let application = server.client().application("Acme");
     let endpoint = application.endpoint(&receiver.url("/"));
     receiver.answer("/", Answer::status(302).header("location", receiver.url("/elsewhere")));
     let message = application.send(&json!({}));
     application.wait_for(&message, &endpoint, "fail");
-    assert_eq!(application.attempts(&message)[0]["responseStatusCode"], 302);
-    assert_eq!(receiver.count(), 1);
+    assert!(application.attempts(&message).iter().all(|attempt| attempt["responseStatusCode"] == 302));
+    assert_eq!(receiver.seen("/elsewhere").len(), 0);
 }
 
 fn a_throttling_endpoint_is_left_alone(backend: Arc<Backend>) {

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::client::{Address, Client};
 use crate::environment::{self, everhook};
 use crate::postgres::Database;
+use crate::random;
 use crate::wait::{Deadline, PATIENCE, until};
 
 /// Where a server keeps everything; several servers may be given the same one.
@@ -121,7 +122,7 @@ impl Server {
             file: None,
             folder: tempfile::tempdir().unwrap(),
             address: Address::default(),
-            key: String::new(),
+            key: random::api_key(),
             process: None,
         }
     }
@@ -150,6 +151,10 @@ impl Server {
     /// The same with another binary. It must not run yet.
     pub(crate) fn of(mut self, binary: PathBuf) -> Server {
         assert!(self.process.is_none(), "it runs already");
+        if Some(&binary) == environment::old_binary().as_ref() {
+            // It knows no `BOOTSTRAP_KEY` and prints its first key.
+            self.key.clear();
+        }
         self.binary = binary;
         self
     }
@@ -166,6 +171,7 @@ impl Server {
         assert!(self.process.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
         let (name, value) = self.backend.setting();
+        let is_current = self.binary == environment::binary();
         let mut command = environment::command(&self.binary);
         if let Some(text) = &self.file {
             let path = self.folder.path().join("everhook.toml");
@@ -174,7 +180,9 @@ impl Server {
         }
         let mut child = command
             .arg("serve")
+            .current_dir(self.folder.path())
             .env(name, value)
+            .envs(is_current.then_some(("EVERHOOK_BOOTSTRAP_KEY", &self.key)))
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -187,7 +195,7 @@ impl Server {
         self.process = Some(Process { child, lines, serves: false });
     }
 
-    /// Waits for the greeting; remembers the address, and the key of a first start.
+    /// Waits for the greeting; remembers the address, and the key that an old binary prints at its first start.
     #[track_caller]
     pub(crate) fn wait_until_serving(&mut self) {
         if self.process.as_ref().expect("it was started").serves {
@@ -229,6 +237,11 @@ impl Server {
 
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Where it runs; its log is there.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Ends the process as a power cut would: kill -9, and nothing is left of it when this returns.

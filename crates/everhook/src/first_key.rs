@@ -1,0 +1,164 @@
+//! The first API key of an empty store: the one that the settings give, or a new one for whoever started the server.
+//!
+//! A new key is printed to a terminal. Without one, stdout is a log that others read and keep, so the key goes to a file that
+//! only its owner can read.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use everhook_core::api_key::ApiKey;
+use tracing::warn;
+
+use crate::config::{Config, StoreConfig};
+use crate::keys::{self, Wanted};
+use crate::store::Opened;
+
+/// The file of the first key, in the data folder.
+const FILE: &str = "first-api-key";
+/// The same in the working directory, where everything else is in PostgreSQL.
+const FILE_BESIDE: &str = "everhook-first-api-key";
+
+/// What became of the first key.
+pub(crate) enum FirstKey {
+    /// The store has keys.
+    NotNeeded,
+    /// The settings gave it.
+    Given,
+    /// It is to be shown, once.
+    New(ApiKey),
+    /// It is in this file.
+    Filed(PathBuf),
+    /// The file could not be written, and no key was made.
+    None,
+}
+
+impl FirstKey {
+    /// Sees to it that an empty store gets a key.
+    pub(crate) async fn ensure(config: &Config, opened: &Opened) -> anyhow::Result<FirstKey> {
+        let is_empty = opened.store.list_keys().await?.is_empty();
+        if let Some(key) = &config.bootstrap_key {
+            return given(opened, key, is_empty).await;
+        }
+        if !is_empty {
+            return Ok(FirstKey::NotNeeded);
+        }
+        let key = keys::generate();
+        if std::io::stdout().is_terminal() {
+            keep(opened, &key).await?;
+            return Ok(FirstKey::New(key));
+        }
+        let file = file(config)?;
+        if let Err(error) = write_private(&file, key.expose()) {
+            let shown = file.display();
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "could not write the first API key to {shown}: none was made"
+            );
+            return Ok(FirstKey::None);
+        }
+        keep(opened, &key).await?;
+        Ok(FirstKey::Filed(file))
+    }
+
+    /// What the person or the log at stdout is told of it.
+    pub(crate) fn greeting(&self, address: std::net::SocketAddr) -> String {
+        let try_it = |key: &str| {
+            format!(
+                "Try it:\n\n    curl -sS http://{address}/api/v1/app -H \"Authorization: Bearer {key}\" \
+                 -d '{{\"name\": \"First\"}}'\n\nMore keys: everhook key create. API: http://{address}/docs\n"
+            )
+        };
+        match self {
+            FirstKey::NotNeeded => String::new(),
+            FirstKey::Given => "the first API key is that of `bootstrap_key`\n".to_owned(),
+            FirstKey::New(key) => {
+                let key = key.expose();
+                format!("\nYour first API key, shown only this once:\n\n    {key}\n\n{}", try_it(key))
+            }
+            FirstKey::Filed(file) => {
+                let file = file.display();
+                let where_it_is = "which only its owner can read: copy it and delete the file";
+                format!("\nThe first API key is in {file}, {where_it_is}.\n\n{}", try_it(&format!("$(cat {file})")))
+            }
+            FirstKey::None => {
+                "there is no API key yet: run `everhook key create`, or set EVERHOOK_BOOTSTRAP_KEY and start again\n"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<FirstKey> {
+    if opened.store.find_key(&key.hash()).await?.is_some() {
+        return Ok(FirstKey::NotNeeded);
+    }
+    if !is_empty {
+        warn!("`bootstrap_key` is ignored, because the store has other keys: `everhook key create` makes one more");
+        return Ok(FirstKey::NotNeeded);
+    }
+    if let Err(error) = keep(opened, key).await {
+        // Another replica that starts with the same key may have been first.
+        if opened.store.find_key(&key.hash()).await?.is_none() {
+            return Err(error);
+        }
+    }
+    Ok(FirstKey::Given)
+}
+
+async fn keep(opened: &Opened, key: &ApiKey) -> anyhow::Result<()> {
+    let default = Wanted::Environment(keys::DEFAULT_ENVIRONMENT.to_owned());
+    keys::keep(&*opened.store, &opened.ids, key, &default).await
+}
+
+fn file(config: &Config) -> anyhow::Result<PathBuf> {
+    let file = match &config.store {
+        StoreConfig::Sqlite { folder } => folder.join(FILE),
+        StoreConfig::Postgres { .. } => PathBuf::from(FILE_BESIDE),
+    };
+    std::path::absolute(file).context("could not tell the working directory")
+}
+
+/// Writes a file that only its owner can read. One that is there already may belong to somebody else, and goes.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = std::fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_is_shown_the_key() {
+        let key = keys::generate();
+        let greet = |first: FirstKey| first.greeting(([127, 0, 0, 1], 8071).into());
+        let shown = greet(FirstKey::New(key.clone()));
+        assert!(shown.contains(&format!("\n    {}\n", key.expose())), "{shown}");
+        assert!(shown.contains(&format!("Bearer {}\"", key.expose())), "{shown}");
+        let filed = greet(FirstKey::Filed("/data/first-api-key".into()));
+        assert!(filed.contains("/data/first-api-key") && !filed.contains("ehk_"), "{filed}");
+        assert_eq!(greet(FirstKey::NotNeeded), "");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_its_owners_alone_even_where_another_was() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "old, and open to everybody").unwrap();
+        write_private(&path, "new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
