@@ -12,6 +12,7 @@ use crate::count::Counts;
 use crate::workspace::Workspace;
 
 mod boundaries;
+mod limits;
 mod sql;
 mod text;
 
@@ -19,13 +20,14 @@ mod text;
 type Rule = fn(&Tree) -> Vec<Finding>;
 
 /// Each rule with its name, a sentence that is true of a tidy tree.
-const RULES: [(&str, Rule); 10] = [
+const RULES: [(&str, Rule); 11] = [
     ("both stores have the same queries", sql::same_queries),
     ("every SQL file says what it is for", sql::opening_comments),
     ("only the store crates contain SQL", sql::only_in_stores),
     ("the core is pure", boundaries::core_is_pure),
     ("only the sender opens outbound connections", boundaries::only_sender_connects),
     ("only tests can be told to break a promise", boundaries::only_tests_have_mutants),
+    ("every limit is enforced", limits::every_limit_is_used),
     ("every source file says what it is for", text::module_docs),
     ("nothing depends on one machine", text::machine_independent),
     ("links lead somewhere", text::links_resolve),

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Locator, Order, Replaced};
@@ -144,6 +145,7 @@ async fn create(
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 
@@ -196,6 +198,7 @@ async fn put(
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 
@@ -214,7 +217,7 @@ async fn patch(
     let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
     let patch: ApplicationPatch = input.json()?;
     let uid = patch.uid.map(|uid| input::uid(uid, ApplicationId::PREFIX)).transpose()?;
-    let name = patch.name.map(|name| input::some_text("name", name)).transpose()?;
+    let name = patch.name.map(|name| input::some_text("name", name, TITLE_CHARS_MAX)).transpose()?;
     let throttle_rate = patch.throttle_rate.or(patch.rate_limit).map(input::throttle_rate).transpose()?;
     let metadata = patch.metadata.map(input::metadata).transpose()?;
     let change = |old: Application| Application {
@@ -260,6 +263,7 @@ pub(crate) async fn find_or_create(
         Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 
@@ -303,7 +307,7 @@ impl ApplicationIn {
         Ok(Application {
             id: ApplicationId(api.new_id()),
             uid: input::uid(self.uid.flatten(), ApplicationId::PREFIX)?,
-            name: input::some_text("name", self.name)?,
+            name: input::some_text("name", self.name, TITLE_CHARS_MAX)?,
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             created_at: now,

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use everhook_core::application::Application;
 use everhook_core::batch::{self, Announcement, Batch, Counts, Intake, Resolution};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
-use everhook_core::limits::BATCH_SELECTION_MAX;
+use everhook_core::limits::{BATCH_SELECTION_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved};
@@ -25,7 +25,6 @@ use crate::error::ApiError;
 use crate::input::{self, At, Input, Place};
 use crate::job::form::JobIn;
 use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
-use crate::limits::TITLE_BYTES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
@@ -147,10 +146,7 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<BatchOut>), ApiError> {
     let wanted: BatchIn = input.json()?;
-    let name = input::some_text("name", wanted.name)?;
-    if name.len() > TITLE_BYTES_MAX {
-        return Err(ApiError::invalid(["body", "name"], format!("must have at most {TITLE_BYTES_MAX} bytes")));
-    }
+    let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let prefix = batch::prefix(&wanted.prefix).at("prefix")?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
     let application = find_application(&api, environment, &wanted.application, &Place::Body).await?.id;
@@ -160,6 +156,7 @@ async fn create(
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_application(&Place::Body)),
+        Created::Full => Err(ApiError::full()),
     }
 }
 

@@ -8,7 +8,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::{Invalid, InvalidOut, ProblemOut};
-use crate::routes;
+use crate::{bounds, routes};
 
 /// The name of the security scheme in the document.
 const BEARER: &str = "HTTPBearer";
@@ -32,7 +32,10 @@ pub(crate) const PAGE: &str = r#"<!doctype html>
 
 /// The OpenAPI document of every route, as JSON. The same for the same binary.
 pub fn openapi() -> String {
-    let routes = routes::all();
+    let mut routes = routes::all();
+    for (name, schema) in &mut routes.schemas {
+        bounds::add(name, schema);
+    }
     let bearer = SecurityScheme::Http(
         HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)

@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
-use everhook_core::limits::ENDPOINT_CHANNELS_MAX;
+use everhook_core::limits::{
+    DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
+};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
@@ -244,7 +246,10 @@ async fn put(
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
     let patch: EndpointPatch = input.json()?;
     let url = patch.url.map(|url| check_url(&api, &url)).transpose()?;
-    let description = patch.description.map(|description| input::text("description", description)).transpose()?;
+    let description = patch
+        .description
+        .map(|description| input::text("description", description, DESCRIPTION_CHARS_MAX))
+        .transpose()?;
     let event_types = match patch.event_types.or(patch.filter_types) {
         Some(types) => Some(check_event_types(&api, at.environment, types).await?),
         None => None,
@@ -315,11 +320,15 @@ async fn insert(
     endpoint: &Endpoint,
     key: Option<&DedupKey>,
 ) -> Result<Endpoint, ApiError> {
-    match api.store.create_endpoint(environment, endpoint, key).await? {
+    match api.store.create_endpoint(environment, endpoint, api.endpoints_max, key).await? {
         Created::New(new) | Created::Repeated(new) => Ok(new),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => {
+            let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
+            Err(ApiError::limit_reached(detail))
+        }
     }
 }
 
@@ -338,7 +347,11 @@ async fn check_event_types(
     types: Option<Vec<String>>,
 ) -> Result<Option<Vec<Name>>, ApiError> {
     let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
-    let types = input::names("eventTypes", types)?;
+    let types = input::names("eventTypes", types, ENDPOINT_EVENT_TYPES_MAX)?;
+    if types.iter().map(|name| name.as_str().len()).sum::<usize>() > ENDPOINT_EVENT_TYPES_BYTES_MAX {
+        let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
+        return Err(ApiError::invalid(["body", "eventTypes"], rule));
+    }
     let unknown = api.store.unknown_event_types(environment, &types).await?;
     match unknown.first() {
         None => Ok(Some(types)),
@@ -370,7 +383,7 @@ impl EndpointIn {
             application,
             uid: input::uid(self.uid.flatten(), EndpointId::PREFIX)?,
             url: check_url(api, &self.url)?,
-            description: input::text("description", self.description.unwrap_or_default())?,
+            description: input::text("description", self.description.unwrap_or_default(), DESCRIPTION_CHARS_MAX)?,
             state: switched(EndpointState::Enabled, self.disabled.unwrap_or(false)),
             channels: input::some_names("channels", self.channels, ENDPOINT_CHANNELS_MAX)?,
             headers: endpoint_headers::check(self.headers.unwrap_or_default())?,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::limits::{HEADER_VALUE_BYTES_MAX, HEADERS_MAX};
+use everhook_core::limits::{HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX};
 use everhook_store::catalog::Locator;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,7 @@ async fn put(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Resul
 )]
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
     let patch: EndpointHeadersPatchIn = input.json()?;
+    check_changes(&patch)?;
     let is_touched = |name: &str| {
         patch.headers.keys().chain(&patch.delete_headers).any(|touched| touched.eq_ignore_ascii_case(name))
     };
@@ -158,14 +159,36 @@ async fn change(
     changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(ApiError::not_found)
 }
 
+/// Accepts as many changes as there can be headers. A name that no header has removes nothing.
+fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), ApiError> {
+    let refuse = |field: &'static str, rule: String| Err(ApiError::invalid(["body", field], rule));
+    if patch.headers.len() > HEADERS_MAX {
+        return refuse("headers", format!("must have at most {HEADERS_MAX} entries"));
+    }
+    if patch.delete_headers.len() > HEADERS_MAX {
+        return refuse("deleteHeaders", format!("must have at most {HEADERS_MAX} entries"));
+    }
+    if patch.delete_headers.iter().any(|name| name.len() > HEADER_NAME_BYTES_MAX) {
+        return refuse("deleteHeaders", format!("must have names of at most {HEADER_NAME_BYTES_MAX} characters"));
+    }
+    Ok(())
+}
+
 /// Accepts headers that may be sent along.
 pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
     if headers.len() > HEADERS_MAX {
         return Err(ApiError::invalid(["body", "headers"], format!("must have at most {HEADERS_MAX} entries")));
     }
+    if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > HEADERS_BYTES_MAX {
+        return Err(ApiError::invalid(
+            ["body", "headers"],
+            format!("must have at most {HEADERS_BYTES_MAX} bytes in all"),
+        ));
+    }
     let mut seen = BTreeSet::new();
     for (name, value) in &headers {
         let wrong = match () {
+            () if name.len() > HEADER_NAME_BYTES_MAX => Some("has a name that is too long"),
             () if HeaderName::from_bytes(name.as_bytes()).is_err() => Some("is not the name of a header"),
             () if is_forbidden(name) => Some("is a header that cannot be set"),
             () if !seen.insert(name.to_ascii_lowercase()) => Some("is there twice, in another case"),

@@ -75,7 +75,7 @@ async fn rotate(
     let now = api.now();
     let change = |old: Endpoint| {
         let rotated = old.keys.rotate(key.clone(), grace, now);
-        let keys = rotated.map_err(|error| ApiError::bad_request("limit_reached", error.to_string()))?;
+        let keys = rotated.map_err(|error| ApiError::limit_reached(error.to_string()))?;
         Ok(Endpoint { keys, ..old })
     };
     let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));

@@ -107,6 +107,15 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "idempotency_key_reused", detail)
     }
 
+    /// One more of its kind would be too many.
+    pub(crate) fn limit_reached(detail: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::bad_request("limit_reached", detail)
+    }
+
+    pub(crate) fn full() -> ApiError {
+        ApiError::limit_reached("There are as many of these as there may be: delete one first.")
+    }
+
     /// What a switch in the settings turned off.
     pub(crate) fn switched_off(code: &'static str, detail: &'static str) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)

@@ -7,8 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::event_type::EventType;
 use everhook_core::id::EnvironmentId;
-use everhook_core::limits::PAGE_MAX;
-use everhook_core::name::Name;
+use everhook_core::limits::{
+    DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
+};
+use everhook_core::name::{self, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
 use http::StatusCode;
@@ -191,6 +193,7 @@ async fn create(
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 
@@ -235,6 +238,7 @@ async fn put(
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 
@@ -250,7 +254,8 @@ async fn patch(
     input: Input,
 ) -> Result<Json<EventTypeOut>, ApiError> {
     let patch: EventTypePatch = input.json()?;
-    let description = patch.description.map(|text| input::text("description", text)).transpose()?;
+    let description =
+        patch.description.map(|text| input::text("description", text, DESCRIPTION_CHARS_MAX)).transpose()?;
     let schemas = patch.schemas.map(check_schemas).transpose()?;
     let flag = match (patch.feature_flag, patch.feature_flags) {
         (None, None) => None,
@@ -350,13 +355,23 @@ fn exists() -> ApiError {
 /// Accepts schemas of draft 7; nothing they refer to is fetched.
 fn check_schemas(schemas: Option<BTreeMap<String, Value>>) -> Result<Option<String>, ApiError> {
     let Some(schemas) = schemas else { return Ok(None) };
+    let refuse = |rule: String| Err(ApiError::invalid(["body", "schemas"], rule));
+    if schemas.len() > SCHEMAS_MAX {
+        return refuse(format!("must have at most {SCHEMAS_MAX} versions"));
+    }
     for (version, schema) in &schemas {
+        name::check_length(version, NAME_CHARS_MAX).at("schemas")?;
+        name::check_text(version).at("schemas")?;
         if !jsonschema::draft7::meta::is_valid(schema) {
             let loc = ["body".to_owned(), "schemas".to_owned(), version.clone()];
             return Err(ApiError::invalid(loc, "is not a JSON Schema of draft 7"));
         }
     }
-    serde_json::to_string(&schemas).at("schemas").map(Some)
+    let text = serde_json::to_string(&schemas).at("schemas")?;
+    if text.len() > SCHEMAS_BYTES_MAX {
+        return refuse(format!("must have at most {SCHEMAS_BYTES_MAX} bytes as JSON"));
+    }
+    Ok(Some(text))
 }
 
 fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, ApiError> {
@@ -368,7 +383,7 @@ fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<N
 }
 
 fn check_group(group: Option<String>) -> Result<Option<String>, ApiError> {
-    group.map(|group| input::text("groupName", group)).transpose()
+    group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
 impl EventTypePath {
@@ -383,7 +398,7 @@ impl EventTypeUpdate {
         let now = api.now();
         Ok(EventType {
             name,
-            description: input::text("description", self.description)?,
+            description: input::text("description", self.description, DESCRIPTION_CHARS_MAX)?,
             archived: self.archived.unwrap_or(false),
             deprecated: self.deprecated.unwrap_or(false),
             schemas: check_schemas(self.schemas)?,

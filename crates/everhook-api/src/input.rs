@@ -222,8 +222,11 @@ pub(crate) fn uid(text: Option<String>, prefix: &'static str) -> Result<Option<N
         .map_err(|error| ApiError::invalid(["body", "uid", "__all__"], error))
 }
 
-/// A list of names.
-pub(crate) fn names(field: &'static str, list: Vec<String>) -> Result<Vec<Name>, ApiError> {
+/// A list of at most `max` names.
+pub(crate) fn names(field: &'static str, list: Vec<String>, max: usize) -> Result<Vec<Name>, ApiError> {
+    if list.len() > max {
+        return Err(ApiError::invalid(["body", field], format!("must have at most {max} entries")));
+    }
     list.into_iter().enumerate().map(|(index, text)| Name::try_from(text).at_index(field, index)).collect()
 }
 
@@ -237,17 +240,21 @@ pub(crate) fn some_names(
     if list.is_empty() || list.len() > max {
         return Err(ApiError::invalid(["body", field], format!("must have 1 to {max} entries, or be null")));
     }
-    names(field, list).map(Some)
+    names(field, list, max).map(Some)
 }
 
-/// A text for people.
-pub(crate) fn text(field: &'static str, text: String) -> Result<String, ApiError> {
+/// A text for people of at most `max` characters.
+pub(crate) fn text(field: &'static str, text: String, max: usize) -> Result<String, ApiError> {
+    name::check_length(&text, max).at(field)?;
     name::check_text(&text).at(field).map(|()| text)
 }
 
 /// A text for people that must not be empty.
-pub(crate) fn some_text(field: &'static str, value: String) -> Result<String, ApiError> {
-    if value.is_empty() { Err(ApiError::invalid(["body", field], "must not be empty")) } else { text(field, value) }
+pub(crate) fn some_text(field: &'static str, value: String, max: usize) -> Result<String, ApiError> {
+    if value.is_empty() {
+        return Err(ApiError::invalid(["body", field], "must not be empty"));
+    }
+    text(field, value, max)
 }
 
 /// What users attach.

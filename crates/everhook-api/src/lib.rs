@@ -10,6 +10,7 @@ mod application;
 mod attempt;
 mod auth;
 mod batch;
+mod bounds;
 mod destination;
 mod document;
 mod endpoint;

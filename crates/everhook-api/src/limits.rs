@@ -59,8 +59,6 @@ pub(crate) const WORKER_LEASE_LONGEST: Duration = Duration::from_secs(300);
 pub(crate) const WORKER_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Jobs that a worker may say it holds.
 pub(crate) const WORKER_HELD_MAX: usize = 10_000;
-/// Longest name of a worker or of a batch.
-pub(crate) const TITLE_BYTES_MAX: usize = 256;
 /// Runs of a schedule that are shown: the latest ones.
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Slices of one request that puts dead jobs back; what is left is for the next one.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX};
+use everhook_core::draft::check_payload_text;
+use everhook_core::id::MessageId;
+use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
+use everhook_core::name::{BadName, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::outbox::{AsideChange, AsideRow, Outbox, OutboxStatus};
 use http::StatusCode;
@@ -14,7 +17,7 @@ use tracing::warn;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::Input;
+use crate::input::{self, At, Input};
 use crate::limits::RETRY_ROUNDS_MAX;
 use crate::page::Page;
 use crate::query::{self, Query};
@@ -198,8 +201,7 @@ async fn patch_aside(
     Slots(row): Slots<RowPath>,
     input: Input,
 ) -> Result<StatusCode, ApiError> {
-    let AsideRowPatch { environment, application, event_type, payload, event_id } = input.json()?;
-    let change = AsideChange { environment, application, event_type, payload, event_id };
+    let change = input.json::<AsideRowPatch>()?.check()?;
     let changed = find(&api, &outbox)?.replace_aside(row.id()?, &change).await?;
     if changed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
 }
@@ -269,6 +271,32 @@ async fn discard_aside(
 fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
     let found = api.outboxes.iter().find(|outbox| outbox.name == name);
     found.map(|found| &*found.outbox).ok_or_else(ApiError::not_found)
+}
+
+impl AsideRowPatch {
+    /// A row as its producer wrote it may hold anything; what an operator puts into it keeps the rules of a message.
+    fn check(self) -> Result<AsideChange, ApiError> {
+        let AsideRowPatch { environment, application, event_type, payload, event_id } = self;
+        if let Some(payload) = &payload {
+            check_payload_text(payload)?;
+        }
+        Ok(AsideChange {
+            environment: environment.map(|name| input::some_text("environment", name, TITLE_CHARS_MAX)).transpose()?,
+            // An id has the alphabet of a uid.
+            application: application.map(|slot| checked("application", slot, str::parse)).transpose()?,
+            event_type: event_type.map(|name| checked("eventType", name, str::parse)).transpose()?,
+            payload,
+            event_id: event_id.map(|id| checked("eventId", id, |id| Name::uid(id, MessageId::PREFIX))).transpose()?,
+        })
+    }
+}
+
+fn checked(
+    field: &'static str,
+    text: String,
+    rule: impl Fn(&str) -> Result<Name, BadName>,
+) -> Result<String, ApiError> {
+    rule(&text).at(field).map(|_| text)
 }
 
 impl RowPath {

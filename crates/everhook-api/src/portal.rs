@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::id::ApplicationId;
+use everhook_core::limits::FEATURE_FLAGS_MAX;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,7 +56,7 @@ async fn create(
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
     let wanted: AppPortalAccessIn = input.json()?;
     let Some(tokens) = &api.tokens else { return Err(no_secret()) };
-    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default())?;
+    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
     let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
     let application = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
     let org = environments::org(&*api.store, environment).await?.ok_or_else(ApiError::not_found)?;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use everhook_core::limits::SEARCH_TYPES_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use http::request::Parts;
@@ -65,6 +66,9 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 /// A parameter that is a list of names.
 pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Error> {
     let list = String::deserialize(deserializer)?;
+    if list.split(',').nth(SEARCH_TYPES_MAX).is_some() {
+        return Err(D::Error::custom(format_args!("must have at most {SEARCH_TYPES_MAX} entries")));
+    }
     list.split(',').filter(|name| !name.is_empty()).map(|name| name.parse().map_err(D::Error::custom)).collect()
 }
 

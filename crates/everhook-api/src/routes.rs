@@ -22,8 +22,8 @@ use crate::accept::Accept;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
-    application, attempt, batch, destination, document, endpoint, endpoint_headers, endpoint_secret, event_type,
-    health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
+    application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
+    event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
@@ -152,6 +152,7 @@ impl Routes {
         if methods.contains(&HttpMethod::Post) {
             document::add_idempotency_key(&mut operation);
         }
+        bounds::add_to_parameters(&mut operation);
         D::schemas(&mut self.schemas);
         for method in methods {
             let route = on(filter(&method), handler.clone());

@@ -116,6 +116,7 @@ async fn create(
         Created::Taken(_) => Err(ApiError::conflict("A schedule with this name exists already.")),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(ApiError::not_found()),
+        Created::Full => Err(ApiError::full()),
     }
 }
 

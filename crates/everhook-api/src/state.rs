@@ -33,6 +33,8 @@ pub struct ApiConfig {
     pub jobs: bool,
     /// Whether there are schedules; if not, their routes say so.
     pub schedules: bool,
+    /// Endpoints that one application may have.
+    pub endpoints_max: usize,
 }
 
 /// What every handler gets.
@@ -50,6 +52,7 @@ pub(crate) struct Api {
     pub(crate) outboxes: Vec<NamedOutbox>,
     pub(crate) has_jobs: bool,
     pub(crate) has_schedules: bool,
+    pub(crate) endpoints_max: usize,
 }
 
 impl Api {
@@ -73,6 +76,7 @@ impl Api {
             outboxes: config.outboxes,
             has_jobs: config.jobs,
             has_schedules: config.schedules,
+            endpoints_max: config.endpoints_max,
         }
     }
 

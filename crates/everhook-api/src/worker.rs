@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
-use everhook_core::limits::{WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
+use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 use everhook_engine::jobs::{HeldJob, REMOTE, WorkerRefused};
@@ -24,8 +24,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input, Place};
 use crate::job::shown::json;
 use crate::limits::{
-    TITLE_BYTES_MAX, WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST,
-    WORKER_WAIT_MAX,
+    WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
 };
 use crate::routes::Routes;
 use crate::scope::{InJobs, Slots};
@@ -198,10 +197,7 @@ async fn register(
     input: Input,
 ) -> Result<(StatusCode, Json<WorkerOut>), ApiError> {
     let wanted: WorkerIn = input.json()?;
-    let name = input::some_text("name", wanted.name)?;
-    if name.len() > TITLE_BYTES_MAX {
-        return Err(ApiError::invalid(["body", "name"], format!("must have at most {TITLE_BYTES_MAX} bytes")));
-    }
+    let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
     if let Some(index) = queues.iter().position(input::is_built_in) {
         return Err(Place::Body.refuse_entry("queues", index, "is a queue of Everhook's own"));

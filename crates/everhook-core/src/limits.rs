@@ -10,8 +10,26 @@ pub const REPLY_BYTES_MAX: usize = 16 * 1024;
 pub const PAYLOAD_DEPTH_MAX: usize = 128;
 /// Longest uid, event type name, channel or tag.
 pub const NAME_CHARS_MAX: usize = 256;
+/// Longest name for people: of an application, a group of event types, a worker, a batch.
+pub const TITLE_CHARS_MAX: usize = 256;
+/// Longest description of an endpoint or an event type.
+pub const DESCRIPTION_CHARS_MAX: usize = 4096;
+/// Longest text that a list is searched for.
+pub const SEARCH_CHARS_MAX: usize = 256;
+/// Event types that a list is filtered by.
+pub const SEARCH_TYPES_MAX: usize = 500;
+/// Feature flags of an application token.
+pub const FEATURE_FLAGS_MAX: usize = 100;
+/// Versions of an event type's schema.
+pub const SCHEMAS_MAX: usize = 100;
+/// Largest schemas of an event type, all versions as JSON text.
+pub const SCHEMAS_BYTES_MAX: usize = 256 * 1024;
 /// Largest metadata, as JSON text.
 pub const METADATA_BYTES_MAX: usize = 4096;
+/// Event types an endpoint may ask for.
+pub const ENDPOINT_EVENT_TYPES_MAX: usize = 500;
+/// The names of event types that an endpoint asks for, together: every fan-out of its application holds them.
+pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 16 * 1024;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.
@@ -20,6 +38,10 @@ pub const MESSAGE_CHANNELS_MAX: usize = 10;
 pub const MESSAGE_TAGS_MAX: usize = 8;
 /// Custom headers of an endpoint.
 pub const HEADERS_MAX: usize = 64;
+/// Longest name of a custom header.
+pub const HEADER_NAME_BYTES_MAX: usize = 256;
+/// Names and values of an endpoint's custom headers, together: every fan-out of its application holds them.
+pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 /// Longest value of a custom header.
 pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
 /// Longest URL of an endpoint.

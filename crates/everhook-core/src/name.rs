@@ -103,6 +103,17 @@ pub fn check_metadata(metadata: &Metadata) -> Result<(), MetadataTooLarge> {
 #[error("must not contain control characters")]
 pub struct BadText;
 
+/// A free text is over its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must have at most {0} characters")]
+pub struct TextTooLong(pub usize);
+
+/// Accepts a text of at most so many characters.
+pub fn check_length(text: &str, chars_max: usize) -> Result<(), TextTooLong> {
+    // A character has four bytes at most: most texts need not be counted.
+    if text.len() > chars_max && text.chars().nth(chars_max).is_some() { Err(TextTooLong(chars_max)) } else { Ok(()) }
+}
+
 /// Accepts a display name or description.
 pub fn check_text(text: &str) -> Result<(), BadText> {
     if text.bytes().any(|byte| byte <= 0x08) { Err(BadText) } else { Ok(()) }
@@ -132,6 +143,13 @@ mod tests {
     fn a_uid_cannot_be_taken_for_an_id() {
         assert_eq!(Name::uid("app_1", "app_"), Err(BadName::LooksLikeId("app_")));
         assert!(Name::uid("ep_1", "app_").is_ok());
+    }
+
+    #[test]
+    fn length_is_counted_in_characters() {
+        assert_eq!(check_length("äöü", 3), Ok(()));
+        assert_eq!(check_length("äöüa", 3), Err(TextTooLong(3)));
+        assert_eq!(check_length("", 0), Ok(()));
     }
 
     #[test]

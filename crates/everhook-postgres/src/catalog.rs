@@ -91,9 +91,10 @@ impl Catalog for PostgresStore {
         &self,
         environment: EnvironmentId,
         endpoint: &Endpoint,
+        max: usize,
         key: Option<&DedupKey>,
     ) -> Result<Created<Endpoint>, StoreError> {
-        self.run_plain("create an endpoint", || self.create_endpoint_once(environment, endpoint, key)).await
+        self.run_plain("create an endpoint", || self.create_endpoint_once(environment, endpoint, max, key)).await
     }
 
     async fn find_endpoint(

@@ -113,13 +113,13 @@ pub(crate) enum Fault {
     #[error("no connection")]
     NoConnection(#[source] PoolError),
     /// A statement failed before the commit was sent: nothing was written.
-    #[error("a statement failed")]
+    #[error("a statement failed{}", sqlstate(.0))]
     Statement(#[source] tokio_postgres::Error),
     /// A statement took too long before the commit was sent: nothing will be written.
     #[error("a statement took too long")]
     Slow,
     /// The commit, or a statement that commits by itself, failed.
-    #[error("a commit failed")]
+    #[error("a commit failed{}", sqlstate(.0))]
     Commit(#[source] tokio_postgres::Error),
     /// A row breaks a promise of the schema.
     #[error("corrupt {table} row: bad {column}")]
@@ -211,6 +211,11 @@ impl Fault {
             () => StoreError::Unavailable { op, source },
         }
     }
+}
+
+/// The server's code for what went wrong. Its message stays out of the text: it may quote a value of the statement.
+fn sqlstate(error: &tokio_postgres::Error) -> String {
+    error.code().map(|code| format!(" with SQLSTATE {}", code.code())).unwrap_or_default()
 }
 
 /// Whether the connection broke, so that another one may do.

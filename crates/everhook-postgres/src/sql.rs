@@ -197,6 +197,7 @@ files! {
     CREATE_ENDPOINT = "create_endpoint" (
         INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, INT2, TEXT, TEXT, TEXT, INT4, TEXT, INT4, TEXT
     );
+    COUNT_ENDPOINT = "count_endpoint" (INT4, BYTEA, INT8);
     CREATE_LANE = "create_lane" (INT4, BYTEA, BYTEA, INT2);
     FIND_ENDPOINT = "find_endpoint" (INT4, BYTEA, BYTEA);
     FIND_ENDPOINT_UID = "find_endpoint_uid" (INT4, BYTEA, TEXT);

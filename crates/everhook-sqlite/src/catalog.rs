@@ -157,10 +157,11 @@ impl Catalog for SqliteStore {
         &self,
         environment: EnvironmentId,
         endpoint: &Endpoint,
+        max: usize,
         key: Option<&DedupKey>,
     ) -> Result<Created<Endpoint>, StoreError> {
         let (endpoint, key) = (endpoint.clone(), key.cloned());
-        let create = move |tx: &Tx<'_>| endpoint::create(tx, environment, &endpoint, key.as_ref());
+        let create = move |tx: &Tx<'_>| endpoint::create(tx, environment, &endpoint, max, key.as_ref());
         self.change("create_endpoint", create).await
     }
 

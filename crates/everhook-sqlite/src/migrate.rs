@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     5 "0005_once" compatible from 3;
     6 "0006_job" compatible from 3;
     7 "0007_lane_waiting" compatible from 3;
+    8 "0008_endpoint_open" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

@@ -56,6 +56,8 @@ pub enum Created<T> {
     KeyReused,
     /// What it would belong to does not exist.
     NoParent,
+    /// What it would belong to has as many of its kind as it may have.
+    Full,
 }
 
 /// What became of a change.
@@ -139,11 +141,12 @@ pub trait Catalog: Send + Sync {
     /// Deletes an application with its endpoints, freeing its uid; open deliveries are cancelled. False if there is none.
     async fn delete_application(&self, environment: EnvironmentId, id: ApplicationId) -> Result<bool, StoreError>;
 
-    /// Creates an endpoint and its lane.
+    /// Creates an endpoint and its lane, as one of at most `max` of its application: concurrent creations never exceed it.
     async fn create_endpoint(
         &self,
         environment: EnvironmentId,
         endpoint: &Endpoint,
+        max: usize,
         key: Option<&DedupKey>,
     ) -> Result<Created<Endpoint>, StoreError>;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everhook_api::accept::Accept;
 use everhook_api::{ApiConfig, NamedOutbox, router};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
@@ -66,6 +67,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         outboxes: named.collect(),
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
+        endpoints_max: ENDPOINTS_MAX,
     };
     let (accept, jobs) = (Arc::clone(&engine) as Arc<dyn Accept>, Arc::clone(&engine) as Arc<dyn RunJobs>);
     let router = router(Arc::clone(&opened.store), accept, jobs, api);

@@ -100,3 +100,17 @@ fn unfinished_work_names_an_issue() {
     check(text::unfinished_work, &[("a.rs", &format!("// {word}: later"))], &["a.rs:1"]);
     check(text::unfinished_work, &[("a.rs", &format!("// {word}(#12): later")), ("b.rs", "MASTODONS")], &[]);
 }
+
+#[test]
+fn a_limit_is_used_outside_its_file() {
+    let limits = "//! Bounds.\n/// A.\npub const A_MAX: usize = 1;\npub(crate) const AA_MAX: usize = A_MAX;\n";
+    let path = "crates/everhook-core/src/limits.rs";
+    let check = |other: &str, want: &[&str]| {
+        let files = [(path, limits), ("crates/everhook-api/src/a.rs", other)];
+        check(limits::every_limit_is_used, &files, want);
+    };
+    check("use A_MAX;\nuse AA_MAX;", &[]);
+    check("use AA_MAX;", &[]);
+    check("use A_MAX;", &["crates/everhook-core/src/limits.rs:4"]);
+    check("// A_MAX\nlet BA_MAX;", &["crates/everhook-core/src/limits.rs:3", "crates/everhook-core/src/limits.rs:4"]);
+}

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobState, Plan, Wish};
-use everhook_core::limits::PAGE_MAX;
+use everhook_core::limits::{PAGE_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
@@ -72,6 +72,7 @@ impl JobParams {
     pub(crate) fn filter(self, slice: Slice<JobId>, place: &Place<'_>) -> Result<JobFilter, ApiError> {
         let error = self.error.filter(|text| !text.is_empty());
         if let Some(text) = &error {
+            name::check_length(text, SEARCH_CHARS_MAX).map_err(|bad| place.refuse("error", bad))?;
             name::check_text(text).map_err(|bad| place.refuse("error", bad))?;
         }
         Ok(JobFilter {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::world::World;
+use crate::world::{Switches, World};
 
 #[tokio::test]
 async fn an_endpoint_lives_from_create_to_delete() {
@@ -125,4 +125,21 @@ async fn headers_are_set_changed_and_hidden() {
     assert_eq!(world.put(path, r#"{"headers": {"X-One": "a\r\nb"}}"#).await.status, 422);
     assert_eq!(world.put(path, r#"{"headers": {"X-One": "a", "x-one": "b"}}"#).await.status, 422);
     assert_eq!(world.put(path, &format!(r#"{{"headers": {{"X-One": "{}"}}}}"#, "x".repeat(4097))).await.status, 422);
+}
+
+#[tokio::test]
+async fn an_application_has_a_limit_of_endpoints() {
+    let world = World::with_switches(Switches { endpoints_max: 2, ..Switches::default() }).await;
+    let app = world.application("acme").await;
+    let first = world.endpoint(&app, "first").await;
+    world.endpoint(&app, "second").await;
+    let body = r#"{"url": "http://127.0.0.1:9/", "uid": "third"}"#;
+    let refused = world.post(&format!("/app/{app}/endpoint"), body).await;
+    assert_eq!(refused.code(), (400, "limit_reached".to_owned()));
+    assert_eq!(refused.text("/detail"), "An application has at most 2 endpoints: delete one first.");
+    let refused = world.put(&format!("/app/{app}/endpoint/third"), body).await;
+    assert_eq!(refused.code(), (400, "limit_reached".to_owned()), "however it is created");
+    assert_eq!(world.put(&format!("/app/{app}/endpoint/second"), &body.replace("third", "second")).await.status, 200);
+    assert_eq!(world.delete(&format!("/app/{app}/endpoint/{first}")).await.status, 204);
+    world.endpoint(&app, "third").await;
 }

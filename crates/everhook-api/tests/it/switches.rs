@@ -6,7 +6,7 @@ use crate::world::{Switches, World};
 
 #[tokio::test]
 async fn without_jobs_their_routes_say_so() {
-    let world = World::with_switches(Switches { jobs: false, schedules: true }).await;
+    let world = World::with_switches(Switches { jobs: false, ..Switches::default() }).await;
     for path in ["/job", "/queue", "/batch", "/worker", "/job/job_1", "/queue/q"] {
         let answer = world.get(path).await;
         assert_eq!(answer.code(), (503, "jobs_disabled".to_owned()), "{path}");
@@ -23,7 +23,7 @@ async fn without_jobs_their_routes_say_so() {
 
 #[tokio::test]
 async fn without_schedules_their_routes_say_so() {
-    let world = World::with_switches(Switches { jobs: true, schedules: false }).await;
+    let world = World::with_switches(Switches { schedules: false, ..Switches::default() }).await;
     for path in ["/schedule", "/schedule/nightly", "/schedule?builtin=true"] {
         let answer = world.get(path).await;
         assert_eq!(answer.code(), (503, "schedules_disabled".to_owned()), "{path}");

@@ -17,6 +17,7 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::{AttemptId, DEFAULT_ORG, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::{JobState, NotYours, Tenure};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -61,11 +62,12 @@ pub(crate) struct World {
 pub(crate) struct Switches {
     pub(crate) jobs: bool,
     pub(crate) schedules: bool,
+    pub(crate) endpoints_max: usize,
 }
 
 impl Default for Switches {
     fn default() -> Switches {
-        Switches { jobs: true, schedules: true }
+        Switches { jobs: true, schedules: true, endpoints_max: ENDPOINTS_MAX }
     }
 }
 
@@ -249,6 +251,7 @@ impl World {
             outboxes: Vec::new(),
             jobs: switches.jobs,
             schedules: switches.schedules,
+            endpoints_max: switches.endpoints_max,
         };
         let (accept, jobs) = (Arc::clone(&node) as _, Arc::clone(&node) as _);
         let router = everhook_api::router(Arc::clone(&store) as _, accept, jobs, config);

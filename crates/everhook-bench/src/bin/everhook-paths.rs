@@ -17,6 +17,7 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
@@ -73,7 +74,7 @@ async fn store(messages: usize, end: End) -> anyhow::Result<()> {
     let now = store.now().await?;
     let environment = store.ensure_environment(OrgId(ids.next(now)), "bench").await?.id;
     store.create_application(environment, &application(now), None).await?;
-    store.create_endpoint(environment, &endpoint(now), None).await?;
+    store.create_endpoint(environment, &endpoint(now), ENDPOINTS_MAX, None).await?;
     let session = SessionId(ids.next(now));
     let new =
         NewSession { id: session, node: "node".to_owned(), role: Role::All, version: "0".to_owned(), lease: HOUR };

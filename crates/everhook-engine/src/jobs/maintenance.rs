@@ -193,7 +193,9 @@ async fn create(store: &dyn Jobs, record: &ScheduleRecord) -> Result<(), StoreEr
     match store.create_schedule(MAINTENANCE_ENVIRONMENT, record, None).await? {
         Created::New(_) => info!("created schedule {}", record.name),
         Created::Repeated(_) | Created::Taken(_) => {}
-        Created::KeyReused | Created::NoParent => debug!("there is no place for schedule {}", record.name),
+        Created::KeyReused | Created::NoParent | Created::Full => {
+            debug!("there is no place for schedule {}", record.name)
+        }
     }
     Ok(())
 }

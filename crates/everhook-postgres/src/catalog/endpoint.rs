@@ -36,6 +36,7 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         new: &Endpoint,
+        max: usize,
         key: Option<&DedupKey>,
     ) -> Result<Created<Endpoint>, Fault> {
         let (id, application) = (new.id.as_bytes().as_slice(), new.application.as_bytes().as_slice());
@@ -61,6 +62,11 @@ impl PostgresStore {
         params.extend(columns.params());
         if let Some(row) = transaction.rows(&sql::CREATE_ENDPOINT, &params).await?.first() {
             let created = rows::endpoint(row, 0)?;
+            // The application's lock is held: no other creation can add to this count before the commit.
+            if has_more(&transaction, environment, new.application, max).await? {
+                transaction.roll_back().await?;
+                return Ok(Created::Full);
+            }
             let lane: Params<'_> = &[&environment.0, &id, &application, &lane_state(new.state)];
             transaction.change(&sql::CREATE_LANE, lane).await?;
             transaction.commit().await?;
@@ -207,6 +213,23 @@ impl<'a> Columns<'a> {
             &self.keys,
         ]
     }
+}
+
+/// Whether an application has more than `max` endpoints.
+async fn has_more(
+    transaction: &Transaction,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    max: usize,
+) -> Result<bool, Fault> {
+    let enough = count(max).saturating_add(1);
+    let params: Params<'_> = &[&environment.0, &application.as_bytes().as_slice(), &enough];
+    let counted = transaction.rows(&sql::COUNT_ENDPOINT, params).await?;
+    let counted: i64 = match counted.first() {
+        Some(row) => rows::Reader::new(row, "endpoint").get("count")?,
+        None => 0,
+    };
+    Ok(counted >= enough)
 }
 
 /// An endpoint by id, also a deleted one.

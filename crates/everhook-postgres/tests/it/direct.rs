@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everhook_core::id::EndpointId;
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_store::catalog::Catalog;
 use everhook_store::conformance::fixture::{Room, fast, new_endpoint, request_key};
 use everhook_store::dedup::DedupKey;
@@ -82,7 +83,7 @@ async fn endpoints_that_another_node_changed_are_noticed() {
     let database = Database::migrated().await;
     let (stage, elsewhere) = (warm(&database).await, database.store().await);
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-    elsewhere.create_endpoint(stage.environment, &endpoint, None).await.unwrap();
+    elsewhere.create_endpoint(stage.environment, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
     assert_eq!(stage.append_fast(vec![stage.message(key("k"))]).await.unwrap().len(), 2);
     elsewhere.delete_application(stage.environment, stage.application).await.unwrap();
     let answers = append(&stage, vec![stage.message(key("l"))], &Room::of(10)).await;

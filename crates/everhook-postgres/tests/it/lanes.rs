@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use everhook_core::id::EndpointId;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::task::Task;
 use everhook_store::catalog::Catalog;
 use everhook_store::conformance::fixture::{HOUR, new_endpoint};
@@ -140,7 +141,11 @@ async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
     let endpoint = EndpointId(stage.id());
-    stage.store.create_endpoint(stage.environment, &new_endpoint(endpoint, stage.application), None).await.unwrap();
+    stage
+        .store
+        .create_endpoint(stage.environment, &new_endpoint(endpoint, stage.application), ENDPOINTS_MAX, None)
+        .await
+        .unwrap();
     stage.append(vec![stage.message(vec![])]).await.unwrap();
     let (first, other, lease) = (database.client().await, database.client().await, database.client().await);
     let run = async |client: &Client, sql: &str| client.batch_execute(sql).await.unwrap();

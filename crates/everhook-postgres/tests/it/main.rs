@@ -18,6 +18,7 @@ mod pgbouncer;
 mod plans;
 mod pooler;
 mod proxy;
+mod refused;
 mod stage;
 mod wakeup;
 mod warm;

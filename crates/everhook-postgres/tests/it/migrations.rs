@@ -25,10 +25,11 @@ async fn refusal(url: &str) -> String {
 async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
-    assert_eq!((first.from, first.to), (0, 8));
-    assert_eq!(first.applied, ["catalog", "message", "task", "session_role", "once", "outbox", "job", "lane_waiting"]);
+    assert_eq!((first.from, first.to), (0, 9));
+    let all = ["catalog", "message", "task", "session_role", "once", "outbox", "job", "lane_waiting", "endpoint_open"];
+    assert_eq!(first.applied, all);
     let second = migrate(database.url()).await.unwrap();
-    assert_eq!((second.from, second.to, second.applied.len()), (8, 8, 0));
+    assert_eq!((second.from, second.to, second.applied.len()), (9, 9, 0));
     open(database.url()).await.unwrap();
 }
 
@@ -37,8 +38,8 @@ async fn two_nodes_may_migrate_at_once() {
     let database = Database::empty().await;
     let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!((one.to, other.to), (8, 8));
-    assert_eq!(one.applied.len() + other.applied.len(), 8);
+    assert_eq!((one.to, other.to), (9, 9));
+    assert_eq!(one.applied.len() + other.applied.len(), 9);
     open(database.url()).await.unwrap();
 }
 
@@ -54,11 +55,11 @@ async fn a_newer_schema_is_refused_only_if_it_says_so() {
     let database = Database::migrated().await;
     let client = database.client().await;
     let add = "insert into everhook.schema_version (version, name, compatible_from) values";
-    client.batch_execute(&format!("{add} (9, 'compatible', 3)")).await.unwrap();
+    client.batch_execute(&format!("{add} (10, 'compatible', 3)")).await.unwrap();
     open(database.url()).await.unwrap();
-    client.batch_execute(&format!("{add} (10, 'incompatible', 10)")).await.unwrap();
+    client.batch_execute(&format!("{add} (11, 'incompatible', 11)")).await.unwrap();
     for text in [refusal(database.url()).await, migrate(database.url()).await.unwrap_err().to_string()] {
-        assert!(text.contains("has version 10") && text.contains("upgrade everhook"), "{text}");
+        assert!(text.contains("has version 11") && text.contains("upgrade everhook"), "{text}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, Trigger};
@@ -33,7 +34,7 @@ impl Stage {
         let environment = store.ensure_environment(OrgId(id()), "default").await.unwrap().id;
         let (application, endpoint, session) = (ApplicationId(id()), EndpointId(id()), SessionId(id()));
         store.create_application(environment, &new_application(application), None).await.unwrap();
-        store.create_endpoint(environment, &new_endpoint(endpoint, application), None).await.unwrap();
+        store.create_endpoint(environment, &new_endpoint(endpoint, application), ENDPOINTS_MAX, None).await.unwrap();
         let (node, version) = ("node:1".to_owned(), "0".to_owned());
         let tenure = NewSession { id: session, node, role: Role::All, version, lease: HOUR };
         store.open_session(&tenure).await.unwrap();

@@ -14,6 +14,7 @@ use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record, signing_
 use crate::writer::Tx;
 
 const CREATE_ENDPOINT: &str = include_str!("../../queries/create_endpoint.sql");
+const COUNT_ENDPOINT: &str = include_str!("../../queries/count_endpoint.sql");
 const CREATE_LANE: &str = include_str!("../../queries/create_lane.sql");
 const FIND_ENDPOINT: &str = include_str!("../../queries/find_endpoint.sql");
 const FIND_ENDPOINT_UID: &str = include_str!("../../queries/find_endpoint_uid.sql");
@@ -28,6 +29,7 @@ pub(crate) fn create(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     endpoint: &Endpoint,
+    max: usize,
     key: Option<&DedupKey>,
 ) -> Result<Created<Endpoint>, Fault> {
     match claim(tx, environment, key, endpoint.id.0)? {
@@ -41,8 +43,10 @@ pub(crate) fn create(
     }
     let refused = if !application::exists(tx.conn, environment, endpoint.application)? {
         Some(Created::NoParent)
+    } else if let Some(holder) = find_by_uid(tx.conn, environment, endpoint.application, endpoint.uid.as_ref())? {
+        Some(Created::Taken(holder))
     } else {
-        find_by_uid(tx.conn, environment, endpoint.application, endpoint.uid.as_ref())?.map(Created::Taken)
+        is_full(tx, environment, endpoint.application, max)?.then_some(Created::Full)
     };
     if let Some(refused) = refused {
         release(tx, environment, key, endpoint.id.0)?;
@@ -51,6 +55,14 @@ pub(crate) fn create(
     insert(tx, environment, endpoint)?;
     touch_application(tx, environment, endpoint.application)?;
     Ok(Created::New(Endpoint { created_at: tx.now, updated_at: tx.now, revision: 1, ..endpoint.clone() }))
+}
+
+/// Whether an application has `max` endpoints.
+fn is_full(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId, max: usize) -> Result<bool, Fault> {
+    let mut count = tx.conn.prepare_cached(COUNT_ENDPOINT)?;
+    let params = params![environment.0, application.as_bytes(), limit(max)];
+    let counted: i64 = count.query_row(params, |row| row.get(0))?;
+    Ok(counted >= limit(max))
 }
 
 fn insert(tx: &Tx<'_>, environment: EnvironmentId, endpoint: &Endpoint) -> Result<(), Fault> {

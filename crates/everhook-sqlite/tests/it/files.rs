@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everhook_core::id::{EndpointId, OrgId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_sqlite::{MigrationReport, OpenAs, OpenError, SqliteStore, migrate};
 use everhook_store::catalog::{Catalog, Created};
 use everhook_store::ids::Ids;
@@ -45,7 +46,7 @@ async fn a_command_beside_the_server_sees_and_is_seen() {
     stage.endpoint().await;
     stage.send(1).await;
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-    let created = beside.create_endpoint(stage.environment, &endpoint, None).await.unwrap();
+    let created = beside.create_endpoint(stage.environment, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
     assert!(matches!(created, Created::New(_)));
     drop(beside);
     stage.send(1).await;
@@ -111,10 +112,11 @@ fn a_fresh_file_is_migrated_once() {
         "0005_once",
         "0006_job",
         "0007_lane_waiting",
+        "0008_endpoint_open",
     ];
-    assert_eq!(first, MigrationReport { from: 0, to: 7, applied: all });
+    assert_eq!(first, MigrationReport { from: 0, to: 8, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 7, to: 7, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 8, to: 8, applied: Vec::new() });
 }
 
 #[cfg(unix)]

@@ -13,6 +13,7 @@ use everhook_core::id::{
 };
 use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -79,7 +80,10 @@ impl Stage {
 
     pub(crate) async fn endpoint(&self) -> EndpointId {
         let id = EndpointId(self.id());
-        let created = self.store.create_endpoint(self.environment, &new_endpoint(id, self.application), None).await;
+        let created = self
+            .store
+            .create_endpoint(self.environment, &new_endpoint(id, self.application), ENDPOINTS_MAX, None)
+            .await;
         assert!(matches!(created.unwrap(), Created::New(_)));
         id
     }

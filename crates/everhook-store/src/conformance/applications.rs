@@ -5,6 +5,7 @@
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, KeyId, OrgId};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
@@ -167,7 +168,8 @@ pub async fn a_change_of_an_endpoint_is_a_change_of_its_application<S: Store>(fx
     let revision = async || find(fx, fx.here, application.id).await.expect("it is there").revision;
     let mut seen = vec![revision().await];
     let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
-    let Created::New(endpoint) = fx.store.create_endpoint(fx.here, &endpoint, None).await.unwrap() else {
+    let Created::New(endpoint) = fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap()
+    else {
         panic!("it is new")
     };
     seen.push(revision().await);
@@ -183,7 +185,7 @@ pub async fn a_change_of_an_endpoint_is_a_change_of_its_application<S: Store>(fx
 pub async fn a_deleted_application_is_gone_and_its_uid_is_free<S: Store>(fx: &Fixture<S>) {
     let old = create(fx, Some(name("u"))).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), old.id);
-    fx.store.create_endpoint(fx.here, &endpoint, None).await.unwrap();
+    fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
     assert!(fx.store.delete_application(fx.here, old.id).await.unwrap());
     assert!(!fx.store.delete_application(fx.here, old.id).await.unwrap());
     assert_eq!(find(fx, fx.here, old.id).await, None);
@@ -191,7 +193,7 @@ pub async fn a_deleted_application_is_gone_and_its_uid_is_free<S: Store>(fx: &Fi
     assert_eq!(fx.store.find_endpoint(fx.here, old.id, &Locator::Id(endpoint.id)).await.unwrap(), None);
     assert_eq!(fx.store.replace_application(fx.here, &old).await.unwrap(), Replaced::Stale);
     let other = new_endpoint(EndpointId(fx.id()), old.id);
-    assert_eq!(fx.store.create_endpoint(fx.here, &other, None).await.unwrap(), Created::NoParent);
+    assert_eq!(fx.store.create_endpoint(fx.here, &other, ENDPOINTS_MAX, None).await.unwrap(), Created::NoParent);
     assert_ne!(create_in(fx, fx.here, "u").await.id, old.id);
     assert!(find(fx, fx.there, old.id).await.is_some());
 }

@@ -2,10 +2,13 @@
 
 #![allow(missing_docs, reason = "the name of a case says it")]
 
+use std::sync::Arc;
+
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -13,6 +16,7 @@ use everhook_core::time::Timestamp;
 use crate::Store;
 use crate::catalog::{ArchivedTypes, Created, Locator, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, request_key};
+use crate::conformance::race::at_once;
 
 /// An endpoint with something in every field.
 fn rich<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
@@ -35,7 +39,7 @@ fn rich<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
 }
 
 async fn create<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
-    match fx.store.create_endpoint(environment, endpoint, None).await.unwrap() {
+    match fx.store.create_endpoint(environment, endpoint, ENDPOINTS_MAX, None).await.unwrap() {
         Created::New(new) => new,
         other => panic!("{other:?}"),
     }
@@ -88,15 +92,15 @@ pub async fn an_endpoint_belongs_to_its_application<S: Store>(fx: &Fixture<S>) {
 pub async fn an_endpoint_needs_an_application<S: Store>(fx: &Fixture<S>) {
     let orphan = new_endpoint(EndpointId(fx.id()), ApplicationId(fx.id()));
     let key = request_key("k", "body");
-    assert_eq!(fx.store.create_endpoint(fx.here, &orphan, Some(&key)).await.unwrap(), Created::NoParent);
+    assert_eq!(fx.store.create_endpoint(fx.here, &orphan, ENDPOINTS_MAX, Some(&key)).await.unwrap(), Created::NoParent);
     let fine = Endpoint { application: fx.application, ..orphan };
-    let created = fx.store.create_endpoint(fx.here, &fine, Some(&key)).await.unwrap();
+    let created = fx.store.create_endpoint(fx.here, &fine, ENDPOINTS_MAX, Some(&key)).await.unwrap();
     assert!(matches!(created, Created::New(_)), "the refusal used up no key: {created:?}");
 }
 
 pub async fn a_uid_belongs_to_one_endpoint_of_an_application<S: Store>(fx: &Fixture<S>) {
     let first = create(fx, fx.here, &rich(fx, Some(name("u")))).await;
-    let created = fx.store.create_endpoint(fx.here, &rich(fx, Some(name("u"))), None).await.unwrap();
+    let created = fx.store.create_endpoint(fx.here, &rich(fx, Some(name("u"))), ENDPOINTS_MAX, None).await.unwrap();
     assert_eq!(created, Created::Taken(first.clone()));
     let second = create(fx, fx.here, &rich(fx, Some(name("v")))).await;
     let wish = Endpoint { uid: Some(name("u")), ..second };
@@ -108,10 +112,42 @@ pub async fn a_uid_belongs_to_one_endpoint_of_an_application<S: Store>(fx: &Fixt
     create(fx, fx.here, &rich(fx, Some(name("u")))).await;
 }
 
+pub async fn an_application_has_no_more_endpoints_than_it_may<S: Store>(fx: &Fixture<S>) {
+    let try_create = async |endpoint: &Endpoint, max: usize| {
+        fx.store.create_endpoint(fx.here, endpoint, max, Some(&request_key(&endpoint.id.to_string(), "body"))).await
+    };
+    let (first, second, third) = (rich(fx, Some(name("u"))), rich(fx, None), rich(fx, None));
+    let Created::New(made) = try_create(&first, 2).await.unwrap() else { panic!("there was none") };
+    assert!(matches!(try_create(&second, 2).await.unwrap(), Created::New(_)));
+    assert_eq!(try_create(&third, 2).await.unwrap(), Created::Full);
+    assert_eq!(try_create(&third, 0).await.unwrap(), Created::Full, "it has more than it may by now");
+    assert_eq!(try_create(&first, 2).await.unwrap(), Created::Repeated(made.clone()));
+    assert_eq!(try_create(&rich(fx, Some(name("u"))), 2).await.unwrap(), Created::Taken(made));
+    let other = Endpoint { application: other_application(fx).await, ..rich(fx, None) };
+    assert!(matches!(try_create(&other, 1).await.unwrap(), Created::New(_)), "another application has its own");
+    let there = Endpoint { id: EndpointId(fx.id()), ..third.clone() };
+    create(fx, fx.there, &there).await;
+    assert!(fx.store.delete_endpoint(fx.here, fx.application, second.id).await.unwrap());
+    let created = try_create(&third, 2).await.unwrap();
+    assert!(matches!(created, Created::New(_)), "a deleted one does not count, a refusal used up no key: {created:?}");
+}
+
+pub async fn endpoints_created_at_once_are_no_more_than_there_may_be<S: Store + 'static>(fx: &Fixture<S>) {
+    let create = |n: usize| {
+        let store = Arc::clone(if n.is_multiple_of(2) { &fx.store } else { &fx.other });
+        let (environment, endpoint) = (fx.here, new_endpoint(EndpointId(fx.id()), fx.application));
+        async move { store.create_endpoint(environment, &endpoint, 3, None).await.unwrap() }
+    };
+    let answers = at_once((0..12).map(create).collect()).await;
+    let count = |is: fn(&Created<Endpoint>) -> bool| answers.iter().filter(|answer| is(answer)).count();
+    let counts = (count(|a| matches!(a, Created::New(_))), count(|a| matches!(a, Created::Full)));
+    assert_eq!(counts, (3, 9), "{answers:?}");
+}
+
 pub async fn the_same_creation_again_gets_the_same_endpoint<S: Store>(fx: &Fixture<S>) {
     let create = async |environment: EnvironmentId, body: &str| {
         let endpoint = rich(fx, Some(name("u")));
-        fx.store.create_endpoint(environment, &endpoint, Some(&request_key("k", body))).await.unwrap()
+        fx.store.create_endpoint(environment, &endpoint, ENDPOINTS_MAX, Some(&request_key("k", body))).await.unwrap()
     };
     let Created::New(first) = create(fx.here, "body").await else { panic!("it is new") };
     assert_eq!(create(fx.here, "body").await, Created::Repeated(first));

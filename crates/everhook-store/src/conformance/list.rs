@@ -272,6 +272,8 @@ macro_rules! conformance_full {
             an_endpoint_belongs_to_its_application
             an_endpoint_needs_an_application
             a_uid_belongs_to_one_endpoint_of_an_application
+            an_application_has_no_more_endpoints_than_it_may
+            endpoints_created_at_once_are_no_more_than_there_may_be
             the_same_creation_again_gets_the_same_endpoint
             a_concurrent_change_of_an_endpoint_is_noticed
             a_repeated_change_is_made_once

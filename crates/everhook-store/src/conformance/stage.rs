@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId, OrgId};
-use everhook_core::limits::PAGE_MAX;
+use everhook_core::limits::{ENDPOINTS_MAX, PAGE_MAX};
 
 use crate::catalog::{Catalog, Created, Locator, Order, Replaced, Slice};
 use crate::history::{Attempt, AttemptFilter, AttemptsOf, Destination, History, Redrive, Resend, Resent};
@@ -59,7 +59,7 @@ impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
     }
 
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint) {
-        let created = self.create_endpoint(environment, endpoint, None).await.unwrap();
+        let created = self.create_endpoint(environment, endpoint, ENDPOINTS_MAX, None).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
     }
 

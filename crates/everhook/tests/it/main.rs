@@ -17,6 +17,7 @@ mod egress;
 mod endpoint_state;
 mod environment;
 mod examples;
+mod fields;
 mod input;
 mod isolation;
 mod job_replicas;

@@ -1,0 +1,10 @@
+-- How many endpoints an application has, counted up to a limit. Index: endpoint_open.
+select count(*)
+from (
+    select 1
+    from everhook.endpoint
+    where environment = $1
+        and application = $2
+        and deleted_at is null
+    limit $3
+) as counted;
