@@ -332,11 +332,12 @@ async fn change(
     let plans = api.store.change_jobs(environment, &[id], wish).await?;
     match plans.into_iter().next().flatten().ok_or_else(ApiError::not_found)? {
         Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
-        Plan::Hasten | Plan::Redrive | Plan::Move(_) => {
+        // The end of a job may be announced by its batch: a message is pending then.
+        Plan::Hasten | Plan::Redrive | Plan::Move(_) | Plan::End | Plan::Erase => {
             api.jobs.hint_jobs();
             Ok(())
         }
-        Plan::End | Plan::Erase | Plan::Flag | Plan::Nothing => Ok(()),
+        Plan::Flag | Plan::Nothing => Ok(()),
     }
 }
 

@@ -216,8 +216,7 @@ impl Acceptor {
             Appended::Accepted { message, leased, pending } => {
                 for (leased, slot) in leased {
                     let tenure = Arc::clone(tenure.expect("nothing is leased without a session"));
-                    let deliverer = Arc::clone(&self.deliverer);
-                    self.deliveries.spawn(async move { deliverer.run(leased, slot, tenure).await });
+                    self.deliverer.begin(&self.deliveries, leased, slot, tenure);
                 }
                 if pending > 0 {
                     self.wakeups.hint();

@@ -23,7 +23,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::dispatcher::{Ask, Grant, Room, Source};
-use crate::lines::Lines;
+use crate::lines::{Lines, Place, Start, Turn};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Held, Holder, Record, Settler};
@@ -35,7 +35,7 @@ pub(crate) struct Deliverer {
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) room: Arc<Room>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: Arc<Lines>,
 }
 
 /// Deliveries, for their dispatcher.
@@ -62,22 +62,26 @@ impl Source for Deliveries {
 
     fn begin(&self, work: Vec<(Slot, Leased)>, tenure: &Arc<Tenure>) {
         for (slot, leased) in work {
-            let (deliverer, tenure) = (Arc::clone(&self.deliverer), Arc::clone(tenure));
-            self.running.spawn(async move { deliverer.run(leased, slot, tenure).await });
+            self.deliverer.begin(&self.running, leased, slot, Arc::clone(tenure));
         }
     }
 }
 
 impl Deliverer {
-    /// Runs one leased delivery to its settlement.
-    pub(crate) async fn run(&self, leased: Leased, slot: Slot, tenure: Arc<Tenure>) {
+    /// Runs one leased delivery to its settlement. Deliveries of one lane start in the order of these calls.
+    pub(crate) fn begin(self: &Arc<Self>, running: &TaskTracker, leased: Leased, slot: Slot, tenure: Arc<Tenure>) {
+        let (deliverer, place) = (Arc::clone(self), self.lines.place(leased.task.lane));
+        running.spawn(async move { deliverer.run(leased, slot, tenure, place).await });
+    }
+
+    async fn run(&self, leased: Leased, slot: Slot, tenure: Arc<Tenure>, mut place: Place) {
         let task = leased.task;
-        let end = match self.lines.turn(task.lane).await {
+        let end = match place.turn().await {
             None => Some(End::HandedBack),
-            Some(_turn) => {
+            Some(Turn { start, in_use: _in_use }) => {
                 let started_at = self.clock.now();
                 // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
-                let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
+                let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure, start)).catch_unwind().await;
                 self.room.ended(task.lane);
                 let end = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))));
                 if end.as_ref().is_some_and(wants_rest) {
@@ -95,7 +99,7 @@ impl Deliverer {
         self.settler.settle(Ended { task, job: None, by, slot: Held::Slot { _slot: slot }, end }).await;
     }
 
-    async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<End> {
+    async fn attempt(&self, leased: &Leased, tenure: &Tenure, start: Start) -> Option<End> {
         let started_at = self.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
         let target = target.and_then(|(endpoint, message)| Some((endpoint, message, message.payload.clone()?)));
@@ -113,7 +117,8 @@ impl Deliverer {
         let begun = self.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
-                self.outbound.send(Request { url: endpoint.url.clone(), headers, body, patience: None }, tenure).await
+                let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
+                start.with(self.outbound.send(request, tenure)).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };

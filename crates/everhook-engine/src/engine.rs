@@ -189,7 +189,7 @@ impl Engine {
             settler: settler.clone(),
             clock: clock.clone(),
             room: deliveries_room.clone(),
-            lines: Lines::new(config.dispatch.slots, config.dispatch.slots_per_lane),
+            lines: Arc::new(Lines::new(config.dispatch.slots, config.dispatch.slots_per_lane)),
         });
         let source = Deliveries { store: store.clone(), deliverer: deliverer.clone(), running: running.clone() };
         let dispatcher = Arc::new(Dispatcher {

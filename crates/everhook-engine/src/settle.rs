@@ -18,6 +18,7 @@ use everhook_core::outcome::{Class, Outcome};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
+use everhook_store::batch;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
@@ -244,11 +245,12 @@ impl Settler {
         let begun = self.metrics.begin();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
         self.metrics.settled(settlements.len(), begun);
-        let mut jobs = false;
+        let (mut jobs, mut batches) = (false, false);
         for (((ended, settlement), decision), settled) in batch.drain(..).zip(&settlements).zip(&decided).zip(settled) {
             log(&ended, decision.as_ref(), settled);
             self.count(&ended, settled);
             jobs |= settlement.kind == TaskKind::Job;
+            batches |= settled == Settled::Done && may_announce(settlement);
             if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
                 self.wakeups.due_in(settlement.kind, due_in);
             }
@@ -257,7 +259,10 @@ impl Settler {
                 let _ = answer.send(if settled == Settled::Done { Told::Done(end) } else { Told::Lost });
             }
         }
-        if jobs {
+        if batches {
+            // The announcement is a message of the same transaction: its deliveries are pending, on a lane that any node may look at.
+            self.wakeups.hint();
+        } else if jobs {
             // A queue at its limit has room again; whoever leases from it was told nothing of when.
             self.wakeups.hint_jobs_here();
         }
@@ -361,6 +366,12 @@ impl Settler {
         }
         settled
     }
+}
+
+/// Whether a batch was told that a job of it has ended. Only the store knows what that made of the batch.
+fn may_announce(settlement: &Settlement) -> bool {
+    let end = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
+    settlement.batch.is_some() && end.is_some()
 }
 
 /// A task whose end cannot be written stays with its session, which lives: only when that ends a sweep finds it, counts a

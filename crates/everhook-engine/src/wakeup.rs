@@ -59,13 +59,16 @@ impl Wakeups {
         self.waiting.notify_waiters();
     }
 
-    /// There will be work after this span.
+    /// There will be work after this span. What is due at once was handed back, and may be for another node.
     pub(crate) fn due_in(&self, kind: TaskKind, span: Duration) {
         let room = match kind {
             TaskKind::Delivery => &self.deliveries,
             TaskKind::Job => &self.jobs,
         };
         room.due_in(span, self.clock.elapsed());
+        if span.is_zero() {
+            self.told.notify_one();
+        }
     }
 
     /// The next hint of jobs, for a remote worker that waits. Hints count from this call on.

@@ -37,7 +37,7 @@ pub(crate) enum Fault {
 
 /// Faults to come, by operation; an empty list means all is well.
 pub(crate) struct Faulty {
-    pub(crate) inner: MemStore,
+    pub(crate) inner: Arc<MemStore>,
     faults: Mutex<VecDeque<(&'static str, Fault)>>,
     calls: Mutex<Vec<&'static str>>,
     hints: OnceLock<Arc<dyn Hints>>,
@@ -47,7 +47,7 @@ pub(crate) struct Faulty {
 impl Faulty {
     pub(crate) fn new(inner: MemStore) -> Faulty {
         Faulty {
-            inner,
+            inner: Arc::new(inner),
             faults: Mutex::default(),
             calls: Mutex::default(),
             hints: OnceLock::new(),

@@ -1,6 +1,7 @@
 //! Jobs: run by handlers, pushed, taken by remote workers, started by schedules.
 
 mod ahead;
+mod announced;
 mod handled;
 mod pushed;
 mod remote;

@@ -90,7 +90,7 @@ pub(crate) async fn server_over(store: &Arc<SqliteStore>, seed: u64, target: Arc
     start(store, seed, config(&format!("server {seed}")), Some(target)).await
 }
 
-async fn start(
+pub(crate) async fn start(
     store: &Arc<impl Stored>,
     seed: u64,
     config: EngineConfig,
