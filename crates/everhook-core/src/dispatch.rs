@@ -52,6 +52,9 @@ pub enum Event {
         /// When the next lane becomes ready, if the store knows of one.
         next_ready: Option<Duration>,
     },
+    /// The lease left some lanes alone, because others have a claim to what is free: there may be more of them as soon as a slot is given
+    /// back.
+    HeldBack,
     /// A lease could not be made.
     LeaseFailed,
     /// Take nothing any more.
@@ -199,6 +202,7 @@ impl Dispatch {
                 self.poll_at = Duration::ZERO;
             }
             Event::DueIn(span) => self.due_at = self.due_at.min(now.saturating_add(span)),
+            Event::HeldBack => self.backlog = true,
             Event::Drain => self.draining = true,
             Event::LeaseFailed => {
                 self.leasing = false;
@@ -305,6 +309,16 @@ impl Dispatch {
     /// Whether there is room for so many tasks more, or for all that there ever is.
     pub fn has_room_for(&self, tasks: usize) -> bool {
         self.total + tasks.min(self.config.slots) <= self.config.slots + self.ahead
+    }
+
+    /// How many tasks may be leased at once now: as many as there are slots, and those ahead.
+    pub fn places(&self) -> usize {
+        self.config.slots + self.ahead
+    }
+
+    /// How many tasks of a lane run now.
+    pub fn running_in(&self, lane: LaneId) -> usize {
+        self.running_of(lane)
     }
 
     /// Whether the node is stopping.

@@ -26,6 +26,7 @@ pub mod relay;
 pub mod retry;
 pub mod role;
 pub mod schedule;
+pub mod share;
 pub mod signing;
 pub mod task;
 pub mod time;

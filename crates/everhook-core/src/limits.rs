@@ -115,6 +115,10 @@ pub const JOB_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
 pub const JOB_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// Longest such time.
 pub const JOB_TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the target of a queue may take to answer a pushed job, unless the settings say otherwise; a job's own timeout may be shorter.
+pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
+/// Longest that the settings may say: a push keeps its slot until then.
+pub const PUSH_TIMEOUT_MAX: Duration = Duration::from_secs(15 * 60);
 /// How far ahead a job may be put.
 pub const JOB_DELAY_MAX: Duration = Duration::from_secs(5 * 366 * 24 * 3600);
 /// How long the key of a unique job counts at most.

@@ -54,9 +54,9 @@ impl Source for Deliveries {
         match self.store.lease(LeaseAsk { session: tenure.id, limit, rooms, per_lane }).await {
             Ok(grant) => {
                 let work = grant.tasks.into_iter().map(|leased| (leased.task.lane, leased)).collect();
-                Grant { work, next_ready: grant.next_ready, failed: None }
+                Grant { work, next_ready: grant.next_ready, held_back: false, failed: None }
             }
-            Err(error) => Grant { work: Vec::new(), next_ready: None, failed: Some(error) },
+            Err(error) => Grant { work: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
         }
     }
 

@@ -3,6 +3,7 @@
 //! One for deliveries and one for jobs; where tasks come from and who runs them is their [`Source`]. Also the node's slots, for tasks
 //! that were leased and for those that an append inserted already leased.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,6 +71,16 @@ impl Room {
         self.lock().running()
     }
 
+    /// How many tasks may be leased at once now, and how many of each of these lanes are.
+    pub(crate) fn in_use<K: Ord>(&self, lanes: impl Iterator<Item = (K, LaneId)>) -> (usize, BTreeMap<K, usize>) {
+        let dispatch = self.lock();
+        let mut running = BTreeMap::new();
+        for (key, lane) in lanes {
+            *running.entry(key).or_default() += dispatch.running_in(lane);
+        }
+        (dispatch.places(), running)
+    }
+
     /// Waits for room for so many tasks, as long as slots are given back and not for long: what is accepted without room
     /// waits in the store, and comes back from there at a price.
     pub(crate) async fn wait_for(&self, tasks: usize) {
@@ -120,6 +131,8 @@ pub(crate) struct Grant<W> {
     pub(crate) work: Vec<(LaneId, W)>,
     /// When there may be more.
     pub(crate) next_ready: Option<Duration>,
+    /// Something may be due that others have a claim to the slots of.
+    pub(crate) held_back: bool,
     /// What went wrong; what came before that is there all the same.
     pub(crate) failed: Option<StoreError>,
 }
@@ -220,7 +233,11 @@ impl<S: Source> Dispatcher<S> {
                 Event::LeaseFailed
             }
         };
-        self.room.lock().handle(event, self.clock.elapsed());
+        let mut dispatch = self.room.lock();
+        dispatch.handle(event, self.clock.elapsed());
+        if grant.held_back {
+            dispatch.handle(Event::HeldBack, self.clock.elapsed());
+        }
     }
 
     /// Takes nothing any more.

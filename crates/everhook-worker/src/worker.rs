@@ -184,6 +184,7 @@ impl Worker {
             slots_per_queue: slots,
             ahead: self.ahead,
             handlers: Some(Arc::new(handlers)),
+            ..JobsConfig::default()
         };
         let config = EngineConfig {
             // Nothing is delivered here.

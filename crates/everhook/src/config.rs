@@ -108,7 +108,7 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 37] = [
+const KEYS: [(&str, Kind); 38] = [
     ("listen", Kind::Text),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -132,6 +132,7 @@ const KEYS: [(&str, Kind); 37] = [
     ("job_slots", Kind::Number),
     ("job_slots_per_queue", Kind::Number),
     ("job_ahead", Kind::Number),
+    ("job_push_timeout_seconds", Kind::Number),
     ("keep_messages_days", Kind::Number),
     ("keep_dead_deliveries_days", Kind::Number),
     ("keep_once_slots_days", Kind::Number),

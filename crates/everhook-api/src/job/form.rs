@@ -48,7 +48,8 @@ pub(crate) struct JobIn<'a> {
     /// How long to wait after a failure: `[5, 60]`, or `{"baseSeconds": 5, "capSeconds": 3600}`, which is the default.
     #[schema(value_type = Option<Object>)]
     backoff: Option<Backoff>,
-    /// How long one attempt may take; 15 minutes where nothing is said.
+    /// How long one attempt may take; 15 minutes where nothing is said. The target of a queue has five minutes at most, or what the server's
+    /// settings say (`job_push_timeout_seconds`).
     #[schema(minimum = 1, maximum = 604_800)]
     timeout_seconds: Option<u64>,
     /// Only one job is accepted under this per queue; later ones are answered with it.

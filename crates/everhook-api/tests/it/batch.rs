@@ -1,5 +1,7 @@
 //! Batches: created, filled, sealed, and their dead jobs retried or skipped.
 
+use std::sync::atomic::Ordering;
+
 use http::Method;
 use serde_json::{Value, json};
 
@@ -44,6 +46,22 @@ async fn a_batch_is_shown_as_it_was_created() {
     }
     assert_eq!(world.get("/batch").await.each("id"), [id]);
     assert_eq!(world.get("/batch/batch_").await.code().0, 404);
+}
+
+#[tokio::test]
+async fn the_end_of_a_job_by_an_operator_wakes_whoever_sends_what_that_announces() {
+    let world = World::new().await;
+    let id = batch(&world).await;
+    let hints = || world.node.hints.load(Ordering::Relaxed);
+    let (first, second) = (world.job(json!({ "batchId": id })).await, world.job(json!({ "batchId": id })).await);
+    world.post(&format!("/batch/{id}/seal"), "").await;
+    let before = hints();
+    assert_eq!(world.post(&format!("/job/{first}/cancel"), "").await.status, 200);
+    assert!(hints() > before, "a job was cancelled");
+    let before = hints();
+    assert_eq!(world.delete(&format!("/job/{second}")).await.status, 204);
+    assert!(hints() > before, "a job was deleted");
+    assert_eq!(announced(&world).await, ["import.completed"]);
 }
 
 #[tokio::test]

@@ -16,6 +16,20 @@ fn lease(limit: usize, rooms: &[(LaneId, usize)]) -> Option<Command> {
 }
 
 #[test]
+fn a_lease_that_left_lanes_alone_is_repeated_when_a_slot_is_given_back() {
+    let mut dispatch = dispatch();
+    for (now, held_back) in [(SECOND, false), (SECOND * 2, true)] {
+        assert!(dispatch.poll_command(now).is_some());
+        dispatch.occupy(LANE);
+        dispatch.handle(Event::Leased { count: 1, next_ready: None }, now);
+        if held_back {
+            dispatch.handle(Event::HeldBack, now);
+        }
+        assert_eq!(dispatch.release(LANE), held_back);
+    }
+}
+
+#[test]
 fn a_fresh_node_looks_for_work_once_and_then_waits() {
     let mut dispatch = dispatch();
     assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));

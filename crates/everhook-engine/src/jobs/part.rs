@@ -1,12 +1,13 @@
 //! The part of an engine that is about jobs: what it is made of, and which loops it has.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::LaneId;
+use everhook_core::limits::PUSH_TIMEOUT_DEFAULT;
 use everhook_core::queue::gate;
 use everhook_store::Jobs;
 use everhook_store::ids::Ids;
@@ -46,17 +47,33 @@ pub struct JobsConfig {
     pub slots_per_queue: usize,
     /// Jobs that may be leased ahead of what runs, where jobs are short.
     pub ahead: usize,
+    /// How long the target of a queue may take to answer a pushed job.
+    pub push_timeout: Duration,
     /// What runs in this process. None: what the server does for itself.
     pub handlers: Option<Arc<Handlers>>,
 }
 
 impl Default for JobsConfig {
     fn default() -> JobsConfig {
-        JobsConfig { enabled: true, schedules: true, slots: 64, slots_per_queue: 64, ahead: 1000, handlers: None }
+        let slots = 64;
+        JobsConfig {
+            enabled: true,
+            schedules: true,
+            slots,
+            slots_per_queue: JobsConfig::slots_per_queue(slots),
+            ahead: 1000,
+            push_timeout: PUSH_TIMEOUT_DEFAULT,
+            handlers: None,
+        }
     }
 }
 
 impl JobsConfig {
+    /// What one queue has of a node's slots, where nothing else is said: a queue whose target hangs leaves most of them to others.
+    pub fn slots_per_queue(slots: usize) -> usize {
+        (slots / 4).max(1)
+    }
+
     fn own_slots(&self) -> impl Iterator<Item = (LaneId, usize)> {
         self.handlers.iter().flat_map(|handlers| {
             let lane = |name| LaneId(gate(handlers.environment, name));
@@ -123,7 +140,7 @@ impl JobsPart {
             sessions: parts.sessions.clone(),
             settler: parts.settler.clone(),
             clock: clock.clone(),
-            pusher: Pusher { outbound: parts.outbound.clone(), clock: clock.clone() },
+            pusher: Pusher { outbound: parts.outbound.clone(), clock: clock.clone(), timeout: config.push_timeout },
             room: parts.room.clone(),
             interrupt: parts.outbound.interrupt.clone(),
             running: parts.running.clone(),
@@ -143,6 +160,7 @@ impl JobsPart {
             targets: Mutex::default(),
             changed: changed.clone(),
             told: Mutex::default(),
+            turn: AtomicUsize::new(0),
         };
         let dispatcher = Arc::new(Dispatcher {
             source: Arc::new(source),

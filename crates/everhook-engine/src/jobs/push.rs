@@ -23,6 +23,8 @@ use crate::settle::{End, Record};
 pub(crate) struct Pusher {
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) clock: Arc<Clock>,
+    /// How long a target may take, however long the job itself may: a push keeps its slot until then.
+    pub(crate) timeout: Duration,
 }
 
 impl Pusher {
@@ -32,9 +34,10 @@ impl Pusher {
         let body = job.payload.clone().unwrap_or_default();
         let sent = match self.headers(job, target, &body, task.tries + 1) {
             Ok(headers) => {
-                let request = Request { url: target.url.clone(), headers, body, patience: Some(job.timeout) };
-                let sent = tokio::time::timeout(job.timeout, self.outbound.send(request, tenure)).await;
-                sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow())))
+                let timeout = job.timeout.min(self.timeout);
+                let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout) };
+                let sent = tokio::time::timeout(timeout, self.outbound.send(request, tenure)).await;
+                sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };
@@ -83,6 +86,6 @@ fn answered(
     Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None }
 }
 
-fn too_slow() -> SendFailure {
-    SendFailure { class: Class::Timeout, detail: "it took longer than the job may".to_owned() }
+fn too_slow(timeout: Duration) -> SendFailure {
+    SendFailure { class: Class::Timeout, detail: format!("the target did not answer within {} s", timeout.as_secs()) }
 }

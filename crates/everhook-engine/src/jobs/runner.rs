@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::id::{LaneId, SessionId, TaskId};
+use everhook_core::id::{EnvironmentId, LaneId, SessionId, TaskId};
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::queue::Target;
+use everhook_core::share::{Tenant, share_out};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::Jobs;
@@ -90,6 +91,8 @@ pub(crate) struct RunSlots {
 #[derive(Default)]
 pub(crate) struct State {
     lanes: BTreeMap<LaneId, Lane>,
+    /// The environments that share the runners.
+    tenants: BTreeMap<EnvironmentId, Tenant>,
     runners: usize,
     draining: bool,
 }
@@ -98,6 +101,20 @@ pub(crate) struct State {
 struct Lane {
     waiting: VecDeque<Waiting>,
     runners: usize,
+}
+
+impl Lane {
+    /// Whose job is next.
+    fn environment(&self) -> Option<EnvironmentId> {
+        self.waiting.front().map(|waiting| waiting.work.task.key.environment)
+    }
+}
+
+/// Whose job a runner has just run, and of which lane.
+#[derive(Clone, Copy)]
+struct Ran {
+    environment: EnvironmentId,
+    lane: LaneId,
 }
 
 impl Runner {
@@ -122,6 +139,19 @@ impl Runner {
         for first in begun {
             let runner = Arc::clone(self);
             self.running.spawn(async move { runner.run(first).await });
+        }
+    }
+
+    /// Tells which environments there are, and how many slots the queues of each could have.
+    pub(crate) fn share_between(&self, environments: impl Iterator<Item = (EnvironmentId, usize)>) {
+        let mut state = self.lock();
+        // Those that are gone may have a runner still.
+        state.tenants.retain(|_, tenant| tenant.running > 0);
+        for tenant in state.tenants.values_mut() {
+            tenant.most = 0;
+        }
+        for (environment, most) in environments {
+            state.tenants.entry(environment).or_default().most = most;
         }
     }
 
@@ -165,31 +195,41 @@ impl Runner {
         });
     }
 
-    /// The next job for a runner, which had one of the lane `last` or is a new one: lanes take turns.
-    fn next(&self, state: &mut State, last: Option<LaneId>) -> Option<Waiting> {
+    /// The next job for a runner, which had the job `last` or is a new one: lanes take turns, and environments have their shares.
+    fn next(&self, state: &mut State, last: Option<Ran>) -> Option<Waiting> {
         if let Some(last) = last {
             self.leave(state, last);
         }
         if state.runners >= self.slots.node {
             return None;
         }
+        let shares = share_out(self.slots.node, self.slots.node, &state.tenants);
+        let last = last.map(|last| last.lane);
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
         let until = last.map_or(Bound::Unbounded, Bound::Included);
-        let is_ready = |(lane, it): &(&LaneId, &Lane)| !it.waiting.is_empty() && it.runners < self.slots.of(**lane);
+        let is_ready = |(lane, it): &(&LaneId, &Lane)| {
+            let has_room = |environment| shares.has_room(environment);
+            it.runners < self.slots.of(**lane) && it.environment().is_some_and(has_room)
+        };
         let turn = state.lanes.range((after, Bound::Unbounded)).find(is_ready);
         let turn = turn.or_else(|| state.lanes.range((Bound::Unbounded, until)).find(is_ready));
         let lane = state.lanes.get_mut(&turn.map(|(lane, _)| *lane)?)?;
+        let next = lane.waiting.pop_front()?;
         lane.runners += 1;
         state.runners += 1;
-        lane.waiting.pop_front()
+        state.tenants.entry(next.work.task.key.environment).or_default().running += 1;
+        Some(next)
     }
 
-    fn leave(&self, state: &mut State, last: LaneId) {
+    fn leave(&self, state: &mut State, last: Ran) {
         state.runners -= 1;
-        let Some(lane) = state.lanes.get_mut(&last) else { return };
+        if let Some(tenant) = state.tenants.get_mut(&last.environment) {
+            tenant.running -= 1;
+        }
+        let Some(lane) = state.lanes.get_mut(&last.lane) else { return };
         lane.runners -= 1;
         if lane.runners == 0 && lane.waiting.is_empty() {
-            state.lanes.remove(&last);
+            state.lanes.remove(&last.lane);
         }
     }
 
@@ -198,13 +238,13 @@ impl Runner {
         let mut next = Some(first);
         let mut in_a_row = 0;
         while let Some(Waiting { work, slot, tenure, .. }) = next {
-            let lane = work.lane;
+            let ran = Ran { environment: work.task.key.environment, lane: work.lane };
             self.run_one(work, slot, tenure).await;
             in_a_row += 1;
             if in_a_row % IN_A_ROW_MAX == 0 {
                 tokio::task::yield_now().await;
             }
-            next = self.next(&mut self.lock(), Some(lane));
+            next = self.next(&mut self.lock(), Some(ran));
         }
     }
 
@@ -321,7 +361,7 @@ impl Runner {
 }
 
 impl RunSlots {
-    fn of(&self, lane: LaneId) -> usize {
+    pub(crate) fn of(&self, lane: LaneId) -> usize {
         self.own.get(&lane).copied().unwrap_or(self.per_queue)
     }
 }

@@ -6,5 +6,6 @@ mod handled;
 mod pushed;
 mod remote;
 mod scheduled;
+mod shared;
 mod stage;
 mod taken_over;

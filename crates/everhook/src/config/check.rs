@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
+use everhook_core::limits::PUSH_TIMEOUT_MAX;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_engine::jobs::JobsConfig;
@@ -124,7 +125,11 @@ impl Settings {
 
     fn jobs(&self) -> anyhow::Result<JobsConfig> {
         let slots = self.number("job_slots", 1..=100_000)?;
-        let slots_per_queue = self.number("job_slots_per_queue", 1..=100_000)?;
+        let slots_per_queue = if self.is_set("job_slots_per_queue") {
+            self.number("job_slots_per_queue", 1..=100_000)?
+        } else {
+            JobsConfig::slots_per_queue(slots)
+        };
         if slots_per_queue > slots {
             bail!(
                 "`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: the first must not be larger"
@@ -136,6 +141,7 @@ impl Settings {
             slots,
             slots_per_queue,
             ahead: self.number("job_ahead", 0..=100_000)?,
+            push_timeout: self.seconds("job_push_timeout_seconds", 1..=PUSH_TIMEOUT_MAX.as_secs() as usize)?,
             handlers: None,
         })
     }
@@ -182,6 +188,10 @@ impl Settings {
             format!("bad `bootstrap_key` ({source}): use what `everhook key generate` prints")
         })?;
         Ok(Some(key))
+    }
+
+    fn is_set(&self, key: &str) -> bool {
+        self.values.contains_key(key)
     }
 
     fn text(&self, key: &str) -> Option<&str> {

@@ -48,6 +48,26 @@ fn a_retry_schedule_is_a_list_of_delays() {
 }
 
 #[test]
+fn a_queue_has_a_quarter_of_the_job_slots_unless_it_is_told_otherwise() {
+    let per_queue = |file: &str| check(file, &[], Flags::default()).map(|config| config.jobs.slots_per_queue);
+    assert_eq!(per_queue(""), Ok(16));
+    assert_eq!(per_queue("job_slots = 400"), Ok(100));
+    assert_eq!(per_queue("job_slots = 3"), Ok(1));
+    assert_eq!(per_queue("job_slots = 8\njob_slots_per_queue = 8"), Ok(8));
+    let refused = per_queue("job_slots = 8\njob_slots_per_queue = 9").unwrap_err();
+    assert!(refused.contains("`job_slots_per_queue` is 9 but `job_slots` is 8"), "{refused}");
+}
+
+#[test]
+fn a_push_ends_within_minutes() {
+    let timeout = |file: &str| check(file, &[], Flags::default()).map(|config| config.jobs.push_timeout);
+    assert_eq!(timeout(""), Ok(Duration::from_secs(300)));
+    assert_eq!(timeout("job_push_timeout_seconds = 900"), Ok(Duration::from_secs(900)));
+    let refused = timeout("job_push_timeout_seconds = 901").unwrap_err();
+    assert_eq!(refused, "bad `job_push_timeout_seconds` 901 (everhook.toml): use 1 to 900");
+}
+
+#[test]
 fn a_higher_layer_that_names_one_store_puts_aside_the_other() {
     let database = "database = 'postgres://localhost/x'";
     let config = check(database, &[("data", "./here")], Flags::default()).unwrap();
