@@ -40,6 +40,7 @@ mod state;
 mod worker;
 
 pub use crate::document::openapi;
+pub use crate::limits::CONNECTIONS_MAX;
 pub use crate::outbox::NamedOutbox;
 pub use crate::routes::router;
 pub use crate::serve::serve;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Connections served at once; more wait in the listen queue.
-pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+pub const CONNECTIONS_MAX: usize = 10_000;
 /// How long a connection may be idle, or take to send the head of a request.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest head of a request.

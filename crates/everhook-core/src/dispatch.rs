@@ -14,6 +14,8 @@ use crate::limits::LEASE_TASKS_MAX;
 
 /// How soon to look again after a look that brought nothing, whatever is said to be ready.
 const EMPTY_PAUSE: Duration = Duration::from_millis(5);
+/// How long nothing begins on a node that has no files, ports or memory left.
+const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
 /// How soon to look for what becomes due after a lease: what is due together comes together, and nobody needs a retry to the millisecond.
 const DUE_PAUSE: Duration = Duration::from_millis(10);
 /// How soon to look again after a lease, for each task it brought: many at once cost less than one by one.
@@ -55,6 +57,8 @@ pub enum Event {
     /// The lease left some lanes alone, because others have a claim to what is free: there may be more of them as soon as a slot is given
     /// back.
     HeldBack,
+    /// A task could not begin, because the node has no files, ports or memory left.
+    Exhausted,
     /// A lease could not be made.
     LeaseFailed,
     /// Take nothing any more.
@@ -106,6 +110,9 @@ pub struct Dispatch {
     busy_until: Duration,
     /// No lease for what becomes due before this.
     due_from: Duration,
+    /// Nothing begins before `paused_until`.
+    paused: bool,
+    paused_until: Duration,
 }
 
 impl Dispatch {
@@ -130,6 +137,8 @@ impl Dispatch {
             poll_at: Duration::ZERO,
             busy_until: Duration::ZERO,
             due_from: Duration::ZERO,
+            paused: false,
+            paused_until: Duration::ZERO,
         }
     }
 
@@ -157,7 +166,7 @@ impl Dispatch {
     pub fn reserve(&mut self, lane: LaneId) -> bool {
         let free = self.config.slots + self.ahead > self.total;
         let room = self.slots_of(lane) + self.ahead_of(lane) > self.running_of(lane);
-        if self.draining || !free || !room {
+        if self.draining || self.paused || !free || !room {
             return false;
         }
         self.occupy(lane);
@@ -203,6 +212,11 @@ impl Dispatch {
             }
             Event::DueIn(span) => self.due_at = self.due_at.min(now.saturating_add(span)),
             Event::HeldBack => self.backlog = true,
+            Event::Exhausted => {
+                self.paused = true;
+                self.paused_until = now + EXHAUSTED_PAUSE;
+                self.poll_at = self.poll_at.min(self.paused_until);
+            }
             Event::Drain => self.draining = true,
             Event::LeaseFailed => {
                 self.leasing = false;
@@ -235,6 +249,7 @@ impl Dispatch {
         if now < self.next_wakeup() {
             return None;
         }
+        self.paused = false;
         self.look_ahead(now);
         if now >= self.due_at {
             self.due_at = Duration::MAX;
@@ -303,7 +318,7 @@ impl Dispatch {
         if self.leasing || self.draining || self.is_full() {
             return Duration::MAX;
         }
-        self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until)
+        self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
     }
 
     /// Whether there is room for so many tasks more, or for all that there ever is.
@@ -319,6 +334,11 @@ impl Dispatch {
     /// How many tasks of a lane run now.
     pub fn running_in(&self, lane: LaneId) -> usize {
         self.running_of(lane)
+    }
+
+    /// Whether nothing begins for a moment.
+    pub fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Whether the node is stopping.

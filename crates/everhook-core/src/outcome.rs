@@ -29,6 +29,24 @@ pub struct SendFailure {
     pub class: Class,
     /// One line for people; no secrets, no addresses of the inside.
     pub detail: String,
+    /// Whose attempt it was.
+    pub blame: Blame,
+}
+
+/// Who is to blame that no answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The receiver or the way to it: the attempt counts.
+    Receiver,
+    /// This node, which has no files, ports or memory left: nothing was sent, and the receiver has lost no attempt.
+    Node,
+}
+
+impl SendFailure {
+    /// A failure that counts.
+    pub fn new(class: Class, detail: impl Into<String>) -> SendFailure {
+        SendFailure { class, detail: detail.into(), blame: Blame::Receiver }
+    }
 }
 
 /// How an attempt ended, for lists, logs and metrics.
@@ -241,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_timeout_holds_the_lane_and_a_refused_connection_does_not() {
-        let fail = |class| classify(&Err(SendFailure { class, detail: String::new() }), Timestamp::default()).1;
+        let fail = |class| classify(&Err(SendFailure::new(class, "")), Timestamp::default()).1;
         assert_eq!(fail(Class::Timeout), Outcome::Throttled { retry_after: None });
         assert_eq!(fail(Class::Connect), Outcome::Failure { retry_after: None });
         assert_eq!(fail(Class::Blocked), Outcome::Failure { retry_after: None });

@@ -126,6 +126,10 @@ impl Deliverer {
         let url = endpoint.url.clone();
         match sent {
             Sent::TenureClosed => None,
+            Sent::Exhausted(failure) => {
+                self.room.pause(&failure.detail, self.clock.elapsed());
+                Some(End::HandedBack)
+            }
             Sent::Interrupted => Some(End::Attempted(interrupted(url, started_at, duration))),
             Sent::Answered(answer) => Some(End::Attempted(self.record(answer, url, started_at, duration))),
         }

@@ -66,6 +66,23 @@ impl Room {
         }
     }
 
+    /// This node lacks what a task needs: nothing begins for a moment. What came too late for that comes back as well.
+    pub(crate) fn pause(&self, lack: &str, now: Duration) {
+        let is_first = {
+            let mut dispatch = self.lock();
+            let is_first = !dispatch.is_paused();
+            dispatch.handle(Event::Exhausted, now);
+            is_first
+        };
+        if is_first {
+            warn!(
+                "{lack}: nothing is sent for a moment, and no attempt is used; raise the limit of open files \
+                 (`ulimit -n`), or lower `slots`"
+            );
+        }
+        self.wake.notify_one();
+    }
+
     /// How many tasks run now.
     pub(crate) fn running(&self) -> usize {
         self.lock().running()

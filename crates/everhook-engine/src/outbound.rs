@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everhook_core::outcome::{Class, Reply, SendFailure};
+use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_sender::Request;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
@@ -24,6 +24,8 @@ pub(crate) struct Outbound {
 /// How a send ended, if not by itself.
 pub(crate) enum Sent {
     Answered(Result<Reply, SendFailure>),
+    /// This node has no files, ports or memory left; nothing was sent.
+    Exhausted(SendFailure),
     Interrupted,
     TenureClosed,
 }
@@ -62,7 +64,10 @@ impl Outbound {
     pub(crate) async fn send(&self, request: Request, tenure: &Tenure) -> Sent {
         tokio::select! {
             biased;
-            answer = self.transport.send(request) => Sent::Answered(answer),
+            answer = self.transport.send(request) => match answer {
+                Err(failure) if failure.blame == Blame::Node => Sent::Exhausted(failure),
+                answer => Sent::Answered(answer),
+            },
             () = tenure.closed() => Sent::TenureClosed,
             () = self.interrupt.cancelled() => Sent::Interrupted,
         }
@@ -74,5 +79,5 @@ pub(crate) fn header(text: String) -> Result<HeaderValue, SendFailure> {
 }
 
 pub(crate) fn internal(detail: String) -> SendFailure {
-    SendFailure { class: Class::Internal, detail }
+    SendFailure::new(Class::Internal, detail)
 }

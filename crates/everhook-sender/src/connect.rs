@@ -6,7 +6,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use everhook_core::outcome::SendFailure;
+use everhook_core::outcome::{Blame, SendFailure};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
@@ -73,6 +73,8 @@ impl Connector {
             let share = connect_by.saturating_duration_since(now) / (addresses.len() - tried) as u32;
             last = match timeout_at(now + share, self.dial(SocketAddr::new(*ip, port))).await {
                 Ok(Ok(tcp)) => return Ok(tcp),
+                // The next address would fare no better.
+                Ok(Err(failed)) if failed.blame == Blame::Node => return Err(failed),
                 Ok(Err(failed)) => failed,
                 Err(_elapsed) => failure::timeout("no connection was made in time"),
             };
@@ -81,7 +83,7 @@ impl Connector {
     }
 
     async fn dial(&self, address: SocketAddr) -> Result<TcpStream, SendFailure> {
-        let refused = |error: io::Error| failure::connect(&error);
+        let refused = |error: io::Error| failure::connect(&error, address.ip());
         let tcp = TcpStream::connect(address).await.map_err(refused)?;
         // Nothing we know of makes this differ from `address`; were there such a thing, it would be an attack.
         if !self.egress.permits(tcp.peer_addr().map_err(refused)?.ip()) {

@@ -3,8 +3,9 @@
 //! Every text is fixed: what libraries say may contain addresses of the inside or text of the receiver's choosing.
 
 use std::io;
+use std::net::IpAddr;
 
-use everhook_core::outcome::{Class, SendFailure};
+use everhook_core::outcome::{Blame, Class, SendFailure};
 use hickory_resolver::net::NetError;
 use rustls::{AlertDescription, CertificateError};
 
@@ -30,12 +31,17 @@ pub(crate) fn internal(detail: &'static str) -> SendFailure {
 pub(crate) fn bad_url(error: &BadUrl) -> SendFailure {
     match error {
         BadUrl::Forbidden => blocked(),
-        BadUrl::HttpsOnly => SendFailure { class: Class::Blocked, detail: error.to_string() },
-        _ => SendFailure { class: Class::Internal, detail: error.to_string() },
+        BadUrl::HttpsOnly => SendFailure::new(Class::Blocked, error.to_string()),
+        _ => SendFailure::new(Class::Internal, error.to_string()),
     }
 }
 
 pub(crate) fn dns(error: &NetError) -> SendFailure {
+    if let NetError::Io(error) = error
+        && let Some(lack) = lack(error, None)
+    {
+        return exhausted(Class::Dns, lack);
+    }
     failure(
         Class::Dns,
         match error {
@@ -56,13 +62,18 @@ pub(crate) fn dns_timeout() -> SendFailure {
     failure(Class::Dns, "the host name was not resolved in time")
 }
 
-pub(crate) fn connect(error: &io::Error) -> SendFailure {
+pub(crate) fn connect(error: &io::Error, to: IpAddr) -> SendFailure {
+    if let Some(lack) = lack(error, Some(to)) {
+        return exhausted(Class::Connect, lack);
+    }
     failure(
         Class::Connect,
         match error.kind() {
             io::ErrorKind::ConnectionRefused => "the connection was refused",
             io::ErrorKind::ConnectionReset => "the connection was reset before it was made",
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "the receiver cannot be reached",
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::AddrNotAvailable => {
+                "the receiver cannot be reached"
+            }
             _ => "the connection could not be made",
         },
     )
@@ -126,6 +137,22 @@ fn bad_certificate(error: &CertificateError) -> &'static str {
     }
 }
 
+/// What this node lacks, if that is why a socket could not be had.
+fn lack(error: &io::Error, to: Option<IpAddr>) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE => Some("this node has reached its limit of open files"),
+        libc::ENFILE => Some("this machine has reached its limit of open files"),
+        libc::ENOBUFS | libc::ENOMEM => Some("this node has no memory left for connections"),
+        // Of IPv6 it says that this machine has no such address, which is so for every attempt.
+        libc::EADDRNOTAVAIL if to.is_none_or(|to| to.is_ipv4()) => Some("this node has no free port left"),
+        _ => None,
+    }
+}
+
+fn exhausted(class: Class, detail: &'static str) -> SendFailure {
+    SendFailure { blame: Blame::Node, ..failure(class, detail) }
+}
+
 fn failure(class: Class, detail: &'static str) -> SendFailure {
-    SendFailure { class, detail: detail.to_owned() }
+    SendFailure::new(class, detail)
 }

@@ -126,5 +126,5 @@ impl NodeNetwork {
 }
 
 fn failure(class: Class) -> SendFailure {
-    SendFailure { class, detail: format!("simulated {class}") }
+    SendFailure::new(class, format!("simulated {class}"))
 }

@@ -6,6 +6,7 @@ mod batch;
 mod cli;
 mod config;
 mod environment;
+mod files;
 mod first_key;
 mod job;
 mod keys;

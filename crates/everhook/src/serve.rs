@@ -27,6 +27,7 @@ use tracing::{info, warn};
 use crate::cli::print;
 use crate::config::{Config, StoreConfig};
 use crate::environment;
+use crate::files;
 use crate::first_key::FirstKey;
 use crate::outboxes;
 use crate::patience::Patience;
@@ -37,9 +38,9 @@ const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the server until SIGTERM or SIGINT; a second one exits at once.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve(mut config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
-    raise_file_limit();
+    let files = files::fit(&mut config);
     let patience = Patience::begin(config.database_wait);
     let opened = tokio::select! {
         opened = patience.insist(|| store::open_server(&config)) => opened?,
@@ -57,7 +58,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
     let address = listener.local_addr().context("could not tell the address listened on")?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
-    let engine = patience.insist(|| start_engine(&config, &opened, egress.clone())).await?;
+    let engine = patience.insist(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone(),
@@ -102,7 +103,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyhow::Result<Arc<Engine>> {
+async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: usize) -> anyhow::Result<Arc<Engine>> {
     let (connect, total) = (config.connect_timeout, config.timeout);
     let deadlines = Deadlines { connect, tls: connect, write: total, first_byte: total, total };
     let sender = SenderConfig {
@@ -110,6 +111,7 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress) -> anyho
         deadlines,
         // Lanes bound what one endpoint gets; endpoints that share a host must not wait for each other.
         connections_per_host: config.dispatch.slots,
+        idle_total: kept,
         ..SenderConfig::default()
     };
     let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);
@@ -146,13 +148,6 @@ async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyh
         text += &FirstKey::ensure(config, opened).await?.greeting(address);
     }
     Ok(text)
-}
-
-/// Every delivery in flight and every client is a file to the system; its soft limit is often 1024.
-fn raise_file_limit() {
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        warn!(error = &error as &dyn std::error::Error, "could not raise the limit of open files");
-    }
 }
 
 struct Signals {

@@ -30,6 +30,22 @@ fn a_lease_that_left_lanes_alone_is_repeated_when_a_slot_is_given_back() {
 }
 
 #[test]
+fn a_node_without_files_begins_nothing_for_a_moment() {
+    let mut dispatch = dispatch();
+    assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));
+    dispatch.handle(Event::Leased { count: 0, next_ready: None }, Duration::ZERO);
+    assert!(dispatch.reserve(LANE));
+    dispatch.handle(Event::Exhausted, Duration::ZERO);
+    assert!(!dispatch.reserve(LANE), "what is accepted waits in the store");
+    dispatch.handle(Event::Hint, Duration::ZERO);
+    dispatch.handle(Event::DueIn(Duration::ZERO), Duration::ZERO);
+    assert_eq!(dispatch.next_wakeup(), EXHAUSTED_PAUSE);
+    assert_eq!(dispatch.poll_command(EXHAUSTED_PAUSE - Duration::from_millis(1)), None);
+    assert_eq!(dispatch.poll_command(EXHAUSTED_PAUSE), lease(2, &[(LANE, 1)]));
+    assert!(dispatch.reserve(LANE));
+}
+
+#[test]
 fn a_fresh_node_looks_for_work_once_and_then_waits() {
     let mut dispatch = dispatch();
     assert_eq!(dispatch.poll_command(Duration::ZERO), lease(3, &[]));

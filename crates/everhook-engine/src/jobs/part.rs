@@ -140,7 +140,12 @@ impl JobsPart {
             sessions: parts.sessions.clone(),
             settler: parts.settler.clone(),
             clock: clock.clone(),
-            pusher: Pusher { outbound: parts.outbound.clone(), clock: clock.clone(), timeout: config.push_timeout },
+            pusher: Pusher {
+                outbound: parts.outbound.clone(),
+                clock: clock.clone(),
+                room: parts.room.clone(),
+                timeout: config.push_timeout,
+            },
             room: parts.room.clone(),
             interrupt: parts.outbound.interrupt.clone(),
             running: parts.running.clone(),

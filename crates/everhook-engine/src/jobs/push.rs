@@ -14,6 +14,7 @@ use everhook_sender::Request;
 use http::header::HeaderMap;
 
 use crate::clock::Clock;
+use crate::dispatcher::Room;
 use crate::jobs::runner::record;
 use crate::outbound::{Outbound, Sent, Signed, header};
 use crate::session::Tenure;
@@ -23,6 +24,7 @@ use crate::settle::{End, Record};
 pub(crate) struct Pusher {
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) room: Arc<Room>,
     /// How long a target may take, however long the job itself may: a push keeps its slot until then.
     pub(crate) timeout: Duration,
 }
@@ -44,6 +46,10 @@ impl Pusher {
         let duration = self.clock.elapsed().saturating_sub(begun);
         match sent {
             Sent::TenureClosed => None,
+            Sent::Exhausted(failure) => {
+                self.room.pause(&failure.detail, self.clock.elapsed());
+                Some(End::HandedBack)
+            }
             Sent::Interrupted => {
                 let note = Note::new("the server was stopped before the reply came", []).to_bytes();
                 Some(End::Attempted(Record { duration, ..record(Report::Interrupted, note, started_at) }))
@@ -87,5 +93,5 @@ fn answered(
 }
 
 fn too_slow(timeout: Duration) -> SendFailure {
-    SendFailure { class: Class::Timeout, detail: format!("the target did not answer within {} s", timeout.as_secs()) }
+    SendFailure::new(Class::Timeout, format!("the target did not answer within {} s", timeout.as_secs()))
 }

@@ -7,5 +7,5 @@ mod pushed;
 mod remote;
 mod scheduled;
 mod shared;
-mod stage;
+pub(crate) mod stage;
 mod taken_over;

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod doubt;
+mod exhausted;
 mod faulty;
 mod fixture;
 mod jobs;

@@ -50,5 +50,5 @@ fn check_reply(sent: Result<Reply, SendFailure>, status: u16, body: &str) {
 
 #[track_caller]
 fn check_failure(sent: Result<Reply, SendFailure>, class: Class, detail: &str) {
-    assert_eq!(sent, Err(SendFailure { class, detail: detail.to_owned() }));
+    assert_eq!(sent, Err(SendFailure::new(class, detail)));
 }

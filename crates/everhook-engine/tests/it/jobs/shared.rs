@@ -11,7 +11,6 @@ use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
 use everhook_core::signing::SigningKeys;
-use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig};
 use everhook_engine::jobs::{JobsConfig, RunJobs};
 use everhook_engine::transport::Transport;

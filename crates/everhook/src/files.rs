@@ -1,0 +1,104 @@
+//! Open files: every delivery, every pushed job, every connection that is kept and every client is one.
+//!
+//! A server whose settings ask for more than the system allows would run out of them at its busiest. So it does less at once, and says so
+//! when it starts.
+
+use everhook_api::CONNECTIONS_MAX;
+use everhook_sender::SenderConfig;
+use tracing::warn;
+
+use crate::config::Config;
+
+/// Kept free for the store, its connections, the log, listeners and name servers.
+const SET_ASIDE: usize = 128;
+
+/// What files are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Deliveries at once.
+    deliveries: usize,
+    /// Pushed jobs at once.
+    jobs: usize,
+    /// Connections to receivers that are kept between requests.
+    pub(crate) kept: usize,
+    /// Connections of clients.
+    pub(crate) clients: usize,
+}
+
+impl Files {
+    fn total(self) -> usize {
+        SET_ASIDE + self.deliveries + self.jobs + self.kept + self.clients
+    }
+
+    /// What a limit leaves of this: half for deliveries and jobs, an eighth for connections that are kept, the rest for clients.
+    fn within(self, limit: usize) -> Files {
+        if self.total() <= limit {
+            return self;
+        }
+        let left = limit.saturating_sub(SET_ASIDE);
+        let sends = (self.deliveries + self.jobs).min(left / 2);
+        let jobs = (self.jobs * sends / (self.deliveries + self.jobs)).max(1);
+        let deliveries = sends.saturating_sub(jobs).max(1);
+        let kept = self.kept.min(left / 8);
+        let clients = self.clients.min(left.saturating_sub(deliveries + jobs + kept)).max(1);
+        Files { deliveries, jobs, kept, clients }
+    }
+}
+
+/// Raises the limit, and lowers what the settings ask for to what it allows.
+pub(crate) fn fit(config: &mut Config) -> Files {
+    let (dispatch, jobs) = (&mut config.dispatch, &mut config.jobs);
+    let kept = SenderConfig::default().idle_total;
+    let wanted = Files { deliveries: dispatch.slots, jobs: jobs.slots, kept, clients: CONNECTIONS_MAX };
+    let Some(limit) = raise_limit() else { return wanted };
+    let files = wanted.within(limit);
+    if files != wanted {
+        let (asked, Files { deliveries, jobs, clients, .. }) = (wanted.total(), files);
+        warn!(
+            "this process may open {limit} files and its settings ask for {asked}: it makes at most {deliveries} deliveries and \
+             {jobs} pushes at once, and serves {clients} clients; raise the limit (`ulimit -n`, LimitNOFILE of systemd), or \
+             lower `slots` and `job_slots`"
+        );
+    }
+    (dispatch.slots, jobs.slots) = (files.deliveries, files.jobs);
+    dispatch.slots_per_lane = dispatch.slots_per_lane.min(dispatch.slots);
+    jobs.slots_per_queue = jobs.slots_per_queue.min(jobs.slots);
+    files
+}
+
+/// Raises the limit of open files as far as the system allows, since it is often 1024. Returns the limit then, if it can be told.
+fn raise_limit() -> Option<usize> {
+    let raised = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
+        warn!(error = &error as &dyn std::error::Error, "could not raise the limit of open files");
+        rlimit::Resource::NOFILE.get_soft()
+    });
+    raised.ok().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Files = Files { deliveries: 1000, jobs: 64, kept: 2048, clients: 10_000 };
+
+    #[test]
+    fn settings_that_fit_are_left_alone() {
+        assert_eq!(WANTED.within(WANTED.total()), WANTED);
+        assert_eq!(WANTED.within(usize::MAX), WANTED);
+    }
+
+    #[test]
+    fn no_limit_is_exceeded() {
+        for limit in [256, 1024, 4096, 10_000, WANTED.total() - 1] {
+            let files = WANTED.within(limit);
+            assert!(files.total() <= limit, "{files:?} with {limit}");
+            assert!(files.deliveries > files.jobs && files.jobs > 0 && files.clients > 0, "{files:?} with {limit}");
+        }
+        assert_eq!(WANTED.within(1024), Files { deliveries: 422, jobs: 26, kept: 112, clients: 336 });
+    }
+
+    #[test]
+    fn with_next_to_nothing_one_of_each_is_left() {
+        assert_eq!(WANTED.within(10), Files { deliveries: 1, jobs: 1, kept: 0, clients: 1 });
+    }
+}
