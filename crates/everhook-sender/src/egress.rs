@@ -18,6 +18,11 @@ use crate::resolve::LOCALHOST;
 #[cfg(test)]
 mod tests;
 
+/// Size of what is between two dots of a host's name.
+const LABEL_BYTES_MAX: usize = 63;
+/// Size of a host's name.
+const NAME_BYTES_MAX: usize = 253;
+
 /// The rules for outgoing requests.
 #[derive(Clone, Debug)]
 pub struct Egress {
@@ -52,6 +57,12 @@ pub enum BadUrl {
     /// The host is empty, or nothing but a dot.
     #[error("url has no host; use the form https://host/path")]
     NoHost,
+    /// The host's name is none that a name server could be asked for.
+    #[error(
+        "url has a host name that cannot be resolved; use letters, digits, hyphens and underscores, at most \
+         {LABEL_BYTES_MAX} between two dots"
+    )]
+    Name,
     /// Port 0.
     #[error("url has port 0; use the port the receiver listens on")]
     Port,
@@ -108,6 +119,7 @@ impl Egress {
             Some(Host::Domain(name)) if is_localhost(name) && !LOCALHOST.iter().any(|ip| self.permits(*ip)) => {
                 return Err(BadUrl::Forbidden);
             }
+            Some(Host::Domain(name)) if !can_be_resolved(name) => return Err(BadUrl::Name),
             Some(_) => {}
         }
         if url.port() == Some(0) {
@@ -119,6 +131,16 @@ impl Egress {
         }
         Ok(url)
     }
+}
+
+/// Whether a name server can be asked for a name. The URL standard lets more through, and it has made ASCII of the rest.
+fn can_be_resolved(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |label: &str| {
+        let is_in_names = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+        (1..=LABEL_BYTES_MAX).contains(&label.len()) && !label.starts_with('-') && label.bytes().all(is_in_names)
+    };
+    name.len() <= NAME_BYTES_MAX && name.split('.').all(is_label)
 }
 
 impl Default for Egress {

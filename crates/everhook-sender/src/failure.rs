@@ -32,6 +32,7 @@ pub(crate) fn bad_url(error: &BadUrl) -> SendFailure {
     match error {
         BadUrl::Forbidden => blocked(),
         BadUrl::HttpsOnly => SendFailure::new(Class::Blocked, error.to_string()),
+        BadUrl::Name => SendFailure::new(Class::Dns, error.to_string()),
         _ => SendFailure::new(Class::Internal, error.to_string()),
     }
 }
@@ -120,6 +121,11 @@ pub(crate) fn exchange(error: &hyper::Error) -> SendFailure {
             "the connection broke before the reply was complete"
         },
     )
+}
+
+/// More came than a head and a few interim replies take.
+pub(crate) fn head_too_large() -> SendFailure {
+    failure(Class::Reset, "the receiver sent too many interim replies, or too large a head")
 }
 
 fn bad_certificate(error: &CertificateError) -> &'static str {

@@ -25,7 +25,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clock;
 use crate::failure;
-use crate::limits::{LINK_BUFFER_BYTES_MAX, REPLY_HEAD_BYTES_MAX, REPLY_HEADERS_MAX, RETRY_AFTER_BYTES_MAX};
+use crate::limits::{
+    LINK_BUFFER_BYTES_MAX, REPLY_HEAD_BYTES_MAX, REPLY_HEADERS_MAX, REPLY_HEADS_BYTES_MAX, RETRY_AFTER_BYTES_MAX,
+};
 use crate::socket::{Stream, Watch};
 
 /// A request ready for the wire.
@@ -106,6 +108,7 @@ impl Link {
 
     async fn head(&mut self, message: Message, by: ExchangeBy) -> Result<Response<Incoming>, Failed> {
         let Link { requests, driver, watch, .. } = self;
+        watch.await_head(REPLY_HEADS_BYTES_MAX);
         let mut response = pin!(requests.try_send_request(message));
         let mut head = pin!(poll_fn(|cx| {
             drive(driver, cx);
@@ -121,10 +124,13 @@ impl Link {
                 Err(_elapsed) => return Err(broken(failure::timeout("no reply came in time"))),
             },
         };
-        answer.map_err(|mut error| match error.take_message() {
+        let answer = answer.map_err(|mut error| match error.take_message() {
             Some(message) => Failed::Unsent(Box::new(message)),
+            None if watch.head_overran() => broken(failure::head_too_large()),
             None => broken(failure::exchange(error.error())),
-        })
+        });
+        watch.head_came();
+        answer
     }
 
     async fn body(&mut self, mut incoming: Incoming) -> Result<KeptBody, Failed> {

@@ -1,12 +1,12 @@
 //! A TCP socket that can be asked two things while an HTTP client owns it: is it stuck in a write, and, before reuse,
-//! has the peer closed it?
+//! has the peer closed it? And one that reads no more than it is told to before the head of a reply has come.
 //!
 //! It lies below TLS, so that the answers are about the wire. `connect` makes it, `link` asks.
 
 use std::io::{self, IoSlice, Read};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use socket2::SockRef;
@@ -27,15 +27,20 @@ pub(crate) struct Socket {
 }
 
 /// The view on a `Socket` from outside. One task at a time has both, so that no order stronger than relaxed is needed.
-#[derive(Default)]
 pub(crate) struct Watch {
     write_blocked: AtomicBool,
     ask_kernel: AtomicBool,
+    /// How many bytes may still be read before the head of the reply has come; `ANY` if none is awaited.
+    head_bytes: AtomicUsize,
 }
+
+/// As many bytes as come.
+const ANY: usize = usize::MAX;
 
 impl Socket {
     pub(crate) fn new(tcp: TcpStream) -> (Socket, Arc<Watch>) {
-        let watch = Arc::new(Watch::default());
+        let (write_blocked, ask_kernel) = (AtomicBool::new(false), AtomicBool::new(false));
+        let watch = Arc::new(Watch { write_blocked, ask_kernel, head_bytes: AtomicUsize::new(ANY) });
         (Socket { tcp, watch: watch.clone() }, watch)
     }
 
@@ -51,6 +56,29 @@ impl Watch {
         self.write_blocked.load(Relaxed)
     }
 
+    /// Lets no more than `bytes` be read until `head_came`, but for what one read brings beyond that. HTTP allows any number of
+    /// interim replies before the one that counts, and each costs time to read.
+    pub(crate) fn await_head(&self, bytes: usize) {
+        self.head_bytes.store(bytes, Relaxed);
+    }
+
+    /// Lets everything be read.
+    pub(crate) fn head_came(&self) {
+        self.head_bytes.store(ANY, Relaxed);
+    }
+
+    /// Whether the receiver has sent more than it may without the head of its reply.
+    pub(crate) fn head_overran(&self) -> bool {
+        self.head_bytes.load(Relaxed) == 0
+    }
+
+    fn count_read(&self, bytes: usize) {
+        let left = self.head_bytes.load(Relaxed);
+        if left != ANY {
+            self.head_bytes.store(left.saturating_sub(bytes), Relaxed);
+        }
+    }
+
     /// Makes the next read ask the kernel, even if the event loop has not heard of anything to read.
     ///
     /// On a busy machine the loop learns late that a peer has closed; a request written in that gap would fail
@@ -62,7 +90,12 @@ impl Watch {
 
 impl AsyncRead for Socket {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.watch.head_overran() {
+            return Poll::Ready(Err(io::Error::other("the head of the reply is too large")));
+        }
+        let before = buf.filled().len();
         let polled = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        self.watch.count_read(buf.filled().len() - before);
         if polled.is_ready() || !self.watch.ask_kernel.swap(false, Relaxed) {
             return polled;
         }

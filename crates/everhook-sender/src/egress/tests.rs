@@ -62,6 +62,19 @@ fn what_the_operator_allows_is_permitted_and_no_more() {
 }
 
 #[test]
+fn names_that_no_name_server_knows_are_refused() {
+    check_url("https://my_host.example/", Ok("https://my_host.example/"));
+    check_url("https://_a.b-c.example./", Ok("https://_a.b-c.example./"));
+    let label = "x".repeat(63);
+    check_url(&format!("https://{label}.example/"), Ok(&format!("https://{label}.example/")));
+    for host in
+        [&format!("x{label}.example"), &[label.as_str(); 4].join("."), "a!b.example", "a..b", "-a.example", "a,b"]
+    {
+        check_url(&format!("https://{host}/"), Err(BadUrl::Name));
+    }
+}
+
+#[test]
 fn plain_urls_are_taken_and_canonicalised() {
     check_url("https://example.com", Ok("https://example.com/"));
     check_url("http://EXAMPLE.com:8080/a?b=c&d", Ok("http://example.com:8080/a?b=c&d"));

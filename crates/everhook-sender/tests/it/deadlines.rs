@@ -55,15 +55,27 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_runs_into_the_first_byte_deadline() {
-    let receiver = Receiver::start(|listener| {
-        let (mut stream, _) = listener.accept().unwrap();
-        read_request(&mut stream);
-        drip(&mut stream, b"HTTP/1.1 103 Early Hints\r\n\r\n");
-    });
+async fn an_interim_reply_does_not_stop_the_first_byte_deadline() {
+    let receiver = answering("HTTP/1.1 103 Early Hints\r\n\r\n");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
     check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
     receiver.end();
+}
+
+#[tokio::test]
+async fn a_flood_of_interim_replies_ends_long_before_any_deadline() {
+    let small = b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec();
+    let large = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(8_000)).into_bytes();
+    for piece in [small, large] {
+        let receiver = Receiver::start(move |listener| {
+            let (mut stream, _) = listener.accept().unwrap();
+            read_request(&mut stream);
+            drip(&mut stream, &piece);
+        });
+        let sent = hurried(PATIENT).send(post(receiver.url(), "{}")).await;
+        check_failure(sent, Class::Reset, "the receiver sent too many interim replies, or too large a head");
+        receiver.end();
+    }
 }
 
 #[tokio::test]

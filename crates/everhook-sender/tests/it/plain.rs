@@ -100,6 +100,15 @@ async fn interim_replies_are_skipped() {
 }
 
 #[tokio::test]
+async fn a_reply_may_have_some_interim_replies_and_a_large_body() {
+    let interim = format!("HTTP/1.1 102 Processing\r\nx: {}\r\n\r\n", "y".repeat(1_000)).repeat(20);
+    let body = "z".repeat(10_000_000);
+    let reply = format!("{interim}HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let reply = sender().send(post(answering(reply).url(), "{}")).await.unwrap();
+    assert_eq!((reply.status, reply.body.len()), (200, REPLY_BYTES_MAX));
+}
+
+#[tokio::test]
 async fn a_compressed_reply_is_kept_as_it_came() {
     let mut reply = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n".to_vec();
     reply.extend([0x1f, 0x8b, 8, 0]);
