@@ -23,6 +23,7 @@ use tracing::warn;
 use crate::delivery::Deliverer;
 use crate::dispatcher::Room;
 use crate::group::{self, Queue, WRITERS, Weigh};
+use crate::lines::Order;
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 use crate::wakeup::Wakeups;
@@ -216,7 +217,7 @@ impl Acceptor {
             Appended::Accepted { message, leased, pending } => {
                 for (leased, slot) in leased {
                     let tenure = Arc::clone(tenure.expect("nothing is leased without a session"));
-                    self.deliverer.begin(&self.deliveries, leased, slot, tenure);
+                    self.deliverer.begin(&self.deliveries, leased, slot, tenure, Order::Free);
                 }
                 if pending > 0 {
                     self.wakeups.hint();

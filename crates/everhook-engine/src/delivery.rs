@@ -23,7 +23,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::dispatcher::{Ask, Grant, Room, Source};
-use crate::lines::{Lines, Place, Start, Turn};
+use crate::lines::{Lines, Order, Place, Start, Turn};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Held, Holder, Record, Settler};
@@ -62,15 +62,22 @@ impl Source for Deliveries {
 
     fn begin(&self, work: Vec<(Slot, Leased)>, tenure: &Arc<Tenure>) {
         for (slot, leased) in work {
-            self.deliverer.begin(&self.running, leased, slot, Arc::clone(tenure));
+            self.deliverer.begin(&self.running, leased, slot, Arc::clone(tenure), Order::AsLeased);
         }
     }
 }
 
 impl Deliverer {
-    /// Runs one leased delivery to its settlement. Deliveries of one lane start in the order of these calls.
-    pub(crate) fn begin(self: &Arc<Self>, running: &TaskTracker, leased: Leased, slot: Slot, tenure: Arc<Tenure>) {
-        let (deliverer, place) = (Arc::clone(self), self.lines.place(leased.task.lane));
+    /// Runs one leased delivery to its settlement.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        running: &TaskTracker,
+        leased: Leased,
+        slot: Slot,
+        tenure: Arc<Tenure>,
+        order: Order,
+    ) {
+        let (deliverer, place) = (Arc::clone(self), self.lines.place(leased.task.lane, order));
         running.spawn(async move { deliverer.run(leased, slot, tenure, place).await });
     }
 

@@ -1,8 +1,9 @@
 //! Where leased deliveries wait for one of their lane's slots.
 //!
 //! A target that answers fast gets more leased than it has slots, so that the next ones are at hand; never more at once than it has slots.
-//! If it stops answering, or asks for a rest, what waits is handed back. Deliveries of one lane start in the order of their places,
-//! whichever thread runs them first: the runtime runs the task that was spawned last before those that were spawned before it.
+//! If it stops answering, or asks for a rest, what waits is handed back. Deliveries of one lane that a lease brought start in its order,
+//! whichever thread runs them first: the runtime runs the task that was spawned last before those that were spawned before it. That costs
+//! what several threads could do at once, so that deliveries of the fast path, before which nothing waited, start as they come.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -27,8 +28,8 @@ pub(crate) struct Lines {
 
 struct Lane {
     line: Arc<Line>,
-    /// Closed as soon as the delivery with the last place has started.
-    last: oneshot::Receiver<()>,
+    /// Closed as soon as the last delivery has started that others start behind.
+    last: Option<oneshot::Receiver<()>>,
 }
 
 struct Line {
@@ -37,19 +38,28 @@ struct Line {
     rests: Notify,
 }
 
+/// When a delivery starts that has a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Behind those of its lane that a lease brought before it.
+    AsLeased,
+    /// At once.
+    Free,
+}
+
 /// A place in the line of a lane, which is there as long as someone has one.
 pub(crate) struct Place {
     lines: Arc<Lines>,
     lane: LaneId,
     line: Arc<Line>,
-    /// Closed as soon as the delivery with the place before has started.
+    /// Closed as soon as the delivery before has started.
     before: Option<oneshot::Receiver<()>>,
     start: Option<Start>,
 }
 
-/// What the delivery with the next place waits for: that this is dropped.
+/// What the next delivery waits for, if there is one behind: that this is dropped.
 pub(crate) struct Start {
-    _start: oneshot::Sender<()>,
+    _start: Option<oneshot::Sender<()>>,
 }
 
 /// A delivery's turn.
@@ -70,18 +80,17 @@ impl Lines {
     }
 
     /// The next place in the line of a lane.
-    pub(crate) fn place(self: &Arc<Self>, lane: LaneId) -> Place {
-        let (start, started) = oneshot::channel();
+    pub(crate) fn place(self: &Arc<Self>, lane: LaneId, order: Order) -> Place {
         let mut lanes = self.lock();
-        let (line, before) = match lanes.get_mut(&lane) {
-            Some(known) => (Arc::clone(&known.line), Some(std::mem::replace(&mut known.last, started))),
-            None => {
-                let line = Arc::new(Line { slots: Arc::new(Semaphore::new(self.per_lane)), rests: Notify::new() });
-                lanes.insert(lane, Lane { line: Arc::clone(&line), last: started });
-                (line, None)
+        let known = lanes.entry(lane).or_insert_with(|| Lane { line: Arc::new(self.new_line()), last: None });
+        let (before, start) = match order {
+            Order::Free => (None, None),
+            Order::AsLeased => {
+                let (start, started) = oneshot::channel();
+                (known.last.replace(started), Some(start))
             }
         };
-        drop(lanes);
+        let line = Arc::clone(&known.line);
         Place { lines: Arc::clone(self), lane, line, before, start: Some(Start { _start: start }) }
     }
 
@@ -90,6 +99,10 @@ impl Lines {
         if let Some(lane) = self.lock().get(&lane) {
             lane.line.rests.notify_waiters();
         }
+    }
+
+    fn new_line(&self) -> Line {
+        Line { slots: Arc::new(Semaphore::new(self.per_lane)), rests: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<LaneId, Lane>> {
@@ -180,24 +193,29 @@ mod tests {
     #[tokio::test]
     async fn neither_a_lane_nor_the_node_has_more_under_way_than_its_slots() {
         let lines = lines(3, 2);
-        let (mut first, mut second) = (lines.place(LANE), lines.place(LANE));
+        let (mut first, mut second) = (lines.place(LANE, Order::AsLeased), lines.place(LANE, Order::AsLeased));
         let (first, _second) = (start(&mut first).unwrap(), start(&mut second).unwrap());
-        assert!(start(&mut lines.place(LANE)).is_none(), "the lane is full");
-        let mut other = lines.place(OTHER);
+        assert!(start(&mut lines.place(LANE, Order::AsLeased)).is_none(), "the lane is full");
+        let mut other = lines.place(OTHER, Order::AsLeased);
         let _other = start(&mut other).unwrap();
-        assert!(start(&mut lines.place(OTHER)).is_none(), "the node is full");
+        assert!(start(&mut lines.place(OTHER, Order::AsLeased)).is_none(), "the node is full");
         drop(first);
-        assert!(start(&mut lines.place(OTHER)).is_some());
-        assert!(start(&mut lines.place(LANE)).is_some());
+        assert!(start(&mut lines.place(OTHER, Order::AsLeased)).is_some());
+        assert!(start(&mut lines.place(LANE, Order::AsLeased)).is_some());
     }
 
     #[tokio::test]
     async fn deliveries_of_a_lane_start_in_the_order_of_their_places() {
         let lines = lines(9, 9);
-        let (mut first, mut second, mut third) = (lines.place(LANE), lines.place(LANE), lines.place(LANE));
+        let (mut first, mut second, mut third) = (
+            lines.place(LANE, Order::AsLeased),
+            lines.place(LANE, Order::AsLeased),
+            lines.place(LANE, Order::AsLeased),
+        );
         let mut waiting = Box::pin(second.turn());
         assert!(waiting.as_mut().now_or_never().is_none(), "the first one has not started");
-        assert!(start(&mut lines.place(OTHER)).is_some(), "that is nothing to another lane");
+        assert!(start(&mut lines.place(OTHER, Order::AsLeased)).is_some(), "that is nothing to another lane");
+        assert!(start(&mut lines.place(LANE, Order::Free)).is_some(), "it waits for nobody");
         let turn = first.turn().now_or_never().flatten().unwrap();
         assert!(waiting.as_mut().now_or_never().is_none(), "it has a slot, and has not started");
         let mut sending = Box::pin(turn.start.with(std::future::pending::<()>()));
@@ -209,31 +227,38 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_a_target_that_wants_a_rest_goes() {
         let lines = lines(3, 1);
-        let (mut first, mut second, mut third) = (lines.place(LANE), lines.place(LANE), lines.place(LANE));
+        let (mut first, mut second, mut third) = (
+            lines.place(LANE, Order::AsLeased),
+            lines.place(LANE, Order::AsLeased),
+            lines.place(LANE, Order::AsLeased),
+        );
         let first = start(&mut first).unwrap();
         let waiting = async { tokio::join!(second.turn(), third.turn(), async { lines.rest(LANE) }) };
         let (second, third, ()) = tokio::time::timeout(KEPT_WAITING / 2, waiting).await.unwrap();
         assert!(second.is_none() && third.is_none());
         drop(first);
-        assert!(start(&mut lines.place(LANE)).is_some(), "the next one comes after the rest was written");
+        assert!(
+            start(&mut lines.place(LANE, Order::AsLeased)).is_some(),
+            "the next one comes after the rest was written"
+        );
         lines.rest(LANE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lane_with_nothing_under_way_is_forgotten() {
         let lines = lines(2, 2);
-        let (mut first, mut second) = (lines.place(LANE), lines.place(LANE));
+        let (mut first, mut second) = (lines.place(LANE, Order::AsLeased), lines.place(LANE, Order::AsLeased));
         start(&mut first).unwrap();
         drop(first);
-        let mut other = lines.place(OTHER);
+        let mut other = lines.place(OTHER, Order::AsLeased);
         let _other = start(&mut other).unwrap();
         assert_eq!(lines.lock().len(), 2);
         start(&mut second).unwrap();
         drop(second);
         assert_eq!(lines.lock().len(), 1);
-        let mut another = lines.place(OTHER);
+        let mut another = lines.place(OTHER, Order::AsLeased);
         let _another = start(&mut another).unwrap();
-        assert!(lines.place(LANE).turn().await.is_none(), "the node stays full");
+        assert!(lines.place(LANE, Order::AsLeased).turn().await.is_none(), "the node stays full");
         assert_eq!(lines.lock().len(), 1);
     }
 }
