@@ -1,17 +1,19 @@
 //! Who calls: an API key, or a token signed with the server's secret.
 //!
-//! Neither is ever logged. Which routes a caller may use is in `scope`.
+//! Neither is ever logged. Which routes a caller may use is in `scope`; which of them the token of an application, in `access`.
 
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use everhook_core::api_key::{ApiKey, KeyScope};
+use everhook_core::capability::Capabilities;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::name::Name;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use crate::access;
 use crate::auth::token::Claims;
 use crate::error::ApiError;
 use crate::state::Api;
@@ -42,6 +44,8 @@ pub(crate) enum Rights {
         id: ApplicationId,
         /// The event types behind these flags are shown.
         flags: Arc<[Name]>,
+        /// Of what concerns it, only this.
+        capabilities: Capabilities,
     },
 }
 
@@ -54,6 +58,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
             return Ok(caller.clone());
         }
         let caller = authenticate(api, &parts.headers).await?;
+        access::check(&caller.rights, parts)?;
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }
@@ -107,9 +112,9 @@ async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
             let environment = api.environments.ensure(&*api.store, org).await?;
             Ok(Caller { environment, rights: Rights::Environment })
         }
-        Claims::Application { org, id, flags } => {
+        Claims::Application { org, id, flags, capabilities } => {
             let environment = api.environments.ensure(&*api.store, org).await?;
-            Ok(Caller { environment, rights: Rights::Application { id, flags } })
+            Ok(Caller { environment, rights: Rights::Application { id, flags, capabilities } })
         }
     }
 }

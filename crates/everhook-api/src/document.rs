@@ -1,5 +1,6 @@
 //! The OpenAPI document, and the page that leads to it.
 
+use everhook_core::capability::Capability;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
@@ -95,6 +96,13 @@ pub(crate) fn add_idempotency_key(operation: &mut Operation) {
         .schema(Some(String::schema()))
         .build();
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+/// The capability that the token of an application needs here; without it in the document, such tokens are refused.
+pub(crate) fn add_capability(operation: &mut Operation, needed: Option<Capability>) {
+    if let Some(capability) = needed {
+        operation.extensions.get_or_insert_default().insert("x-capability".to_owned(), capability.name().into());
+    }
 }
 
 /// The document's format wants a word for every response.

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use everhook_core::capability::Capability;
 use everhook_core::draft::BadField;
 use everhook_store::error::StoreError;
 use http::header::RETRY_AFTER;
@@ -86,6 +87,12 @@ impl ApiError {
 
     pub(crate) fn forbidden() -> ApiError {
         let detail = "Insufficient access for the given operation: use a key or token of the environment.";
+        ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
+    /// An application token that was made without this capability.
+    pub(crate) fn lacks(capability: Capability) -> ApiError {
+        let detail = format!("The token lacks the capability {capability}: use one that was made with it.");
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 

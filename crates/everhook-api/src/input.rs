@@ -3,7 +3,8 @@
 //! The bytes stay, because the idempotency key is compared by them and a payload is cut out of them. Wire types hold
 //! what JSON can say; the rules of each field are applied by the resource, with [`At`] naming the field.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
 
@@ -33,8 +36,20 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads the body as JSON.
+    /// Reads the body as a JSON object.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        self.read().map(|Object(value)| value)
+    }
+
+    /// Reads the body as a JSON object; no body at all, or `null`, means the default.
+    pub(crate) fn json_or_default<'a, T: Deserialize<'a> + Default>(&'a self) -> Result<T, ApiError> {
+        if self.bytes.is_empty() {
+            return Ok(T::default());
+        }
+        self.read::<Option<Object<T>>>().map(|read| read.map_or_else(T::default, |Object(value)| value))
+    }
+
+    fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         // The first pass does not keep track of where it is, because that is slow; only a body that fails gets a second.
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let deserializer = &mut serde_json::Deserializer::from_slice(&self.bytes);
@@ -45,11 +60,48 @@ impl Input {
             ApiError::invalid_as("value_error.jsondecode", loc, error)
         })
     }
+}
 
-    /// Reads the body as JSON; no body at all means the default.
-    pub(crate) fn json_or_default<'a, T: Deserialize<'a> + Default>(&'a self) -> Result<T, ApiError> {
-        if self.bytes.is_empty() { Ok(T::default()) } else { self.json() }
+/// What a JSON object says. Without it, a list of the fields' values would be taken for the object, as formats without names have it.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        struct AsMap<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for AsMap<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_map(AsMap(PhantomData)).map(Object)
     }
+}
+
+/// A member that is an object, or not there, or null.
+pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Option::<Object<T>>::deserialize(deserializer).map(|read| read.map(|Object(value)| value))
+}
+
+/// A member that is a list of objects.
+pub(crate) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let list = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(list.into_iter().map(|Object(value)| value).collect())
+}
+
+/// A member that is a list of objects, or not there, or null.
+pub(crate) fn some_objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let read = Option::<Vec<Object<T>>>::deserialize(deserializer)?;
+    Ok(read.map(|list| list.into_iter().map(|Object(value)| value).collect()))
 }
 
 fn segment(segment: &Segment) -> Option<String> {

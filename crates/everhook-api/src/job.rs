@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{Input, Place};
+use crate::input::{self, Input, Place};
 use crate::job::form::JobIn;
 use crate::job::search::JobParams;
 use crate::job::shown::{JobAttemptOut, JobOut, Shown};
@@ -36,7 +36,7 @@ pub(crate) mod shown;
 /// Jobs to enqueue, all in one transaction.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct JobsIn<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "input::objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub(crate) jobs: Vec<JobIn<'a>>,
 }

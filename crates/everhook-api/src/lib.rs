@@ -6,6 +6,7 @@
 //! workers only through `RunJobs`. Handlers never spawn, read no clock and keep no state; what goes wrong is told by `error`, in one place.
 
 pub mod accept;
+mod access;
 mod application;
 mod attempt;
 mod auth;

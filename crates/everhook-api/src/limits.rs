@@ -30,8 +30,14 @@ pub(crate) const KEYS_CACHED_MAX: usize = 10_000;
 pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
 /// How far a token's clock may be off ours.
 pub(crate) const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
-/// How long an application token is valid.
-pub(crate) const TOKEN_VALID: Duration = Duration::from_secs(28 * 24 * 3600);
+/// The shortest life that a request may ask for an application token.
+pub(crate) const TOKEN_EXPIRY_MIN: Duration = Duration::from_secs(3600);
+/// The longest one, and the one of a token whose request does not say.
+pub(crate) const TOKEN_EXPIRY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Feature flags of an application token.
+pub(crate) const TOKEN_FLAGS_MAX: usize = 25;
+/// Longest session id of an application token.
+pub(crate) const TOKEN_SESSION_CHARS_MAX: usize = 64;
 
 /// How often a change is tried anew when others change the same object.
 pub(crate) const REPLACE_TRIES_MAX: usize = 10;

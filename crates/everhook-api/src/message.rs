@@ -29,7 +29,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::accept::Accepted;
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
-use crate::input::{At, Input};
+use crate::input::{self, At, Input};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::{self, Query};
@@ -68,10 +68,13 @@ pub(crate) struct MessageIn<'a> {
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
     /// Accept it only if no other message has this slot: else the answer is 200 with that message and `suppressed`.
+    #[serde(default, deserialize_with = "input::object")]
     once: Option<OnceIn>,
     /// Created if there is no application of the path's uid.
+    #[serde(default, deserialize_with = "input::object")]
     application: Option<ApplicationIn>,
     /// How to send it.
+    #[serde(default, deserialize_with = "input::object")]
     transformations_params: Option<TransformationsParams>,
 }
 

@@ -1,31 +1,48 @@
 //! Tokens for an application's own use of the API, such as a page that the user shows to their customer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use everhook_core::capability::Capabilities;
 use everhook_core::id::ApplicationId;
-use everhook_core::limits::FEATURE_FLAGS_MAX;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::application::{self, ApplicationIn};
 use crate::auth::environments;
+use crate::auth::token::Grant;
 use crate::error::ApiError;
-use crate::input::{self, Input};
+use crate::input::{self, At, Input};
+use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_FLAGS_MAX, TOKEN_SESSION_CHARS_MAX};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, Slots};
 use crate::state::Api;
 
-/// What the token is for.
-#[derive(Debug, Deserialize, ToSchema)]
+/// What the token is for. Everything may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppPortalAccessIn {
-    /// The event types behind these flags are shown.
-    feature_flags: Option<Vec<String>>,
     /// Created if there is no application of the path's uid.
+    #[serde(default, deserialize_with = "input::object")]
     application: Option<ApplicationIn>,
+    /// How long the token is valid, in seconds; 604800 (7 days) where nothing is said.
+    #[schema(minimum = 3600, maximum = 604_800)]
+    expiry: Option<u64>,
+    /// The event types behind these flags are shown.
+    #[schema(max_items = 25)]
+    feature_flags: Option<Vec<String>>,
+    /// What the token allows; everything where nothing is said. `ViewBase` has to be among them.
+    #[schema(example = json!(["ViewBase", "CreateAttempts"]))]
+    capabilities: Option<Vec<String>>,
+    /// Whether the token only allows to read, without secrets: the same as `["ViewBase"]` for `capabilities`.
+    #[schema(deprecated)]
+    read_only: Option<bool>,
+    /// The session that the token belongs to; the token carries it.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9@_\\-]+$")]
+    session_id: Option<String>,
 }
 
 /// A token of one application.
@@ -37,15 +54,16 @@ pub(crate) struct AppPortalAccessOut {
     token: String,
 }
 
+#[expect(deprecated, reason = "old clients use the old path")]
 pub(crate) fn routes() -> Routes {
-    Routes::default().add(create, __path_create)
+    Routes::default().add(create, __path_create).add(create_deprecated, __path_create_deprecated)
 }
 
-/// Get a token for one application, valid for 28 days.
+/// Get a token for one application: for 7 days and with all capabilities, or as the request says.
 #[utoipa::path(
     post, path = "/api/v1/auth/app-portal-access/{app_id}",
     operation_id = "v1.authentication.app-portal-access", tag = "Authentication",
-    params(ApplicationPath), request_body = AppPortalAccessIn,
+    params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
     responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "There is no secret to sign with."))
 )]
 async fn create(
@@ -54,14 +72,62 @@ async fn create(
     Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
-    let wanted: AppPortalAccessIn = input.json()?;
+    let wanted: AppPortalAccessIn = input.json_or_default()?;
     let Some(tokens) = &api.tokens else { return Err(no_secret()) };
-    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
+    let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
+    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), TOKEN_FLAGS_MAX)?;
+    let session = wanted.session_id.map(session).transpose()?;
     let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
-    let application = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
+    let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
     let org = environments::org(&*api.store, environment).await?.ok_or_else(ApiError::not_found)?;
-    let token = tokens.issue(org, application, &flags, api.now()).ok_or_else(no_secret)?;
-    Ok(Json(AppPortalAccessOut { url: "/docs", token }))
+    let token = tokens.issue(&Grant { org, id, flags, capabilities, session, expiry }, api.now());
+    Ok(Json(AppPortalAccessOut { url: "/docs", token: token.ok_or_else(no_secret)? }))
+}
+
+/// Get a token for one application, under an older path.
+#[deprecated]
+#[utoipa::path(
+    post, path = "/api/v1/auth/dashboard-access/{app_id}",
+    operation_id = "v1.authentication.dashboard-access", tag = "Authentication",
+    params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
+    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "There is no secret to sign with."))
+)]
+async fn create_deprecated(
+    state: State<Arc<Api>>,
+    caller: InEnvironment,
+    path: Slots<ApplicationPath>,
+    input: Input,
+) -> Result<Json<AppPortalAccessOut>, ApiError> {
+    create(state, caller, path, input).await
+}
+
+impl AppPortalAccessIn {
+    fn capabilities(&self) -> Result<Capabilities, ApiError> {
+        let wanted = match &self.capabilities {
+            Some(names) => Capabilities::of_request(names.iter().map(String::as_str)).at("capabilities")?,
+            None => Capabilities::ALL,
+        };
+        // Who says both gets what both allow.
+        Ok(if self.read_only == Some(true) { wanted.and(Capabilities::READ_ONLY) } else { wanted })
+    }
+
+    fn expiry(&self) -> Result<Duration, ApiError> {
+        let expiry = self.expiry.map_or(TOKEN_EXPIRY_MAX, Duration::from_secs);
+        if (TOKEN_EXPIRY_MIN..=TOKEN_EXPIRY_MAX).contains(&expiry) {
+            return Ok(expiry);
+        }
+        let (min, max) = (TOKEN_EXPIRY_MIN.as_secs(), TOKEN_EXPIRY_MAX.as_secs());
+        Err(ApiError::invalid(["body", "expiry"], format!("must be from {min} to {max} seconds")))
+    }
+}
+
+fn session(id: String) -> Result<String, ApiError> {
+    let fits = (1..=TOKEN_SESSION_CHARS_MAX).contains(&id.len());
+    if fits && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@_-".contains(&byte)) {
+        return Ok(id);
+    }
+    let rule = format!("must have 1 to {TOKEN_SESSION_CHARS_MAX} letters, digits, '@', '_' and '-'");
+    Err(ApiError::invalid(["body", "sessionId"], rule))
 }
 
 fn no_secret() -> ApiError {

@@ -19,6 +19,7 @@ use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Paths, RefOr};
 
 use crate::accept::Accept;
+use crate::access;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
 use crate::{
@@ -157,7 +158,9 @@ impl Routes {
         for method in methods {
             let route = on(filter(&method), handler.clone());
             self.router = self.router.route(&path, route.clone()).route(&format!("{path}/"), route);
-            let item = PathItem::new(method, operation.clone());
+            let mut operation = operation.clone();
+            document::add_capability(&mut operation, access::needed(name(&method), &path));
+            let item = PathItem::new(method, operation);
             match self.paths.paths.get_mut(&path) {
                 Some(known) => known.merge_operations(item),
                 None => {
@@ -173,6 +176,19 @@ impl Routes {
         self.paths.merge(other.paths);
         self.schemas.extend(other.schemas);
         self
+    }
+}
+
+fn name(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Post => "POST",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Options => "OPTIONS",
+        HttpMethod::Head => "HEAD",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Trace => "TRACE",
     }
 }
 

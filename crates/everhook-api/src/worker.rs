@@ -89,6 +89,7 @@ pub(crate) struct LeaseIn {
     #[schema(minimum = 0, maximum = 60)]
     wait_seconds: Option<f64>,
     /// The jobs it holds; others that are its own go back at once, because the answer that brought them was lost.
+    #[serde(default, deserialize_with = "input::some_objects")]
     held: Option<Vec<HeldJobIn>>,
 }
 
@@ -96,6 +97,7 @@ pub(crate) struct LeaseIn {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct HeartbeatIn {
     /// The jobs it holds.
+    #[serde(default, deserialize_with = "input::some_objects")]
     held: Option<Vec<HeldJobIn>>,
 }
 

@@ -6,6 +6,7 @@
 pub mod api_key;
 pub mod application;
 pub mod batch;
+pub mod capability;
 pub mod delivery;
 pub mod dispatch;
 pub mod draft;

@@ -1,12 +1,15 @@
 //! Tokens: JSON Web Tokens signed with the server's secret (HS256).
 //!
-//! `sub` = `org_…` stands for an environment; `org` = `org_…` with `sub` = `app_…` for one application of it. `exp` and
-//! `nbf` are checked where they are present, by the store's clock. The issuer is not looked at.
+//! `sub` = `org_…` stands for an environment; `org` = `org_…` with `sub` = `app_…` for one application of it, with the rights
+//! that `capabilities` lists, or all where it is absent. `exp` is required; it and `nbf` are checked by the store's clock. The
+//! issuer is not looked at. A header with `crit` is refused: it names extensions that must be understood, and there are none.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::constant_time;
+use everhook_core::capability::Capabilities;
 use everhook_core::id::{ApplicationId, OrgId};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -14,7 +17,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
-use crate::limits::{TOKEN_LEEWAY, TOKEN_VALID};
+use crate::limits::TOKEN_LEEWAY;
 
 /// Signs and verifies.
 pub(crate) struct Tokens {
@@ -30,7 +33,19 @@ pub(crate) enum Claims {
     /// Its holder may do everything in this environment.
     Environment(OrgId),
     /// Its holder may do what concerns this application.
-    Application { org: OrgId, id: ApplicationId, flags: Arc<[Name]> },
+    Application { org: OrgId, id: ApplicationId, flags: Arc<[Name]>, capabilities: Capabilities },
+}
+
+/// A token to issue.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) org: OrgId,
+    pub(crate) id: ApplicationId,
+    pub(crate) flags: Vec<Name>,
+    pub(crate) capabilities: Capabilities,
+    /// The user's own name for the session that the token belongs to.
+    pub(crate) session: Option<String>,
+    pub(crate) expiry: Duration,
 }
 
 const SECRET: &str =
@@ -42,6 +57,7 @@ struct ClaimsIn {
     sub: Option<String>,
     org: Option<String>,
     feature_flags: Option<Vec<Name>>,
+    capabilities: Option<Vec<String>>,
     nbf: Option<f64>,
     exp: Option<f64>,
 }
@@ -54,6 +70,9 @@ struct ClaimsOut<'a> {
     org: OrgId,
     #[serde(skip_serializing_if = "<[Name]>::is_empty")]
     feature_flags: &'a [Name],
+    capabilities: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
     iat: i64,
     nbf: i64,
     exp: i64,
@@ -79,18 +98,34 @@ impl Tokens {
             let is_secret = constant_time::verify_slices_are_equal(token.as_bytes(), self.secret.as_bytes()).is_ok();
             return Err(ApiError::unauthenticated(if is_secret { SECRET } else { "Invalid token" }));
         };
+        if data.header.crit.is_some() {
+            return Err(ApiError::unauthenticated("The token has a `crit` header: no extension is supported."));
+        }
         let claims = data.claims;
         let (now, leeway) = (now.as_secs() as f64, TOKEN_LEEWAY.as_secs_f64());
-        if claims.exp.is_some_and(|exp| now >= exp + leeway) || claims.nbf.is_some_and(|nbf| now < nbf - leeway) {
+        let Some(exp) = claims.exp else {
+            return Err(ApiError::unauthenticated("The token has no `exp`: sign one that expires."));
+        };
+        if now >= exp + leeway || claims.nbf.is_some_and(|nbf| now < nbf - leeway) {
             return Err(ApiError::unauthenticated("The token has expired, or is not valid yet."));
         }
         read(claims)
     }
 
     /// A token for one application.
-    pub(crate) fn issue(&self, org: OrgId, id: ApplicationId, flags: &[Name], now: Timestamp) -> Option<String> {
-        let (iat, exp) = (now.as_secs(), now.plus(TOKEN_VALID).as_secs());
-        let claims = ClaimsOut { iss: "everhook", sub: id, org, feature_flags: flags, iat, nbf: iat, exp };
+    pub(crate) fn issue(&self, grant: &Grant, now: Timestamp) -> Option<String> {
+        let iat = now.as_secs();
+        let claims = ClaimsOut {
+            iss: "everhook",
+            sub: grant.id,
+            org: grant.org,
+            feature_flags: &grant.flags,
+            capabilities: grant.capabilities.names(),
+            session_id: grant.session.as_deref(),
+            iat,
+            nbf: iat,
+            exp: now.plus(grant.expiry).as_secs(),
+        };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.sign).ok()
     }
 }
@@ -104,6 +139,9 @@ fn read(claims: ClaimsIn) -> Result<Claims, ApiError> {
             org: org.parse().map_err(bad)?,
             id: subject.parse().map_err(bad)?,
             flags: claims.feature_flags.unwrap_or_default().into(),
+            capabilities: claims
+                .capabilities
+                .map_or(Capabilities::ALL, |names| Capabilities::of_token(names.iter().map(String::as_str))),
         }),
     }
 }

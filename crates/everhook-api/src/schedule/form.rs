@@ -59,10 +59,10 @@ pub(crate) struct ScheduleIn<'a> {
     #[schema(minimum = 1, maximum = 100)]
     catch_up: Option<u32>,
     /// The job that it starts.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "input::object")]
     job: Option<JobIn<'a>>,
     /// The message that it sends, in the place of `job`.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "input::object")]
     message: Option<ScheduledMessageIn<'a>>,
     /// Whether it waits to be resumed.
     pub(crate) paused: Option<bool>,

@@ -158,6 +158,34 @@ async fn bad_bodies_are_refused_by_every_route_of_jobs() {
 }
 
 #[tokio::test]
+async fn a_list_is_never_taken_for_an_object() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    world.post("/event-type", r#"{"name": "a", "description": ""}"#).await;
+    let nulls = serde_json::to_string(&vec![(); 20]).unwrap();
+    let named = r#"["x", null, null, null, null, null, null, null, null, null, null, null]"#;
+    for path in ["/app/acme", "/app/acme/endpoint/main", "/event-type/a", "/app/acme/endpoint/main/headers", "/queue/q"]
+    {
+        for body in ["[]", r#"["x"]"#, &nulls, named] {
+            let answer = world.patch(path, body).await;
+            assert_eq!(answer.status, 422, "{path} {body}: {answer}");
+        }
+    }
+    insta::assert_snapshot!(world.patch("/app/acme", "[]").await, @r#"422 {"detail":[{"loc":["body"],"msg":"invalid type: sequence, expected a JSON object at line 1 column 0","type":"value_error.jsondecode"}]}"#);
+    for part in
+        [r#""once": ["k", 1]"#, r#""application": ["x", "acme", 1, 1, {}]"#, r#""transformationsParams": ["x"]"#]
+    {
+        let body = format!(r#"{{"eventType": "a", "payload": {{}}, {part}}}"#);
+        let answer = world.post("/app/acme/msg", &body).await;
+        assert_eq!(answer.status, 422, "{part}: {answer}");
+    }
+    let job = json!(["q", "k", {}, null, null, null, null, null, null, null, null, null, null, null, null, null]);
+    let bulk = world.post("/job/bulk", &json!({ "jobs": [job] }).to_string()).await;
+    assert_eq!(bulk.status, 422, "{bulk}");
+}
+
+#[tokio::test]
 async fn times_at_the_ends_of_the_calendar_are_read_or_refused() {
     let world = World::new().await;
     for (name, at) in [("a", "-009999-01-02T00:00:00Z"), ("b", "9999-12-30T00:00:00Z")] {

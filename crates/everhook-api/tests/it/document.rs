@@ -39,6 +39,7 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
+    /api/v1/auth/dashboard-access/{app_id} post
     /api/v1/batch get post
     /api/v1/batch/{batch_id} get
     /api/v1/batch/{batch_id}/job post

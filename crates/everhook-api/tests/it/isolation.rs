@@ -1,5 +1,6 @@
 //! What belongs to another environment or application is not found, on every route of the document.
 
+use everhook_core::id::DEFAULT_ORG;
 use everhook_core::lifecycle::NextRow;
 use http::Method;
 use serde_json::{Value, json};
@@ -10,18 +11,36 @@ use crate::world::{Call, World};
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
     "headers": {}}"#;
 
-/// Every operation of the document: method, path under `/api/v1`, whether it needs a caller.
-fn operations() -> Vec<(Method, String, bool)> {
+/// An operation of the document.
+struct Operation {
+    method: Method,
+    /// Under `/api/v1`.
+    path: String,
+    needs_caller: bool,
+    /// The one that the token of an application needs.
+    capability: Option<String>,
+}
+
+/// Every operation of the document.
+fn described() -> Vec<Operation> {
     let document: Value = serde_json::from_str(&everhook_api::openapi()).unwrap();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let method = method.to_uppercase().parse().unwrap();
-            let path = path.strip_prefix("/api/v1").unwrap().to_owned();
-            operations.push((method, path, operation.get("security").is_none()));
+            operations.push(Operation {
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.strip_prefix("/api/v1").unwrap().to_owned(),
+                needs_caller: operation.get("security").is_none(),
+                capability: operation["x-capability"].as_str().map(str::to_owned),
+            });
         }
     }
     operations
+}
+
+/// Every operation of the document: method, path under `/api/v1`, whether it needs a caller.
+fn operations() -> Vec<(Method, String, bool)> {
+    described().into_iter().map(|one| (one.method, one.path, one.needs_caller)).collect()
 }
 
 /// Routes of jobs, whose bodies are their own; their own tests go through them.
@@ -125,6 +144,57 @@ async fn every_route_hides_another_application_from_a_token() {
         let call = Call::new(method.parse().unwrap(), path).bearer(&token).body(BODY);
         assert_eq!(world.call(call).await.code(), (403, "insufficient access".to_owned()), "{method} {path}");
     }
+}
+
+/// Every route that needs a caller refuses a token without the capability that the document names, and every route without one
+/// refuses tokens of applications whatever they may do.
+#[tokio::test]
+async fn every_route_asks_a_token_for_its_capability() {
+    let world = World::new().await;
+    let ours = Everything::create(&world).await;
+    let all =
+        ["ViewEndpointSecret", "ManageEndpointSecret", "ManageTransformations", "CreateAttempts", "ManageEndpoint"];
+    let id = world.get("/app/acme").await.text("/id");
+    let token = |capabilities: &[&str]| {
+        let claims = json!({ "sub": id, "org": DEFAULT_ORG, "exp": 9_000_000_000_i64, "capabilities": capabilities });
+        World::token(&claims)
+    };
+    let (mut open, mut closed) = (0, 0);
+    for Operation { method, path, needs_caller, capability } in described() {
+        if !needs_caller {
+            continue;
+        }
+        let filled = ours.fill(&path);
+        let call = async |token: &str| world.call(Call::new(method.clone(), &filled).bearer(token).body(BODY)).await;
+        match capability.as_deref() {
+            None => {
+                let answer = call(&token(&["ViewBase"])).await;
+                assert_eq!(answer.code(), (403, "insufficient access".to_owned()), "{method} {path}: {answer}");
+                let answer = call(&token(&[&["ViewBase"], &all[..]].concat())).await;
+                assert_eq!(answer.code(), (403, "insufficient access".to_owned()), "{method} {path}: {answer}");
+                closed += 1;
+            }
+            Some(needed) => {
+                let without: Vec<&str> = match needed {
+                    "ViewBase" => all.to_vec(),
+                    "ViewEndpointSecret" => vec!["ViewBase", "CreateAttempts"],
+                    "ManageEndpointSecret" => vec!["ViewBase", "ViewEndpointSecret", "CreateAttempts"],
+                    needed => all.into_iter().chain(["ViewBase"]).filter(|one| *one != needed).collect(),
+                };
+                let answer = call(&token(&without)).await;
+                assert_eq!(answer.code(), (403, "insufficient access".to_owned()), "{method} {path}: {answer}");
+                assert!(answer.text("/detail").contains(needed), "{method} {path}: {answer}");
+                let reads = method == Method::GET;
+                assert_eq!(reads && needed != "ViewEndpointSecret", needed == "ViewBase", "{method} {path}: {needed}");
+                if method != Method::DELETE {
+                    let answer = call(&token(&["ViewBase", needed])).await;
+                    assert_ne!(answer.status, 403, "{method} {path}: {answer}");
+                }
+                open += 1;
+            }
+        }
+    }
+    assert!(open > 20 && closed > 40, "the document lists them: {open} and {closed}");
 }
 
 #[tokio::test]

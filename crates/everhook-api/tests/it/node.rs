@@ -26,7 +26,7 @@ async fn without_an_admin_key_nodes_are_not_shown() {
     let world = World::new().await;
     insta::assert_snapshot!(world.get("/node").await, @r#"403 {"code":"insufficient access","detail":"Insufficient access for the given operation: use an admin key (`everhook key create --admin`)."}"#);
     assert_eq!(world.call(Call::new(Method::GET, "/node").anonymous()).await.status, 401);
-    let token = World::token(&serde_json::json!({"sub": everhook_core::id::DEFAULT_ORG}));
+    let token = World::token(&serde_json::json!({"sub": everhook_core::id::DEFAULT_ORG, "exp": 9_000_000_000_i64}));
     assert_eq!(world.call(Call::new(Method::GET, "/node").bearer(&token)).await.status, 403);
 }
 

@@ -17,8 +17,8 @@ use tracing_subscriber::filter::Targets;
 use crate::config::{Config, LogFormat, Settings, StoreConfig, describe, outboxes};
 use crate::logging;
 
-/// Shorter secrets can be guessed.
-const JWT_SECRET_CHARS_MIN: usize = 16;
+/// HS256 asks for a key that is at least as long as its hash: shorter ones can be guessed from one token.
+const JWT_SECRET_BYTES_MIN: usize = 32;
 
 /// Refuses what is no URL of a PostgreSQL.
 pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
@@ -172,9 +172,9 @@ impl Settings {
     fn jwt_secret(&self) -> anyhow::Result<Option<String>> {
         match self.text("jwt_secret") {
             None | Some("") => Ok(None),
-            Some(secret) if secret.len() < JWT_SECRET_CHARS_MIN => {
-                bail!("`jwt_secret` is too short: use at least {JWT_SECRET_CHARS_MIN} characters")
-            }
+            Some(secret) if secret.len() < JWT_SECRET_BYTES_MIN => bail!(
+                "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as `openssl rand -base64 32` prints"
+            ),
             Some(secret) => Ok(Some(secret.to_owned())),
         }
     }

@@ -114,7 +114,8 @@ fn errors_name_the_key_the_source_and_the_remedy() {
     );
     assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
-    assert!(fail("jwt_secret = 'short'", &[]).contains("too short"));
+    let short = fail(&format!("jwt_secret = '{}'", "x".repeat(31)), &[]);
+    assert_eq!(short, "`jwt_secret` is too short: use at least 32 bytes, such as `openssl rand -base64 32` prints");
     assert!(fail("x = [", &[]).starts_with("everhook.toml is not valid TOML"));
     assert!(fail("retry_schedule = [-1]", &[]).contains("bad delay -1"));
     let empty = "`retry_schedule` is empty (EVERHOOK_RETRY_SCHEDULE): name the seconds before each retry";
@@ -155,7 +156,7 @@ fn a_database_that_nobody_can_connect_to_is_refused() {
 #[test]
 fn secrets_are_redacted_where_settings_are_shown() {
     let mut settings = Settings::defaults();
-    let file = "jwt_secret = 'hunter2hunter2hunter2'\ndatabase = 'postgres://me:/hunter2/@db:5432/x?password=hunter2'
+    let file = "jwt_secret = 'hunter2hunter2hunter2hunter2hunter2'\ndatabase = 'postgres://me:/hunter2/@db:5432/x?password=hunter2'
         database_direct = 'postgres://me:x@hunter2@db/x'";
     settings.add_file(Path::new("everhook.toml"), file).unwrap();
     let shown = settings.show();

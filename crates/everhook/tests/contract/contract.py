@@ -27,6 +27,7 @@ from svix.api import (
     ApplicationIn,
     ApplicationListOptions,
     ApplicationPatch,
+    AppPortalAccessIn,
     EndpointIn,
     EndpointPatch,
     EndpointSecretRotateIn,
@@ -42,7 +43,7 @@ from svix.api import (
     SvixOptions,
 )
 from svix.exceptions import HttpError, HTTPValidationError
-from svix.models import MessageStatus
+from svix.models import AppPortalCapability, MessageStatus
 
 PATIENCE_SECONDS = 30
 POLL_SECONDS = 0.02
@@ -362,6 +363,29 @@ def a_signed_token_opens_its_environment(client):
     fails(403, lambda: application.application.list())
     elsewhere = Svix(token(sub="org_1srOrx2ZWZBpBUvZwXKQmoEYga2"), SvixOptions(server_url=SERVER_URL))
     fails(404, lambda: elsewhere.application.get(place.uid))
+
+
+@case
+def a_portal_token_allows_what_it_was_asked_for(client):
+    place = Place(client)
+
+    def portal(**options):
+        access = client.authentication.app_portal_access(place.uid, AppPortalAccessIn(**options))
+        claims = json.loads(base64.urlsafe_b64decode(access.token.split(".")[1] + "=="))
+        return Svix(access.token, SvixOptions(server_url=SERVER_URL)), claims
+
+    reader, claims = portal(expiry=3600, read_only=True)
+    assert claims["exp"] - claims["iat"] == 3600
+    assert reader.endpoint.get(place.uid, place.endpoint.id).id == place.endpoint.id
+    fails(403, lambda: reader.endpoint.create(place.uid, EndpointIn(url=place.receiver.url)))
+    fails(403, lambda: reader.endpoint.get_secret(place.uid, place.endpoint.id))
+    viewer, _ = portal(capabilities=[AppPortalCapability.VIEW_BASE, AppPortalCapability.VIEW_ENDPOINT_SECRET])
+    assert viewer.endpoint.get_secret(place.uid, place.endpoint.id).key == place.secret
+    fails(403, lambda: viewer.endpoint.rotate_secret(place.uid, place.endpoint.id, EndpointSecretRotateIn()))
+    manager, claims = portal()
+    assert claims["exp"] - claims["iat"] == 7 * 24 * 3600
+    assert manager.endpoint.create(place.uid, EndpointIn(url=place.receiver.url)).url == place.receiver.url
+    fails(422, lambda: portal(expiry=60))
 
 
 def main():
