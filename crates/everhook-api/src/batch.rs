@@ -33,6 +33,7 @@ use crate::state::Api;
 
 /// A batch to create.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct BatchIn {
     /// A text for people.
     #[schema(min_length = 1, max_length = 256, example = "import of 4 May")]
@@ -88,10 +89,23 @@ pub(crate) struct CountsOut {
 
 /// Dead jobs of a batch.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SelectionIn {
     /// Their ids.
     #[schema(min_items = 1, max_items = 1000)]
     jobs: Vec<String>,
+}
+
+/// A job, or a list of jobs under `jobs`.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(
+    dead_code,
+    reason = "only described: the form is looked up first, so that an error names the field of that form"
+)]
+pub(crate) enum BatchJobsIn<'a> {
+    One(Box<JobIn<'a>>),
+    Many(JobsIn<'a>),
 }
 
 /// Which form a body has.
@@ -177,7 +191,7 @@ async fn get(
 /// Add a job to a batch, or up to 1,000 under `jobs` in one transaction.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/job", operation_id = "v1.batch.create-job", tag = "Batch",
-    params(BatchPath), request_body = JobIn,
+    params(BatchPath), request_body = BatchJobsIn,
     responses((status = 202, body = job::shown::JobOut, description = "With `jobs`, an entry for each of them."))
 )]
 async fn add_jobs(

@@ -16,6 +16,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Locator, Order, Replaced};
 use everhook_store::dedup::DedupKey;
 use http::StatusCode;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,7 +31,8 @@ use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, Slots};
 use crate::state::Api;
 
-/// An endpoint to create, or to put in the place of another; its secret and headers count only when it is created.
+/// An endpoint to create, or to put in the place of another. Absent headers stay, and a secret must be the one it has: it is rotated
+/// on a route of its own.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
@@ -103,6 +105,12 @@ pub(crate) struct EndpointPatch {
     metadata: Option<Metadata>,
     #[serde(default, deserialize_with = "input::present")]
     version: Option<u16>,
+    /// Refused: rotate the secret instead.
+    #[schema(ignore)]
+    secret: Option<IgnoredAny>,
+    /// Refused: headers have a route of their own.
+    #[schema(ignore)]
+    headers: Option<IgnoredAny>,
 }
 
 /// An endpoint. Its secret and headers have routes of their own.
@@ -215,12 +223,17 @@ async fn put(
         // Without this, the same request again would create another one.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
+    let (has_secret, has_headers) = (wanted.secret.is_some(), wanted.headers.is_some());
     let wanted = wanted.into_new(&api, environment, application.id).await?;
     let change = |old: Endpoint| {
+        // Whoever is told that it was changed relies on it.
+        if has_secret && old.keys.current != wanted.keys.current {
+            return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
+        }
         Ok(Endpoint {
             id: old.id,
             state: switched(old.state, wanted.state != EndpointState::Enabled),
-            headers: old.headers,
+            headers: if has_headers { wanted.headers.clone() } else { old.headers },
             keys: old.keys,
             created_at: old.created_at,
             revision: old.revision,
@@ -245,6 +258,13 @@ async fn put(
 )]
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
     let patch: EndpointPatch = input.json()?;
+    // Whoever is told that it was changed relies on it.
+    if patch.secret.is_some() {
+        return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
+    }
+    if patch.headers.is_some() {
+        return Err(ApiError::invalid(["body", "headers"], "cannot be changed here: use PATCH …/headers"));
+    }
     let url = patch.url.map(|url| check_url(&api, &url)).transpose()?;
     let description = patch
         .description

@@ -27,6 +27,7 @@ use serde_path_to_error::Segment;
 use crate::error::ApiError;
 use crate::limits::{BODY_DISCARDED_MAX, BODY_TIMEOUT, IDEMPOTENCY_KEY_CHARS_MAX};
 use crate::state::Api;
+use crate::strict;
 
 /// The body of a request, and the key it is to be done once under.
 pub(crate) struct Input {
@@ -57,7 +58,10 @@ impl Input {
             if let Err(traced) = serde_path_to_error::deserialize::<_, T>(deserializer) {
                 loc.extend(traced.path().iter().filter_map(segment));
             }
-            ApiError::invalid_as("value_error.jsondecode", loc, error)
+            match strict::unknown_field(&error) {
+                Some(rule) => ApiError::invalid(loc, rule),
+                None => ApiError::invalid_as("value_error.jsondecode", loc, error),
+            }
         })
     }
 }
@@ -119,13 +123,7 @@ impl FromRequest<Arc<Api>> for Input {
     async fn from_request(request: Request, _: &Arc<Api>) -> Result<Input, ApiError> {
         let (parts, body) = request.into_parts();
         let header = idempotency_key(&parts)?;
-        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read(&parts, body)).await {
-            Ok(read) => read?,
-            Err(_) => {
-                let detail = "The body of the request took too long.";
-                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail));
-            }
-        };
+        let bytes = read_in_time(&parts, body).await?;
         let key = header.map(|key| {
             let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
             DedupKey::request(parts.method.as_str(), path, key, &bytes)
@@ -147,6 +145,15 @@ fn idempotency_key(parts: &Parts) -> Result<Option<&str>, ApiError> {
             Err(ApiError::invalid(["header", "idempotency-key"], rule))
         }
     }
+}
+
+/// Reads a body to its limit, under its deadline.
+pub(crate) async fn read_in_time(parts: &Parts, body: Body) -> Result<Bytes, ApiError> {
+    let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read(parts, body)).await else {
+        let detail = "The body of the request took too long.";
+        return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail));
+    };
+    read
 }
 
 async fn read(parts: &Parts, mut body: Body) -> Result<Bytes, ApiError> {

@@ -35,6 +35,7 @@ pub(crate) mod shown;
 
 /// Jobs to enqueue, all in one transaction.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct JobsIn<'a> {
     #[serde(borrow, deserialize_with = "input::objects")]
     #[schema(min_items = 1, max_items = 1000)]
@@ -74,7 +75,7 @@ pub(crate) struct NotEnqueuedOut {
 
 /// Another time to run at: one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct JobPatch {
     /// Not before this time.
     #[schema(value_type = Option<String>, format = DateTime)]

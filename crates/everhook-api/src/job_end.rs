@@ -28,7 +28,7 @@ use crate::state::Api;
 
 /// It is done.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CompleteIn<'a> {
     /// The worker that has the job.
     #[schema(value_type = String)]
@@ -45,7 +45,7 @@ pub(crate) struct CompleteIn<'a> {
 
 /// It failed.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FailIn {
     /// The worker that has the job.
     #[schema(value_type = String)]
@@ -63,7 +63,7 @@ pub(crate) struct FailIn {
 
 /// It is to be tried again later, which uses no attempt.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SnoozeIn {
     /// The worker that has the job.
     #[schema(value_type = String)]
@@ -79,7 +79,7 @@ pub(crate) struct SnoozeIn {
 
 /// How far it is.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ProgressIn {
     /// The worker that has the job.
     #[schema(value_type = String)]

@@ -38,6 +38,7 @@ mod schedule;
 mod scope;
 mod serve;
 mod state;
+mod strict;
 mod worker;
 
 pub use crate::document::openapi;

@@ -34,8 +34,6 @@ pub(crate) const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
 pub(crate) const TOKEN_EXPIRY_MIN: Duration = Duration::from_secs(3600);
 /// The longest one, and the one of a token whose request does not say.
 pub(crate) const TOKEN_EXPIRY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Feature flags of an application token.
-pub(crate) const TOKEN_FLAGS_MAX: usize = 25;
 /// Longest session id of an application token.
 pub(crate) const TOKEN_SESSION_CHARS_MAX: usize = 64;
 

@@ -25,7 +25,7 @@ use crate::state::Api;
 
 /// A slot that a message claims: of all messages that claim it in one phase, the first is accepted and the others suppressed.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "an object with a key")]
+#[serde(deny_unknown_fields, expecting = "an object with a key")]
 pub(crate) struct OnceIn {
     /// What is to be told once, such as a run of a pipeline.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "pipeline-42")]

@@ -90,7 +90,7 @@ pub(crate) struct AsideRowOut {
 
 /// What to change in a row that was set aside; what is left out stays.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct AsideRowPatch {
     environment: Option<String>,
     application: Option<String>,

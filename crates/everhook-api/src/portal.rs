@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::capability::Capabilities;
 use everhook_core::id::ApplicationId;
+use everhook_core::limits::FEATURE_FLAGS_MAX;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,7 +17,7 @@ use crate::auth::environments;
 use crate::auth::token::Grant;
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
-use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_FLAGS_MAX, TOKEN_SESSION_CHARS_MAX};
+use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_SESSION_CHARS_MAX};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, Slots};
 use crate::state::Api;
@@ -32,10 +33,9 @@ pub(crate) struct AppPortalAccessIn {
     #[schema(minimum = 3600, maximum = 604_800)]
     expiry: Option<u64>,
     /// The event types behind these flags are shown.
-    #[schema(max_items = 25)]
     feature_flags: Option<Vec<String>>,
     /// What the token allows; everything where nothing is said. `ViewBase` has to be among them.
-    #[schema(example = json!(["ViewBase", "CreateAttempts"]))]
+    #[schema(max_items = 6, example = json!(["ViewBase", "CreateAttempts"]))]
     capabilities: Option<Vec<String>>,
     /// Whether the token only allows to read, without secrets: the same as `["ViewBase"]` for `capabilities`.
     #[schema(deprecated)]
@@ -75,7 +75,7 @@ async fn create(
     let wanted: AppPortalAccessIn = input.json_or_default()?;
     let Some(tokens) = &api.tokens else { return Err(no_secret()) };
     let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
-    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), TOKEN_FLAGS_MAX)?;
+    let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
     let session = wanted.session_id.map(session).transpose()?;
     let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
     let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;

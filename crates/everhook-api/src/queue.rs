@@ -30,7 +30,7 @@ use crate::worker;
 
 /// A change of a queue: what is absent stays, null takes a limit or the target away.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct QueuePatch {
     /// Jobs of it that may run at once, over all workers.
     #[serde(default, deserialize_with = "input::present")]

@@ -21,6 +21,7 @@ use crate::state::Api;
 
 /// Which dead deliveries to put back.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RedriveIn {
     /// Only those of messages accepted since.
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
 use everhook_engine::jobs::RunJobs;
@@ -22,6 +23,7 @@ use crate::accept::Accept;
 use crate::access;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
+use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
     event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
@@ -32,7 +34,8 @@ const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Everything under `/api/v1`, and the documentation; on a worker only what tells whether it lives and works.
 pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, jobs: Arc<dyn RunJobs>, config: ApiConfig) -> Router {
-    let api = Arc::new(Api::new(store, accept, jobs, config));
+    let Routes { router, own_router, own, .. } = all();
+    let api = Arc::new(Api::new(store, accept, jobs, own, config));
     if !api.role.accepts() {
         return health::routes()
             .router
@@ -46,8 +49,8 @@ pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, jobs: Arc<dyn RunJ
         .allow_methods(Any)
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(CORS_MAX_AGE);
-    all()
-        .router
+    router
+        .merge(own_router.layer(from_fn_with_state(Arc::clone(&api), strict::check)))
         .route("/", get(|| async { Redirect::temporary("/docs") }))
         .route("/metrics", get(health::metrics))
         .route("/docs", get(docs))
@@ -106,6 +109,9 @@ async fn method_not_allowed() -> impl IntoResponse {
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) router: Router<Arc<Api>>,
+    /// The routes that no other API has, which refuse what they do not know.
+    own_router: Router<Arc<Api>>,
+    own: KnownByRoute,
     pub(crate) paths: Paths,
     pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
 }
@@ -157,7 +163,13 @@ impl Routes {
         D::schemas(&mut self.schemas);
         for method in methods {
             let route = on(filter(&method), handler.clone());
-            self.router = self.router.route(&path, route.clone()).route(&format!("{path}/"), route);
+            match Known::of(&operation) {
+                Some(known) => {
+                    self.own.insert((name(&method), path.clone()), known);
+                    self.own_router = self.own_router.route(&path, route.clone()).route(&format!("{path}/"), route);
+                }
+                None => self.router = self.router.route(&path, route.clone()).route(&format!("{path}/"), route),
+            }
             let mut operation = operation.clone();
             document::add_capability(&mut operation, access::needed(name(&method), &path));
             let item = PathItem::new(method, operation);
@@ -173,6 +185,8 @@ impl Routes {
 
     fn merge(mut self, other: Routes) -> Routes {
         self.router = self.router.merge(other.router);
+        self.own_router = self.own_router.merge(other.own_router);
+        self.own.extend(other.own);
         self.paths.merge(other.paths);
         self.schemas.extend(other.schemas);
         self

@@ -15,6 +15,7 @@ use crate::auth::environments::Environments;
 use crate::auth::keys::Keys;
 use crate::auth::token::Tokens;
 use crate::outbox::NamedOutbox;
+use crate::strict::KnownByRoute;
 
 /// How the API behaves.
 #[derive(Clone)]
@@ -50,6 +51,7 @@ pub(crate) struct Api {
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
     pub(crate) outboxes: Vec<NamedOutbox>,
+    pub(crate) own_routes: KnownByRoute,
     pub(crate) has_jobs: bool,
     pub(crate) has_schedules: bool,
     pub(crate) endpoints_max: usize,
@@ -60,6 +62,7 @@ impl Api {
         store: Arc<dyn Store>,
         accept: Arc<dyn Accept>,
         jobs: Arc<dyn RunJobs>,
+        own_routes: KnownByRoute,
         config: ApiConfig,
     ) -> Api {
         Api {
@@ -74,6 +77,7 @@ impl Api {
             environments: Environments::default(),
             uids: Uids::default(),
             outboxes: config.outboxes,
+            own_routes,
             has_jobs: config.jobs,
             has_schedules: config.schedules,
             endpoints_max: config.endpoints_max,

@@ -32,7 +32,7 @@ use crate::state::Api;
 
 /// A worker that registers.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct WorkerIn {
     /// A name for people: host and process.
     #[schema(min_length = 1, max_length = 256, example = "mailer-1")]
@@ -80,7 +80,7 @@ pub(crate) struct WorkerListOut {
 
 /// A wish for jobs.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LeaseIn {
     /// Jobs at most; 1 where nothing is said.
     #[schema(minimum = 1, maximum = 500)]
@@ -95,6 +95,7 @@ pub(crate) struct LeaseIn {
 
 /// A sign of life.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HeartbeatIn {
     /// The jobs it holds.
     #[serde(default, deserialize_with = "input::some_objects")]
@@ -103,6 +104,7 @@ pub(crate) struct HeartbeatIn {
 
 /// A job that a worker holds.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HeldJobIn {
     #[schema(value_type = String)]
     id: JobId,

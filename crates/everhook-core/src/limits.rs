@@ -19,7 +19,7 @@ pub const SEARCH_CHARS_MAX: usize = 256;
 /// Event types that a list is filtered by.
 pub const SEARCH_TYPES_MAX: usize = 500;
 /// Feature flags of an application token.
-pub const FEATURE_FLAGS_MAX: usize = 100;
+pub const FEATURE_FLAGS_MAX: usize = 25;
 /// Versions of an event type's schema.
 pub const SCHEMAS_MAX: usize = 100;
 /// Largest schemas of an event type, all versions as JSON text.

@@ -2,8 +2,11 @@
 //!
 //! Pure. Called by `lifecycle::decide` only.
 
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{RETRY_DELAY_MAX, RETRY_DELAYS_MAX};
@@ -134,15 +137,37 @@ impl Backoff {
 }
 
 /// A back-off in JSON, of the API and of the stores: `[5, 60]` or `{"baseSeconds": 5, "capSeconds": 3600}`.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a list of seconds, or an object with baseSeconds and capSeconds")]
+#[derive(Serialize)]
+#[serde(untagged)]
 enum BackoffForm {
     List(Vec<u64>),
-    #[serde(rename_all = "camelCase")]
-    Exponential {
-        base_seconds: u64,
-        cap_seconds: u64,
-    },
+    Exponential(ExponentialForm),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExponentialForm {
+    base_seconds: u64,
+    cap_seconds: u64,
+}
+
+/// Reads either form by what it begins with, so that an error is about the form that is meant.
+struct EitherForm;
+
+impl<'de> Visitor<'de> for EitherForm {
+    type Value = BackoffForm;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of seconds, or an object with baseSeconds and capSeconds")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<BackoffForm, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(BackoffForm::List)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BackoffForm, A::Error> {
+        ExponentialForm::deserialize(MapAccessDeserializer::new(map)).map(BackoffForm::Exponential)
+    }
 }
 
 impl Serialize for Backoff {
@@ -150,7 +175,8 @@ impl Serialize for Backoff {
         let form = match self {
             Backoff::List(delays) => BackoffForm::List(delays.iter().map(Duration::as_secs).collect()),
             Backoff::Exponential { base, cap } => {
-                BackoffForm::Exponential { base_seconds: base.as_secs(), cap_seconds: cap.as_secs() }
+                let (base_seconds, cap_seconds) = (base.as_secs(), cap.as_secs());
+                BackoffForm::Exponential(ExponentialForm { base_seconds, cap_seconds })
             }
         };
         form.serialize(serializer)
@@ -159,9 +185,9 @@ impl Serialize for Backoff {
 
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Backoff, D::Error> {
-        Ok(match BackoffForm::deserialize(deserializer)? {
+        Ok(match deserializer.deserialize_any(EitherForm)? {
             BackoffForm::List(delays) => Backoff::List(delays.into_iter().map(Duration::from_secs).collect()),
-            BackoffForm::Exponential { base_seconds, cap_seconds } => {
+            BackoffForm::Exponential(ExponentialForm { base_seconds, cap_seconds }) => {
                 Backoff::Exponential { base: Duration::from_secs(base_seconds), cap: Duration::from_secs(cap_seconds) }
             }
         })

@@ -179,22 +179,32 @@ enum ConfigCommand {
 impl Cli {
     /// Does what was asked for.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if let Command::Openapi = self.command {
-            return print(&everhook_api::openapi());
-        }
-        if let Command::Config(ConfigCommand::Init) = self.command {
-            return print(Settings::TEMPLATE);
-        }
-        if let Command::Key(KeyCommand::Generate) = self.command {
-            return print(&format!("{}\n", keys::generate().expose()));
-        }
         let command = match self.command {
+            Command::Openapi => {
+                self.settings
+                    .refuse(&["config", "data", "database"], "the document is the same whatever the settings")?;
+                return print(&everhook_api::openapi());
+            }
+            Command::Config(ConfigCommand::Init) => {
+                self.settings
+                    .refuse(&["config", "data", "database"], "the template has every setting at its default")?;
+                return print(Settings::TEMPLATE);
+            }
+            Command::Key(KeyCommand::Generate) => {
+                self.settings.refuse(&["config", "data", "database"], "the key is kept nowhere")?;
+                return print(&format!("{}\n", keys::generate().expose()));
+            }
             // Somebody else's database, or a file: nothing of the settings is for it.
             Command::Outbox(command @ OutboxCommand::Install { .. }) => {
+                self.settings.refuse(&["config", "data"], "name the outbox with --database or --sqlite")?;
                 return print(&runtime()?.block_on(command.run(self.settings.database))?);
             }
             // What a running server is asked needs no settings of one.
-            command if command.is_remote() => return print(&runtime()?.block_on(command.ask())?),
+            command if command.is_remote() => {
+                let instead = "this command asks a running server: name it with EVERHOOK_URL and EVERHOOK_KEY";
+                self.settings.refuse(&["config", "data", "database"], instead)?;
+                return print(&runtime()?.block_on(command.ask())?);
+            }
             command => command,
         };
         let (listen, role) = match &command {
@@ -221,6 +231,18 @@ impl Cli {
             }
             Command::Openapi | Command::Node(_) | Command::Once(_) | Command::Worker(_) => Ok(()),
             Command::Job(_) | Command::Queue(_) | Command::Batch(_) | Command::Schedule(_) => Ok(()),
+        }
+    }
+}
+
+impl SettingsArgs {
+    /// Refuses flags that would be without effect.
+    fn refuse(&self, flags: &[&str], why: &str) -> anyhow::Result<()> {
+        let given =
+            [("config", self.config.is_some()), ("data", self.data.is_some()), ("database", self.database.is_some())];
+        match given.into_iter().find(|(flag, is_given)| *is_given && flags.contains(flag)) {
+            Some((flag, _)) => anyhow::bail!("--{flag} has no effect here: {why}"),
+            None => Ok(()),
         }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) struct NewJob {
 }
 
 /// What most jobs do not say.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct JobOptions {
     /// A text for people.
     #[arg(long, value_name = "TEXT")]
@@ -310,6 +310,9 @@ async fn post_each(remote: &Remote, ids: &[String], what: &str) -> anyhow::Resul
 }
 
 async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<String> {
+    if !filter.is_empty() && all {
+        bail!("--all and a filter are both given: leave one of them out");
+    }
     if filter.is_empty() && !all {
         bail!(
             "say which dead jobs with --queue, --kind, --tag, --batch, --before, --after or --error; or --all of them"

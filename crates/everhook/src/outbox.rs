@@ -129,6 +129,9 @@ impl OutboxCommand {
     pub(crate) async fn run(self, database: Option<String>) -> anyhow::Result<String> {
         let database = database.context("say where with --database postgres://… (or, to install, --sqlite FILE)");
         match self {
+            OutboxCommand::Install { sqlite: Some(_) } if database.is_ok() => {
+                anyhow::bail!("--sqlite and --database are both given: name one place for the outbox")
+            }
             OutboxCommand::Install { sqlite: Some(file) } => {
                 SqliteOutbox::install(&file).with_context(|| format!("could not write to {}", file.display()))?;
                 Ok(format!("the outbox is in {}: name the file in an `[[outbox]]` of the settings\n", file.display()))

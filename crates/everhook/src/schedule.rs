@@ -196,6 +196,9 @@ impl NewSchedule {
     fn body(self, name: String) -> anyhow::Result<ScheduleBody> {
         let (job, message) = match (self.queue, self.kind, self.application, self.event_type) {
             (Some(queue), Some(kind), None, None) => (Some(self.job.body(queue, kind, self.payload)?), None),
+            (None, None, Some(_), Some(_)) if self.job != JobOptions::default() => {
+                bail!("--priority, --tag and the other options of a job have no effect on a message: leave them out")
+            }
             (None, None, Some(application), Some(event_type)) => {
                 let payload = raw_json(self.payload.unwrap_or_else(|| "{}".to_owned()))?;
                 (None, Some(MessageBody { application, event_type, payload }))

@@ -18,7 +18,7 @@ use crate::limits::UNIQUE_WINDOW_DEFAULT;
 
 /// A job to enqueue. Only queue and kind have to be there.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct JobIn<'a> {
     /// Where it waits; a queue needs no set-up.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "email")]

@@ -91,6 +91,7 @@ impl JobParams {
 
 /// Which dead jobs to put back: those that all of it is true of, or else all.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RedriveJobsIn {
     /// On this queue.
     #[schema(value_type = Option<String>)]

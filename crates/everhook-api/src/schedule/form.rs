@@ -23,7 +23,7 @@ use crate::state::Api;
 
 /// A schedule to create, or what to change of one: what is absent stays then.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduleIn<'a> {
     /// Its name, unique in the environment. Has to be there to create, and cannot be changed.
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "nightly")]
@@ -70,7 +70,7 @@ pub(crate) struct ScheduleIn<'a> {
 
 /// A message that is sent again and again.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduledMessageIn<'a> {
     /// The application, by id or uid.
     application: String,

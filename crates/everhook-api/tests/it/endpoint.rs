@@ -104,6 +104,24 @@ async fn a_secret_is_random_or_given_and_can_be_rotated() {
 }
 
 #[tokio::test]
+async fn a_secret_or_header_that_would_be_ignored_is_refused_or_honoured() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let given = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let put = format!(r#"{{"url": "https://example.com", "secret": "{given}", "headers": {{"X-One": "1"}}}}"#);
+    assert_eq!(world.put("/app/acme/endpoint/main", &put).await.status, 201);
+    assert_eq!(world.put("/app/acme/endpoint/main", &put).await.status, 200, "it is the secret that it has");
+    let other = put.replace("MfKQ", "AAAA").replace(r#""1""#, r#""2""#);
+    insta::assert_snapshot!(world.put("/app/acme/endpoint/main", &other).await, @r#"422 {"detail":[{"loc":["body","secret"],"msg":"cannot be changed here: use POST …/secret/rotate","type":"value_error"}]}"#);
+    let headers = r#"{"url": "https://example.com", "headers": {"X-Two": "2"}}"#;
+    assert_eq!(world.put("/app/acme/endpoint/main", headers).await.status, 200);
+    assert_eq!(world.get("/app/acme/endpoint/main/headers").await.json()["headers"], serde_json::json!({"X-Two": "2"}));
+    insta::assert_snapshot!(world.patch("/app/acme/endpoint/main", r#"{"secret": "whsec_x"}"#).await, @r#"422 {"detail":[{"loc":["body","secret"],"msg":"cannot be changed here: use POST …/secret/rotate","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.patch("/app/acme/endpoint/main", r#"{"headers": {}}"#).await, @r#"422 {"detail":[{"loc":["body","headers"],"msg":"cannot be changed here: use PATCH …/headers","type":"value_error"}]}"#);
+    assert_eq!(world.get("/app/acme/endpoint/main/secret").await.text("/key"), given);
+}
+
+#[tokio::test]
 async fn headers_are_set_changed_and_hidden() {
     let world = World::new().await;
     world.application("acme").await;

@@ -19,6 +19,33 @@ struct Operation {
     needs_caller: bool,
     /// The one that the token of an application needs.
     capability: Option<String>,
+    /// The fields of its body.
+    fields: Vec<String>,
+}
+
+impl Operation {
+    /// As much of `all` as its body knows; the whole of it where unknown fields are accepted.
+    fn body(&self, all: &Value) -> String {
+        let is_own =
+            is_of_jobs(&self.path) || ["/redrive", "/once", "/outbox"].iter().any(|own| self.path.contains(own));
+        let mut body = all.clone();
+        // A PATCH refuses what it would ignore.
+        if is_own || self.method == Method::PATCH {
+            body.as_object_mut().unwrap().retain(|name, _| self.fields.contains(name));
+        }
+        body.to_string()
+    }
+}
+
+/// The names of a schema's properties; of the first one, where it is one of several.
+fn properties(document: &Value, schema: &Value) -> Vec<String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return properties(document, document.pointer(reference.trim_start_matches('#')).unwrap());
+    }
+    let parts = schema["oneOf"].as_array().into_iter().flatten();
+    let part = parts.map(|part| properties(document, part)).find(|names| !names.is_empty());
+    let own = schema["properties"].as_object().map(|properties| properties.keys().cloned().collect());
+    own.or(part).unwrap_or_default()
 }
 
 /// Every operation of the document.
@@ -32,15 +59,21 @@ fn described() -> Vec<Operation> {
                 path: path.strip_prefix("/api/v1").unwrap().to_owned(),
                 needs_caller: operation.get("security").is_none(),
                 capability: operation["x-capability"].as_str().map(str::to_owned),
+                fields: properties(&document, &operation["requestBody"]["content"]["application/json"]["schema"]),
             });
         }
     }
     operations
 }
 
-/// Every operation of the document: method, path under `/api/v1`, whether it needs a caller.
-fn operations() -> Vec<(Method, String, bool)> {
-    described().into_iter().map(|one| (one.method, one.path, one.needs_caller)).collect()
+/// Every operation of the document that is about an application: method, path under `/api/v1`, a body that it reads.
+fn of_applications() -> Vec<(Method, String, String)> {
+    let all: Value = serde_json::from_str(BODY).unwrap();
+    let with_body = |one: Operation| {
+        let body = one.body(&all);
+        (one.method, one.path, body)
+    };
+    described().into_iter().filter(|one| one.path.contains("{app_id}")).map(with_body).collect()
 }
 
 /// Routes of jobs, whose bodies are their own; their own tests go through them.
@@ -81,7 +114,7 @@ impl Everything {
 #[tokio::test]
 async fn every_route_needs_a_caller() {
     let world = World::new().await;
-    for (method, path, needs_caller) in operations() {
+    for Operation { method, path, needs_caller, .. } in described() {
         let call = Call::new(method.clone(), &path).anonymous().body(BODY);
         let answer = world.call(call).await;
         assert_eq!(answer.status == 401, needs_caller, "{method} {path}: {answer}");
@@ -105,15 +138,15 @@ async fn every_route_hides_another_environment() {
         ours.fill(&path)
     };
     let mut seen = 0;
-    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| path.contains("{app_id}")) {
-        let call = Call::new(method.clone(), &ids(&path)).bearer(&world.other_key).body(BODY);
+    for (method, path, body) in of_applications() {
+        let call = Call::new(method.clone(), &ids(&path)).bearer(&world.other_key).body(&*body);
         let answer = world.call(call).await;
         assert_eq!(answer.status, 404, "{method} {path}: {answer}");
         assert_eq!(answer.text("/code"), "not_found");
         seen += 1;
         let creates = method == Method::PUT && path.ends_with("/{endpoint_id}");
         if !creates && (path.contains("{endpoint_id}") || path.contains("{msg_id}")) {
-            let call = Call::new(method.clone(), &uids(&path)).bearer(&world.other_key).body(BODY);
+            let call = Call::new(method.clone(), &uids(&path)).bearer(&world.other_key).body(&*body);
             let answer = world.call(call).await;
             assert_eq!(answer.status, 404, "{method} {path} by uid: {answer}");
         }
@@ -129,12 +162,12 @@ async fn every_route_hides_another_application_from_a_token() {
     let ours = Everything::create(&world).await;
     world.application("other").await;
     let token = world.post("/auth/app-portal-access/other", "{}").await.text("/token");
-    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| path.contains("{app_id}")) {
-        let answer = world.call(Call::new(method.clone(), &ours.fill(&path)).bearer(&token).body(BODY)).await;
+    for (method, path, body) in of_applications() {
+        let answer = world.call(Call::new(method.clone(), &ours.fill(&path)).bearer(&token).body(&*body)).await;
         let refused = answer.status == 404 || answer.status == 403;
         assert!(refused, "{method} {path}: {answer}");
         let own = ours.fill(&path.replace("{app_id}", "other"));
-        let answer = world.call(Call::new(method.clone(), &own).bearer(&token).body(BODY)).await;
+        let answer = world.call(Call::new(method.clone(), &own).bearer(&token).body(&*body)).await;
         let foreign_child = path.contains("{endpoint_id}") || path.contains("{msg_id}");
         assert!(!foreign_child || answer.status == 404 || answer.status == 403, "{method} {own}: {answer}");
     }
@@ -160,7 +193,7 @@ async fn every_route_asks_a_token_for_its_capability() {
         World::token(&claims)
     };
     let (mut open, mut closed) = (0, 0);
-    for Operation { method, path, needs_caller, capability } in described() {
+    for Operation { method, path, needs_caller, capability, .. } in described() {
         if !needs_caller {
             continue;
         }
@@ -201,16 +234,19 @@ async fn every_route_asks_a_token_for_its_capability() {
 async fn every_route_works_on_what_is_the_callers() {
     let world = World::new().await;
     let ours = Everything::create(&world).await;
-    let mut operations = operations();
+    let all: Value = serde_json::from_str(BODY).unwrap();
+    let mut operations = described();
     // What is deleted is not there for the others: those last, the children first.
-    operations.sort_by_key(|(method, path, _)| (*method == Method::DELETE, std::cmp::Reverse(path.len())));
-    for (method, path, _) in operations {
+    operations.sort_by_key(|one| (one.method == Method::DELETE, std::cmp::Reverse(one.path.len())));
+    for operation in operations {
+        let body = operation.body(&all);
+        let Operation { method, path, .. } = operation;
         if path.ends_with("/resend") || path == "/event-type" && method == Method::POST || is_of_jobs(&path) {
             continue;
         }
         // An outbox may hold rows of any environment: an admin's, and here there is none.
         if path.starts_with("/outbox/") {
-            let answer = world.call(Call::new(method.clone(), &path).bearer(&world.key).body(BODY)).await;
+            let answer = world.call(Call::new(method.clone(), &path).bearer(&world.key).body(&*body)).await;
             assert_eq!(answer.code(), (403, "insufficient access".to_owned()), "{method} {path}");
             continue;
         }
@@ -218,7 +254,7 @@ async fn every_route_works_on_what_is_the_callers() {
             let is_second_delete = method == Method::DELETE && !slash.is_empty();
             // What spans environments is for admin keys.
             let key = if path == "/node" || path == "/outbox" { &world.admin_key } else { &world.key };
-            let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).bearer(key).body(BODY);
+            let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).bearer(key).body(&*body);
             let answer = world.call(call).await;
             let deleted_before = is_second_delete && answer.status == 404;
             assert!(answer.status.is_success() || deleted_before, "{method} {path}{slash}: {answer}");
@@ -237,11 +273,13 @@ async fn every_route_of_jobs_hides_another_environment_and_refuses_application_t
     world.post("/schedule", &schedule.to_string()).await.created();
     let worker = world.worker(json!({})).await;
     let job = world.job(json!({ "delaySeconds": 60 })).await;
-    let body = json!({ "queue": "q", "kind": "k", "jobs": [job], "workerId": worker, "epoch": 1, "seconds": 1, "percent": 1,
+    let all = json!({ "queue": "q", "kind": "k", "jobs": [job], "workerId": worker, "epoch": 1, "seconds": 1, "percent": 1,
         "delaySeconds": 1, "name": "nightly", "prefix": "p", "application": "acme", "limit": 1 });
     let add = json!({ "queue": "q", "kind": "k" });
     let mut seen = 0;
-    for (method, path, _) in operations().into_iter().filter(|(_, path, _)| is_of_jobs(path)) {
+    for operation in described().into_iter().filter(|one| is_of_jobs(&one.path)) {
+        let body: Value = serde_json::from_str(&operation.body(&all)).unwrap();
+        let Operation { method, path, .. } = operation;
         let filled = path
             .replace("{job_id}", &job)
             .replace("{batch_id}", &batch)

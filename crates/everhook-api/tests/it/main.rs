@@ -21,6 +21,7 @@ mod paging;
 mod queue;
 mod schedule;
 mod server;
+mod strict;
 mod switches;
 mod worker;
 mod world;

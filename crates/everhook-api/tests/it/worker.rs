@@ -183,8 +183,9 @@ async fn what_is_said_of_a_job_that_is_not_ones_own_is_a_conflict() {
         }
     }
     assert_eq!(world.get(&format!("/job/{id}")).await.json()["attempts"], json!([]), "nothing was recorded");
-    let body = json!({ "workerId": one, "epoch": 1, "percent": 1, "seconds": 1 });
-    for (what, _) in &everything {
+    for (what, more) in &everything {
+        let mut body = json!({ "workerId": one, "epoch": 1 });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let path = format!("/job/job_23rb8YdGqMT0qIzpgGwdXfHirMu/{what}");
         assert_eq!(world.post(&path, &body.to_string()).await.code().0, 404, "{what}");
         let foreign = world.elsewhere(Method::POST, &format!("/job/{id}/{what}"), &body).await;

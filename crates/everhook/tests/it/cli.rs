@@ -40,6 +40,26 @@ fn the_version_is_the_packages() {
 }
 
 #[test]
+fn flags_without_effect_are_refused() {
+    for command in [&["job", "list"][..], &["node", "list"], &["outbox", "status"], &["once", "list", "acme"]] {
+        for flag in [["--data", "d"], ["--database", "postgres://db/x"], ["--config", "c.toml"]] {
+            let wanted = [&*format!("{} has no effect here", flag[0]), "EVERHOOK_URL"];
+            is_refused(&[command, &flag[..]].concat(), &[], &wanted);
+        }
+    }
+    is_refused(&["config", "init", "--data", "d"], &[], &["--data has no effect here"]);
+    is_refused(&["outbox", "install", "--sqlite", "f", "--data", "d"], &[], &["--data has no effect here"]);
+    is_refused(
+        &["outbox", "install", "--sqlite", "f", "--database", "postgres://db/x"],
+        &[],
+        &["--sqlite and --database are both given"],
+    );
+    is_refused(&["job", "redrive", "--all", "--queue", "q"], &[], &["--all and a filter"]);
+    let ping = ["schedule", "create", "ping", "--cron", "@hourly", "--application", "acme", "--event-type", "ping"];
+    is_refused(&[&ping[..], &["--priority", "1"]].concat(), &[], &["no effect on a message"]);
+}
+
+#[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
     let jobs = ["job", "queue", "batch", "schedule", "worker"];

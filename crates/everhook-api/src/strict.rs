@@ -1,0 +1,205 @@
+//! Unknown query parameters and body fields on routes that are Everhook's own: refused with the nearest known name.
+//!
+//! A misspelt option that is ignored runs a job at once that was to run in an hour. Which routes are our own is told by their tag,
+//! which parameters they know by their description, so that a new route is strict without a line of its own. Fields of bodies
+//! are refused where they are read, by `deny_unknown_fields`; here only routes that take no body refuse one. Routes of the
+//! compatible API accept what they do not know, because newer clients send it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use everhook_core::nearest::nearest;
+use http::Method;
+use serde::de::IgnoredAny;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::path::{Operation, ParameterIn};
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::input;
+use crate::state::Api;
+
+/// The tags of routes that no other API has.
+const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+/// How the names of our own operations end that are tagged with what they are about.
+const OWN_OPERATION: &str = ".redrive";
+
+/// What a route of our own knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    parameters: Vec<String>,
+    has_body: bool,
+}
+
+/// What every route of our own knows, by method and path.
+pub(crate) type KnownByRoute = HashMap<(&'static str, String), Known>;
+
+impl Known {
+    /// What the route of this description knows; none if the route is not our own.
+    pub(crate) fn of(operation: &Operation) -> Option<Known> {
+        let is_tagged = operation.tags.iter().flatten().any(|tag| OWN_TAGS.contains(&tag.as_str()));
+        let is_named = operation.operation_id.as_ref().is_some_and(|name| name.ends_with(OWN_OPERATION));
+        if !is_tagged && !is_named {
+            return None;
+        }
+        let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
+            RefOr::T(parameter) if matches!(parameter.parameter_in, ParameterIn::Query) => Some(parameter.name.clone()),
+            RefOr::T(_) | RefOr::Ref(_) => None,
+        });
+        Some(Known { parameters: parameters.collect(), has_body: operation.request_body.is_some() })
+    }
+
+    fn check_query(&self, query: &str) -> Result<(), ApiError> {
+        for (key, _) in url::form_urlencoded::parse(query.as_bytes()) {
+            // A list may be written `a[]=1` or `a[0]=1`.
+            let name = key.split_once('[').map_or(&*key, |(name, _)| name);
+            if !self.parameters.iter().any(|known| known == name) {
+                let known = self.parameters.iter().map(String::as_str);
+                return Err(ApiError::invalid(
+                    ["query".to_owned(), name.to_owned()],
+                    unknown("parameter", name, known),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets a request through that says nothing which its route does not know.
+pub(crate) async fn check(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    match checked(&api, request).await {
+        Ok(request) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn checked(api: &Arc<Api>, request: Request) -> Result<Request, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+    let Some(known) = api.own_routes.get(&(method(&parts.method), path)) else {
+        return Ok(Request::from_parts(parts, body));
+    };
+    // Whoever has no key is told that, and nothing else.
+    Caller::from_request_parts(&mut parts, api).await?;
+    known.check_query(parts.uri.query().unwrap_or_default())?;
+    if known.has_body || parts.method == Method::GET || parts.method == Method::HEAD {
+        return Ok(Request::from_parts(parts, body));
+    }
+    let bytes = input::read_in_time(&parts, body).await?;
+    refuse_fields(&bytes)?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+/// Refuses the body of a route that takes none, but for what clients send in its place: nothing, `null` or `{}`.
+fn refuse_fields(bytes: &[u8]) -> Result<(), ApiError> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    match serde_json::from_slice::<Option<BTreeMap<String, IgnoredAny>>>(bytes) {
+        Ok(fields) => match fields.into_iter().flatten().next() {
+            None => Ok(()),
+            Some((field, _)) => {
+                Err(ApiError::invalid(["body".to_owned(), field.clone()], unknown("field", &field, [])))
+            }
+        },
+        Err(_) => Err(ApiError::invalid(["body"], "must be empty: this route takes no body")),
+    }
+}
+
+fn method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET | Method::HEAD => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "",
+    }
+}
+
+/// The rule that an unknown name breaks, with what was probably meant.
+fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!("is not a known {what}: did you mean `{near}`?"),
+        None if known.is_empty() => format!("is not a known {what}: there are none here"),
+        None => format!("is not a known {what}: there are {}", known.join(", ")),
+    }
+}
+
+/// What serde says of an unknown field, as a rule with a suggestion; none if the error is another one.
+///
+/// The names that it expected come from serde's text: its errors hold nothing else.
+pub(crate) fn unknown_field(error: &serde_json::Error) -> Option<String> {
+    let text = error.to_string();
+    let (name, expected) = text.strip_prefix("unknown field `")?.split_once("`, ")?;
+    let known = expected.split('`').skip(1).step_by(2);
+    Some(unknown("field", name, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[track_caller]
+    fn check<T: for<'a> Deserialize<'a>>(body: &str, want: &str) {
+        let got = serde_json::from_str::<T>(body).map(drop).map_err(|error| unknown_field(&error));
+        assert_eq!(got, Err(Some(want.to_owned())));
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    #[expect(dead_code, reason = "only read")]
+    struct Three {
+        queue: Option<String>,
+        delay_seconds: Option<u8>,
+        run_at: Option<u8>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only read")]
+    struct Two {
+        first: Option<u8>,
+        second: Option<u8>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only read")]
+    struct One {
+        only: Option<u8>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct None {}
+
+    #[test]
+    fn an_unknown_field_suggests_a_known_one() {
+        check::<Three>(r#"{"delay_seconds": 1}"#, "is not a known field: did you mean `delaySeconds`?");
+        check::<Three>(r#"{"x": 1}"#, "is not a known field: there are queue, delaySeconds, runAt");
+        check::<Two>(r#"{"secnd": 1}"#, "is not a known field: did you mean `second`?");
+        check::<One>(r#"{"onli": 1}"#, "is not a known field: did you mean `only`?");
+        check::<None>(r#"{"x": 1}"#, "is not a known field: there are none here");
+        let other = serde_json::from_str::<One>(r#"{"only": "x"}"#).map(drop).unwrap_err();
+        assert_eq!(unknown_field(&other), Option::None);
+    }
+
+    #[test]
+    fn only_an_empty_body_stands_for_none() {
+        for body in ["", " \n", "null", "{}"] {
+            assert!(refuse_fields(body.as_bytes()).is_ok(), "{body:?}");
+        }
+        for body in ["{\"a\": 1}", "[]", "x", "1"] {
+            assert!(refuse_fields(body.as_bytes()).is_err(), "{body:?}");
+        }
+    }
+}
