@@ -179,6 +179,7 @@ impl Engine {
         let user_agent = HeaderValue::try_from(format!("Everhook/{}", config.name.version));
         let outbound = Arc::new(Outbound {
             transport: transport.unwrap_or_else(|| Arc::new(Nowhere)),
+            store: store.clone(),
             clock: clock.clone(),
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("Everhook")),
             interrupt: interrupt.clone(),
@@ -412,6 +413,9 @@ impl Accept for Engine {
     fn ready(&self) -> Result<(), String> {
         if self.stop.is_cancelled() {
             return Err("the node is stopping".to_owned());
+        }
+        if let Some(why) = self.store.broken() {
+            return Err(why);
         }
         match self.sessions.current() {
             Some(_) => Ok(()),

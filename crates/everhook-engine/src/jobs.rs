@@ -28,10 +28,6 @@ pub(crate) mod source;
 
 pub use part::JobsConfig;
 
-/// The version of a session that a remote worker has: what tells it from the sessions of nodes and of programs with handlers, which speak for
-/// themselves.
-pub const REMOTE: &str = "remote";
-
 /// A job that a worker says it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldJob {

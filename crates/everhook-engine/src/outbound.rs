@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_sender::Request;
+use everhook_store::lease::LeaseStore;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,7 @@ use crate::transport::Transport;
 /// What a request needs besides what it says.
 pub(crate) struct Outbound {
     pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) store: Arc<dyn LeaseStore>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) user_agent: HeaderValue,
     /// Fires when the grace period of a stop is over.
@@ -43,7 +45,8 @@ impl Outbound {
     /// Adds the headers that every request has; ours win.
     pub(crate) fn sign(&self, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
         let Signed { id, keys, body, attempt } = signed;
-        let now = self.clock.now();
+        // Receivers compare it with their own clocks.
+        let now = self.clock.now().minus(self.store.ahead());
         let signature = header(keys.sign(&id, now, body))?;
         let id = header(id)?;
         let timestamp = HeaderValue::from(now.as_secs());

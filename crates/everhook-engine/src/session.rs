@@ -114,11 +114,12 @@ impl Sessions {
         !tenure.is_closed() && self.clock.elapsed().saturating_sub(tenure.renewed()) < self.lease - self.lease / 8
     }
 
-    /// Whether this node may close the sessions of others: it has itself renewed without a gap for one lease.
-    pub fn may_close_others(&self) -> bool {
-        let steady_since = self.lock().steady_since;
-        let steady = |since| self.clock.elapsed().saturating_sub(since) >= self.lease;
-        self.current().is_some() && steady_since.is_some_and(steady)
+    /// How long this node has renewed without a gap; none before that is one lease. A node that is not steady closes no sessions
+    /// of others.
+    pub fn steady(&self) -> Option<Duration> {
+        self.current()?;
+        let steady = self.clock.elapsed().saturating_sub(self.lock().steady_since?);
+        (steady >= self.lease).then_some(steady)
     }
 
     /// Takes no new work under `tenure` any more: a commit under it is in doubt.

@@ -49,8 +49,8 @@ impl Sweeper {
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let Some(tenure) = self.sessions.current() else { return Ok(()) };
-        if self.sessions.may_close_others() {
-            for session in self.store.close_expired().await? {
+        if let Some(steady) = self.sessions.steady() {
+            for session in self.store.close_expired(steady).await? {
                 warn!(session.id = %session, "closed session {session}: its lease had expired");
             }
         }

@@ -32,12 +32,12 @@ impl PostgresStore {
         self.database.change(&sql::CLOSE_SESSION, &[&session.as_bytes().as_slice()]).await.map(drop)
     }
 
-    /// Closes what is past its lease, unless the database took so long to answer since this was `decided` that sessions may
+    /// Closes what is past its lease of those whose lease is no longer than `steady`, unless the database took so long to answer since this was `decided` that sessions may
     /// have expired for no other reason: after a stall everyone is late, and nobody is dead.
-    pub(crate) async fn close_expired_once(&self, decided: Instant) -> Result<Vec<SessionId>, Fault> {
+    pub(crate) async fn close_expired_once(&self, decided: Instant, steady: Duration) -> Result<Vec<SessionId>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
-        let rows = transaction.rows(&sql::NEXT_EXPIRED_SESSION, &[]).await?;
+        let rows = transaction.rows(&sql::NEXT_EXPIRED_SESSION, &[&micros(steady)]).await?;
         let (mut locked, mut stall) = (Vec::<&[u8]>::with_capacity(rows.len()), Duration::MAX);
         for row in &rows {
             let mut row = Reader::new(row, "session");

@@ -177,7 +177,7 @@ files! {
     LIST_SESSION = "list_session" (INT8, INT8);
     RENEW_SESSION = "renew_session" (BYTEA);
     CLOSE_SESSION = "close_session" (BYTEA);
-    NEXT_EXPIRED_SESSION = "next_expired_session" ();
+    NEXT_EXPIRED_SESSION = "next_expired_session" (INT8);
     CLOSE_EXPIRED_SESSION = "close_expired_session" (BYTEA_ARRAY);
 
     CREATE_ENVIRONMENT = "create_environment" (BYTEA, TEXT);

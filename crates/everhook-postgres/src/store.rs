@@ -252,9 +252,9 @@ impl LeaseStore for PostgresStore {
         self.run_plain("close a session", || self.close_session_once(session)).await
     }
 
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
         let decided = now();
-        self.run_plain("close expired sessions", || self.close_expired_once(decided)).await
+        self.run_plain("close expired sessions", || self.close_expired_once(decided, steady)).await
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {

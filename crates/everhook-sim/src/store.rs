@@ -129,9 +129,9 @@ impl LeaseStore for NodeStore {
         self.call("close", close).await
     }
 
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
         let close = async {
-            let closed = self.shared.store.close_expired().await?;
+            let closed = self.shared.store.close_expired(steady).await?;
             closed.iter().for_each(|session| self.shared.witness().closed(*session));
             Ok(closed)
         };

@@ -1,12 +1,167 @@
 //! The store's clock: the only wall clock of a node that has this store.
+//!
+//! It advances with the monotonic clock and follows the wall clock. A small difference is followed at once. A step forward is
+//! followed by the writer, which moves every lease and deadline along in one transaction, so that none of them ends by it. A step
+//! back is never taken: the clock runs at half speed until the wall clock has caught up, so that due tasks go on.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use everhook_core::time::{Timestamp, micros};
+use tracing::warn;
 
-/// The time now. Read inside the writer's transaction wherever it is written down.
-pub(crate) fn now() -> Timestamp {
+/// A forward step up to this costs no lease: those last a second at least.
+const FOLLOWED_MAX: Duration = Duration::from_millis(100);
+/// A step back from this on is worth a line in the log.
+const BACK_NOTED_MIN: Duration = Duration::from_secs(1);
+
+/// What a clock is made of; tests bring their own.
+pub trait TimeSource: Send + Sync {
+    /// The wall clock, since 1970. It may jump.
+    fn wall(&self) -> Duration;
+
+    /// Time since some moment, at an even pace.
+    fn monotonic(&self) -> Duration;
+}
+
+/// The clocks of the machine.
+pub(crate) struct SystemSource(Instant);
+
+impl SystemSource {
     #[expect(clippy::disallowed_methods, reason = "the store's clock")]
-    let now = SystemTime::now();
-    Timestamp::from_micros(now.duration_since(UNIX_EPOCH).map_or(0, micros))
+    pub(crate) fn new() -> SystemSource {
+        SystemSource(Instant::now())
+    }
+}
+
+impl TimeSource for SystemSource {
+    #[expect(clippy::disallowed_methods, reason = "the store's clock")]
+    fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The clock of one open store.
+pub(crate) struct Clock {
+    /// Forward steps up to this are followed at once.
+    followed_max: Duration,
+    source: Arc<dyn TimeSource>,
+    last: Mutex<Reading>,
+}
+
+/// What the clock showed when it was last read.
+#[derive(Clone, Copy)]
+struct Reading {
+    monotonic: Duration,
+    now: Duration,
+    /// How far the wall clock was behind, and whether that was said.
+    behind: Duration,
+    said: bool,
+}
+
+impl Clock {
+    /// The clock of whoever keeps the leases of a store.
+    pub(crate) fn new(source: Arc<dyn TimeSource>) -> Clock {
+        Clock::following(FOLLOWED_MAX, source)
+    }
+
+    /// The clock of a process beside that one, which leaves the leases alone.
+    pub(crate) fn beside(source: Arc<dyn TimeSource>) -> Clock {
+        Clock::following(Duration::MAX, source)
+    }
+
+    fn following(followed_max: Duration, source: Arc<dyn TimeSource>) -> Clock {
+        let (monotonic, now) = (source.monotonic(), source.wall());
+        Clock {
+            followed_max,
+            source,
+            last: Mutex::new(Reading { monotonic, now, behind: Duration::ZERO, said: false }),
+        }
+    }
+
+    /// The time now. Read inside the writer's transaction wherever it is written down.
+    pub(crate) fn now(&self) -> Timestamp {
+        timestamp(self.read(&mut self.lock()))
+    }
+
+    /// How far the wall clock has stepped forward; the writer moves leases by this and then calls [`Clock::advance`].
+    pub(crate) fn step(&self) -> Option<Duration> {
+        let now = self.read(&mut self.lock());
+        let step = self.source.wall().saturating_sub(now);
+        (step > self.followed_max).then_some(step)
+    }
+
+    /// Takes a step forward.
+    pub(crate) fn advance(&self, step: Duration) {
+        let mut last = self.lock();
+        self.read(&mut last);
+        last.now += step;
+    }
+
+    /// How far the clock is ahead of the wall clock, after that was set back.
+    pub(crate) fn ahead(&self) -> Duration {
+        let mut last = self.lock();
+        self.read(&mut last);
+        last.behind
+    }
+
+    fn read(&self, last: &mut Reading) -> Duration {
+        let (wall, monotonic) = (self.source.wall(), self.source.monotonic());
+        let passed = monotonic.saturating_sub(last.monotonic);
+        let now = self.next(last.now, passed, wall);
+        let behind = now.saturating_sub(wall);
+        let back = behind >= BACK_NOTED_MIN;
+        if back && !last.said {
+            let seconds = behind.as_secs();
+            warn!("the wall clock was set back by {seconds} s: time passes at half speed until it has caught up");
+        }
+        *last = Reading { monotonic, now, behind, said: back };
+        now
+    }
+
+    /// What the clock shows, `passed` after it showed `last`, beside a wall clock that shows `wall`.
+    fn next(&self, last: Duration, passed: Duration, wall: Duration) -> Duration {
+        let even = last + passed;
+        match wall.checked_sub(even) {
+            Some(step) if step > self.followed_max => even,
+            Some(_) => wall,
+            None => wall.max(last + passed / 2),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Reading> {
+        self.last.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+/// The wall clock of the machine, before a store is open.
+pub(crate) fn wall() -> Timestamp {
+    timestamp(SystemSource::new().wall())
+}
+
+fn timestamp(since_1970: Duration) -> Timestamp {
+    Timestamp::from_micros(micros(since_1970))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const NOW: Duration = Duration::from_secs(1_750_000_000);
+
+    #[test]
+    fn the_clock_keeps_to_its_pace_whatever_the_wall_clock_does() {
+        let clock = Clock::new(Arc::new(SystemSource::new()));
+        let at = |wall| clock.next(NOW, 2 * SECOND, wall);
+        assert_eq!(at(NOW + 2 * SECOND), NOW + 2 * SECOND);
+        assert_eq!(at(NOW + 2 * SECOND + FOLLOWED_MAX), NOW + 2 * SECOND + FOLLOWED_MAX, "a little is followed");
+        assert_eq!(at(NOW + 3600 * SECOND), NOW + 2 * SECOND, "a step waits for the writer");
+        assert_eq!(at(NOW - 3600 * SECOND), NOW + SECOND, "it goes on, at half speed");
+        assert_eq!(at(NOW + SECOND + SECOND / 2), NOW + SECOND + SECOND / 2, "until the wall clock has caught up");
+    }
 }

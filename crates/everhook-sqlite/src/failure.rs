@@ -63,6 +63,11 @@ pub(crate) enum Refusal {
     /// What the disk did not take is gone from memory too: only reading the file anew tells what is there.
     #[error("reopen needed: the disk failed during an earlier write, restart to go on with what it kept")]
     DiskFailed,
+    /// A file of the store was deleted or replaced: the open one has no name, and ends with this process.
+    #[error(
+        "the database file was deleted or replaced while the server runs: restore it from a backup, then restart the server"
+    )]
+    FileLost,
     /// A mistake of ours; the job's changes were undone.
     #[error("the operation panicked")]
     Panicked,

@@ -20,7 +20,8 @@ use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
 };
-use rusqlite::Connection;
+use everhook_store::worker::REMOTE;
+use rusqlite::{Connection, params};
 
 mod append;
 mod backlog;
@@ -31,6 +32,7 @@ mod clock;
 mod dedup;
 mod failure;
 mod history;
+mod identity;
 mod job;
 mod lease;
 mod migrate;
@@ -47,12 +49,15 @@ mod settle;
 mod worker;
 mod writer;
 
+pub use clock::TimeSource;
 pub use migrate::{MigrationReport, migrate};
 pub use open::{Holder, OpenAs, OpenError};
 pub use outbox::SqliteOutbox;
 
 use crate::checkpoint::Checkpoints;
-use crate::failure::Fault;
+use crate::clock::{Clock, SystemSource};
+use crate::failure::{Fault, Refusal};
+use crate::identity::Identity;
 use crate::open::{Cause, Role};
 use crate::readers::Readers;
 use crate::writer::{Ask, Class, Tx, Writer};
@@ -61,14 +66,25 @@ use crate::writer::{Ask, Class, Tx, Writer};
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    clock: Arc<Clock>,
     /// Held while this process serves the folder.
     lock: Mutex<Option<File>>,
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`. A server makes it if it is not there, migrates it and ends the sessions of earlier lives;
+    /// Opens the store in `folder`. A server makes it if it is not there, migrates it and ends the sessions of earlier servers;
     /// beside a server it has to be there, with the schema of this binary.
     pub fn open(folder: &Path, open_as: OpenAs, ids: Arc<Ids>) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open_by(Arc::new(SystemSource::new()), folder, open_as, ids)
+    }
+
+    /// The same by other clocks than the machine's, for tests.
+    pub fn open_by(
+        time: Arc<dyn TimeSource>,
+        folder: &Path,
+        open_as: OpenAs,
+        ids: Arc<Ids>,
+    ) -> Result<SqliteStore, OpenError> {
         open::check_version()?;
         let (file, lock) = match open_as {
             OpenAs::Server => {
@@ -84,20 +100,28 @@ impl SqliteStore {
             OpenAs::Beside => migrate::require(&conn, &file)?,
             OpenAs::Server => {
                 migrate::apply(&mut conn, &file)?;
+                open::mark_used(folder);
                 open::sync_folder(folder).map_err(|error| Cause::from(error).at(folder))?;
             }
         }
         let checkpoints = match open_as {
             OpenAs::Server => {
-                close_all_sessions(&conn).map_err(named)?;
+                close_node_sessions(&conn).map_err(named)?;
                 Some(Checkpoints::start(&file, &mut conn).map_err(|cause| cause.at(&file))?)
             }
             // The server sees to the log; without one, SQLite empties it when the last connection is closed.
             OpenAs::Beside => None,
         };
         let readers = Readers::open(&file).map_err(named)?;
-        let writer = Writer::start(conn, ids, checkpoints).map_err(|error| Cause::from(error).at(&file))?;
-        Ok(SqliteStore { writer, readers, lock: Mutex::new(lock) })
+        let clock = match open_as {
+            OpenAs::Server => Clock::new(time),
+            OpenAs::Beside => Clock::beside(time),
+        };
+        let clock = Arc::new(clock);
+        let identity = Identity::of(&file).map_err(|error| Cause::from(error).at(&file))?;
+        let writer = Writer::start(conn, ids, Arc::clone(&clock), checkpoints, Some(identity));
+        let writer = writer.map_err(|error| Cause::from(error).at(&file))?;
+        Ok(SqliteStore { writer, readers, clock, lock: Mutex::new(lock) })
     }
 
     /// Opens an empty store that lives in memory, for tests.
@@ -105,8 +129,10 @@ impl SqliteStore {
         let name = Path::new(":memory:");
         let mut conn = open::connect_in_memory().map_err(|error| Cause::from(error).at(name))?;
         migrate::apply(&mut conn, name)?;
-        let writer = Writer::start(conn, ids, None).map_err(|error| Cause::from(error).at(name))?;
-        Ok(SqliteStore { writer, readers: Readers::Writer, lock: Mutex::new(None) })
+        let clock = Arc::new(Clock::new(Arc::new(SystemSource::new())));
+        let writer = Writer::start(conn, ids, Arc::clone(&clock), None, None);
+        let writer = writer.map_err(|error| Cause::from(error).at(name))?;
+        Ok(SqliteStore { writer, readers: Readers::Writer, clock, lock: Mutex::new(None) })
     }
 
     /// Finishes what waits to be written, empties the log into the file and lets go of it. Repeating it is harmless; whatever
@@ -139,6 +165,10 @@ impl SqliteStore {
         op: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
+        // What is under the name now may be another database.
+        if self.writer.refusal() == Some(Refusal::FileLost) {
+            return Err(Refusal::FileLost.during(op));
+        }
         self.readers.read(&self.writer, op, work).await
     }
 }
@@ -149,16 +179,17 @@ impl Drop for SqliteStore {
     }
 }
 
-/// Ends the sessions of earlier lives: the lock says that none of them lives, so what they hold may be taken over at once.
-fn close_all_sessions(conn: &Connection) -> Result<(), rusqlite::Error> {
-    let close = "update session set closed_at = ?1 where closed_at is null";
-    conn.execute(close, [clock::now().as_micros()]).map(drop)
+/// Ends the sessions of earlier servers: the lock says that none of them lives, so their tasks may be taken over at once. Remote
+/// workers live in processes of their own and keep their sessions.
+fn close_node_sessions(conn: &Connection) -> Result<(), rusqlite::Error> {
+    let close = "update session set closed_at = ?1 where closed_at is null and version <> ?2";
+    conn.execute(close, params![clock::wall().as_micros(), REMOTE]).map(drop)
 }
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(clock::now())
+        Ok(self.clock.now())
     }
 
     async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
@@ -174,17 +205,25 @@ impl LeaseStore for SqliteStore {
         self.change("close_session", move |tx| session::close(tx, session)).await
     }
 
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.change("close_expired", session::close_expired).await
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+        self.change("close_expired", move |tx| session::close_expired(tx, steady)).await
     }
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        let closed_after = clock::now().minus(closed_within);
+        let closed_after = self.clock.now().minus(closed_within);
         self.read("list_sessions", move |conn| session::list(conn, closed_after)).await
     }
 
+    fn broken(&self) -> Option<String> {
+        self.writer.refusal().map(|refusal| refusal.to_string())
+    }
+
+    fn ahead(&self) -> Duration {
+        self.clock.ahead()
+    }
+
     async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let now = clock::now();
+        let now = self.clock.now();
         self.read("count_backlog", move |conn| backlog::count(conn, now)).await
     }
 

@@ -67,6 +67,7 @@ pub fn migrate(folder: &Path) -> Result<MigrationReport, OpenError> {
     let _lock = open::lock(folder)?;
     let mut conn = open::connect(&file, Role::Write).map_err(|error| Cause::from(error).at(&file))?;
     let report = apply(&mut conn, &file)?;
+    open::mark_used(folder);
     open::sync_folder(folder).map_err(|error| Cause::Io(error).at(folder))?;
     Ok(report)
 }
@@ -100,7 +101,7 @@ fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite:
     }
     tx.execute_batch(step.sql)?;
     let applied = "insert into schema_version (version, compatible_from, name, applied_at) values (?1, ?2, ?3, ?4)";
-    tx.execute(applied, params![step.version, step.compatible_from, step.name, clock::now().as_micros()])?;
+    tx.execute(applied, params![step.version, step.compatible_from, step.name, clock::wall().as_micros()])?;
     tx.commit()?;
     Ok(true)
 }

@@ -14,6 +14,10 @@ use tracing::warn;
 
 /// The file inside the folder.
 const FILE: &str = "everhook.db";
+/// Tells that the folder has had a store.
+const USED_FILE: &str = "everhook.used";
+const USED_TEXT: &str = "This folder holds an Everhook store. If everhook.db is missing or empty, Everhook refuses to start rather \
+                         than begin an empty store: restore everhook.db from a backup. To start over, delete this file.\n";
 /// Locked by the process that serves the folder; holds its process id, for people.
 const LOCK_FILE: &str = "everhook.lock";
 /// SQLite before this can lose committed pages when the log begins anew (fixed in 3.51.3).
@@ -31,7 +35,7 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 /// What the store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenAs {
-    /// To serve: nobody else may, and sessions of earlier lives end here.
+    /// To serve: no other process may, and the sessions of earlier servers end here.
     Server,
     /// For a command next to a running server: on what is there, and nothing is created.
     Beside,
@@ -63,6 +67,15 @@ pub enum OpenError {
         path: PathBuf,
         /// The other process, if it can be told.
         holder: Holder,
+    },
+    /// The folder had a store, and it is not there any more.
+    #[error("{} is missing or empty, but the folder has held a store: restore the file from a backup; to start over with an empty \
+             store, delete {} (and {}-wal, if it is there)", path.display(), marker.display(), path.display())]
+    Lost {
+        /// Which file.
+        path: PathBuf,
+        /// What tells that the folder was used.
+        marker: PathBuf,
     },
     /// SQLite could not open it.
     #[error("could not open {}: restore it from a backup if it is damaged", path.display())]
@@ -170,6 +183,7 @@ pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, OpenError> {
         create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
     }
     let file = folder.join(FILE);
+    check_not_lost(folder, &file)?;
     // SQLite would make it readable by everybody. Its log and its index get the mode of the file.
     open_private(&file).map_err(|error| Cause::Io(error).at(&file))?;
     Ok(file)
@@ -178,6 +192,7 @@ pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, OpenError> {
 /// Names the file in the folder, which has to be there.
 pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, OpenError> {
     let file = folder.join(FILE);
+    check_not_lost(folder, &file)?;
     match std::fs::metadata(&file) {
         Ok(metadata) if metadata.len() > 0 => Ok(file),
         Ok(_) => Err(missing(&file)),
@@ -212,6 +227,32 @@ pub(crate) fn warn_if_shared(folder: &Path) {
                  `chmod -R go= {folder}`"
             );
         }
+    }
+}
+
+/// Refuses to begin an empty store where there was one: its file was deleted, or cut to nothing. SQLite would take either for a
+/// new database, and would drop a log that is left of the old one.
+fn check_not_lost(folder: &Path, file: &Path) -> Result<(), OpenError> {
+    let length = |path: &Path| match std::fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(Cause::Io(error).at(path)),
+    };
+    let (marker, log) = (folder.join(USED_FILE), file.with_extension("db-wal"));
+    if length(file)? > 0 || (length(&marker)? == 0 && length(&log)? == 0) {
+        return Ok(());
+    }
+    Err(OpenError::Lost { path: file.to_owned(), marker })
+}
+
+/// Marks the folder as one that has a store. A disk without room for the mark is no reason not to serve.
+pub(crate) fn mark_used(folder: &Path) {
+    let marker = folder.join(USED_FILE);
+    if marker.exists() {
+        return;
+    }
+    if let Err(error) = open_private(&marker).and_then(|mut file| file.write_all(USED_TEXT.as_bytes())) {
+        warn!(error = &error as &dyn std::error::Error, "could not write {}", marker.display());
     }
 }
 

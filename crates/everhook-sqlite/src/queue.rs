@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::catalog::{NAME_ENDS, bounds, directed};
-use crate::clock;
 use crate::failure::Fault;
 use crate::rows::{self, Record};
 use crate::writer::Tx;
@@ -48,7 +47,7 @@ impl QueueStore for SqliteStore {
     }
 
     async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
-        let (name, now) = (name.clone(), clock::now());
+        let (name, now) = (name.clone(), self.clock.now());
         self.read("queue_stats", move |conn| stats::read(conn, environment, &name, now)).await
     }
 

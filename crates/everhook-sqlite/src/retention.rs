@@ -18,7 +18,6 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::SqliteStore;
 use crate::catalog::limit;
-use crate::clock;
 use crate::failure::Fault;
 use crate::rows::Record;
 use crate::writer::{Ask, Class, Tx};
@@ -140,8 +139,9 @@ impl Verdict {
 #[async_trait]
 impl Retention for SqliteStore {
     async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let now = self.clock.now();
         let choose = move |conn: &Connection| {
-            let rule = Rule::of(what, before, clock::now());
+            let rule = Rule::of(what, before, now);
             let chosen = rule.choose(conn, limit)?;
             Ok((rule, chosen))
         };

@@ -1,5 +1,7 @@
 //! Sessions, and taking over what closed ones left behind. Called by the store, on the writer's thread.
 
+use std::time::Duration;
+
 use everhook_core::id::SessionId;
 use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::role::Role;
@@ -45,11 +47,11 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(crate) fn close_expired(tx: &Tx<'_>) -> Result<Vec<SessionId>, Fault> {
+pub(crate) fn close_expired(tx: &Tx<'_>, steady: Duration) -> Result<Vec<SessionId>, Fault> {
     let now = tx.now.as_micros();
     let mut next = tx.conn.prepare_cached(NEXT_EXPIRED_SESSION)?;
     let read = |row: &Row<'_>| Record::new(row, "session").id(0, "id").map(SessionId);
-    let expired = next.query_and_then([now], read)?.collect::<Result<Vec<_>, Fault>>()?;
+    let expired = next.query_and_then([now, micros(steady)], read)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut close = tx.conn.prepare_cached(CLOSE_EXPIRED_SESSION)?;
     let mut closed = Vec::new();
     for session in expired {
@@ -58,6 +60,14 @@ pub(crate) fn close_expired(tx: &Tx<'_>) -> Result<Vec<SessionId>, Fault> {
         }
     }
     Ok(closed)
+}
+
+/// Moves every open lease and every deadline by a step of the clock, so that none of them ends by it.
+pub(crate) fn move_leases(conn: &Connection, step: Duration) -> Result<(), rusqlite::Error> {
+    let step = micros(step);
+    conn.execute("update session set lease_until = lease_until + ?1 where closed_at is null", [step])?;
+    let deadlines = "update task set deadline = deadline + ?1 where state = 1 and deadline is not null";
+    conn.execute(deadlines, [step]).map(drop)
 }
 
 pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<SessionRecord>, Fault> {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use everhook_core::time::Timestamp;
@@ -19,9 +19,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
 
 use crate::checkpoint::Checkpoints;
-use crate::clock;
+use crate::clock::Clock;
 use crate::failure::{Aborted, Fault, Refusal, commit_failed};
+use crate::identity::Identity;
 use crate::open;
+use crate::session;
 
 /// Jobs that may wait; past it, callers wait before theirs is queued.
 const JOBS_MAX: usize = 4096;
@@ -68,17 +70,32 @@ pub(crate) struct Ask {
 pub(crate) struct Writer {
     queue: Arc<Queue>,
     room: Arc<Semaphore>,
+    /// Why nothing is written until the store is opened again.
+    refusal: Arc<OnceLock<Refusal>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
     /// Starts the thread on a connection that nobody else has.
-    pub(crate) fn start(conn: Connection, ids: Arc<Ids>, checkpoints: Option<Checkpoints>) -> std::io::Result<Writer> {
+    pub(crate) fn start(
+        conn: Connection,
+        ids: Arc<Ids>,
+        clock: Arc<Clock>,
+        checkpoints: Option<Checkpoints>,
+        identity: Option<Identity>,
+    ) -> std::io::Result<Writer> {
         let queue = Arc::new(Queue::default());
-        let thread = Thread { conn, ids, cache: EndpointCache::default(), checkpoints, disk_failed: false };
+        let (cache, refusal) = (EndpointCache::default(), Arc::default());
+        let thread = Thread { conn, ids, clock, cache, checkpoints, identity, refusal: Arc::clone(&refusal) };
         let feed = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("everhook-writer".into()).spawn(move || thread.run(&feed))?;
-        Ok(Writer { queue, room: Arc::new(Semaphore::new(JOBS_MAX)), thread: Mutex::new(Some(thread)) })
+        let (room, thread) = (Arc::new(Semaphore::new(JOBS_MAX)), Mutex::new(Some(thread)));
+        Ok(Writer { queue, room, refusal, thread })
+    }
+
+    /// Why nothing is written until the store is opened again, if that is so.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal.get().copied()
     }
 
     /// Runs `work` in the next transaction; answers when that is committed.
@@ -237,9 +254,11 @@ impl Queue {
 struct Thread {
     conn: Connection,
     ids: Arc<Ids>,
+    clock: Arc<Clock>,
     cache: EndpointCache,
     checkpoints: Option<Checkpoints>,
-    disk_failed: bool,
+    identity: Option<Identity>,
+    refusal: Arc<OnceLock<Refusal>>,
 }
 
 impl Thread {
@@ -263,25 +282,39 @@ impl Thread {
             self.checkpoint();
         }
         if let Some(checkpoints) = self.checkpoints.take() {
-            checkpoints.finish((!self.disk_failed).then_some(&self.conn));
+            checkpoints.finish(self.refusal.get().is_none().then_some(&self.conn));
         }
     }
 
     /// Runs the jobs in one transaction and commits it.
     fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Aborted> {
-        if self.disk_failed {
-            return Err(Aborted::Refused(Refusal::DiskFailed));
+        if let Some(refusal) = self.refusal.get() {
+            return Err(Aborted::Refused(*refusal));
         }
         if jobs.is_empty() {
             return Ok(());
         }
+        self.follow_wall_clock()?;
+        self.commit(|it| jobs.iter_mut().enumerate().try_for_each(|(n, job)| it.run_alone(job.as_mut(), n == 0)))
+    }
+
+    /// Takes a step forward of the wall clock together with every lease and deadline. A transaction of its own: before it everything
+    /// is in the old time, after it everything is in the new one.
+    fn follow_wall_clock(&mut self) -> Result<(), Aborted> {
+        let Some(step) = self.clock.step() else { return Ok(()) };
+        self.commit(|it| session::move_leases(&it.conn, step))?;
+        self.clock.advance(step);
+        warn!("the wall clock went forward by {} s: leases and deadlines moved along", step.as_secs_f32());
+        Ok(())
+    }
+
+    fn commit(&mut self, run: impl FnOnce(&mut Thread) -> Result<(), rusqlite::Error>) -> Result<(), Aborted> {
         let rolled_back = |error| Aborted::RolledBack(Arc::new(error));
         self.execute("begin immediate").map_err(rolled_back)?;
-        let run = jobs.iter_mut().enumerate().try_for_each(|(n, job)| self.run_alone(job.as_mut(), n == 0));
-        let aborted = match run {
+        let aborted = match run(self) {
             Err(error) => rolled_back(error),
             Ok(()) => match self.execute("commit") {
-                Ok(()) => return Ok(()),
+                Ok(()) => return self.check_files(),
                 Err(error) => commit_failed(error),
             },
         };
@@ -296,13 +329,25 @@ impl Thread {
         Err(aborted)
     }
 
+    /// Acknowledges nothing that went into a file which has lost its name.
+    fn check_files(&mut self) -> Result<(), Aborted> {
+        let Some(lost) = self.identity.as_ref().and_then(Identity::lost) else { return Ok(()) };
+        let (lost, pid) = (lost.display(), std::process::id());
+        error!(
+            "{lost} was deleted or replaced while it is in use: nothing is accepted until a restart. Until this process ends, the \
+             open file can be copied from /proc/{pid}/fd"
+        );
+        self.refuse(Refusal::FileLost);
+        Err(Aborted::Refused(Refusal::FileLost))
+    }
+
     /// Runs one job so that its failure undoes nothing but itself. If nothing came before it, the transaction may be begun again instead
     /// of going back to a savepoint, for which SQLite would copy every page that the job changes.
     fn run_alone(&mut self, job: &mut dyn Job, is_first: bool) -> Result<(), rusqlite::Error> {
         if !is_first {
             self.execute("savepoint job")?;
         }
-        let tx = Tx { conn: &self.conn, now: clock::now(), cache: &self.cache, ids: &self.ids };
+        let tx = Tx { conn: &self.conn, now: self.clock.now(), cache: &self.cache, ids: &self.ids };
         match job.run(&tx) {
             Ran::Well => {}
             Ran::Fatally(error) => return Err(error),
@@ -325,7 +370,7 @@ impl Thread {
 
     fn checkpoint(&mut self) {
         if let Some(checkpoints) = &mut self.checkpoints
-            && !self.disk_failed
+            && self.refusal.get().is_none()
             && let Err(error) = checkpoints.after_commit(&self.conn)
         {
             self.give_up(&error, "a checkpoint");
@@ -338,7 +383,11 @@ impl Thread {
             error = cause as &dyn std::error::Error,
             "the disk failed during {during}; nothing is written until restart"
         );
-        self.disk_failed = true;
+        self.refuse(Refusal::DiskFailed);
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        let _ = self.refusal.set(refusal);
         if let Err(error) = open::keep_log(&self.conn) {
             warn!(error = &error as &dyn std::error::Error, "closing the file may still touch the log: {error}");
         }

@@ -251,8 +251,10 @@ pub trait LeaseStore: Send + Sync {
     /// Ends a tenure; what it still holds may be reclaimed from now on.
     async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
 
-    /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is held.
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError>;
+    /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is held. The asking
+    /// node has itself renewed without a gap for `steady`. A session with a longer lease stays open: before that, its holder may
+    /// have found no server to renew with.
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError>;
 
     /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most `SESSIONS_LISTED_MAX`.
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError>;
@@ -284,6 +286,16 @@ pub trait LeaseStore: Send + Sync {
     /// How busy the store's connections are; none where it has no pool of them.
     fn pool_use(&self) -> Option<PoolUse> {
         None
+    }
+
+    /// Why nothing can be written until a restart, if that is so.
+    fn broken(&self) -> Option<String> {
+        None
+    }
+
+    /// How far the store's clock is ahead of the wall clock, where it does not follow that back at once. Signatures carry wall time.
+    fn ahead(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Wake-ups between the nodes of this store; none where there is one node, or no line between them.

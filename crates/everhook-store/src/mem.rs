@@ -106,9 +106,9 @@ impl LeaseStore for MemStore {
         Ok(())
     }
 
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
         let (mut tables, now) = self.lock();
-        Ok(sessions::close_expired(&mut tables, now))
+        Ok(sessions::close_expired(&mut tables, now, steady))
     }
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {

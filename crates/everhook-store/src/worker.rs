@@ -7,6 +7,10 @@ use everhook_core::name::Name;
 use crate::error::StoreError;
 use crate::lease::{NewSession, SessionRecord};
 
+/// The version of a session that a remote worker has. It tells remote workers from nodes and from programs with handlers, which
+/// say their own version.
+pub const REMOTE: &str = "remote";
+
 /// What a session takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takes {

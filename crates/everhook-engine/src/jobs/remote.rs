@@ -18,13 +18,13 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
 use everhook_store::lease::{LeaseStore, NewSession, Renewed, SessionRecord};
-use everhook_store::worker::{Takes, WorkerRecord};
+use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::clock::Clock;
 use crate::jobs::runner::record;
-use crate::jobs::{Ending, Heartbeat, HeldJob, REMOTE, WorkerRefused};
+use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
 use crate::settle::{End, Record, Settler, Told};
 use crate::wakeup::Wakeups;
 

@@ -131,8 +131,8 @@ impl LeaseStore for Faulty {
         self.call("close", self.inner.close_session(session)).await
     }
 
-    async fn close_expired(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.call("close_expired", self.inner.close_expired()).await
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+        self.call("close_expired", self.inner.close_expired(steady)).await
     }
 
     async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {

@@ -40,22 +40,22 @@ async fn only_a_node_that_renewed_for_a_whole_lease_without_a_gap_closes_others(
     let sessions = sessions(&store).await;
     sessions.step().await;
     for _ in 0..3 {
-        assert!(!sessions.may_close_others());
+        assert!(sessions.steady().is_none());
         tokio::time::advance(LEASE / 4).await;
         sessions.step().await;
     }
     tokio::time::advance(LEASE / 4).await;
     sessions.step().await;
-    assert!(sessions.may_close_others());
+    assert!(sessions.steady().is_some());
     // A stall longer than the lease: it has to prove itself again.
     tokio::time::advance(LEASE * 2).await;
     sessions.step().await;
-    assert!(!sessions.may_close_others());
+    assert!(sessions.steady().is_none());
     for _ in 0..4 {
         tokio::time::advance(LEASE / 4).await;
         sessions.step().await;
     }
-    assert!(sessions.may_close_others());
+    assert!(sessions.steady().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +68,7 @@ async fn a_new_session_behind_a_stall_proves_nothing() {
             tokio::time::advance(LEASE / 4).await;
         }
         sessions.step().await;
-        assert!(sessions.may_close_others());
+        assert!(sessions.steady().is_some());
         // A failover: a write is in doubt, the renewal hangs or fails for as long as everybody else's, the new session does not.
         sessions.retire(&sessions.current().unwrap());
         if fault == Fault::NotDone {
@@ -77,7 +77,7 @@ async fn a_new_session_behind_a_stall_proves_nothing() {
         store.plan("renew", fault);
         sessions.step().await;
         assert!(sessions.current().is_some());
-        assert!(!sessions.may_close_others(), "{fault:?}");
+        assert!(sessions.steady().is_none(), "{fault:?}");
     }
 }
 

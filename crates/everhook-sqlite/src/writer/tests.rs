@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::*;
+use crate::clock::SystemSource;
 
 const CHANGE: Ask = Ask { op: "test", class: Class::Change, rows: 1 };
 
@@ -13,7 +14,8 @@ fn writer() -> Writer {
     let schema = "create table note (id integer primary key, text blob not null, about integer,
         foreign key (about) references note (id) deferrable initially deferred)";
     conn.execute_batch(schema).unwrap();
-    Writer::start(conn, Arc::new(Ids::seeded(1)), None).unwrap()
+    let clock = Arc::new(Clock::new(Arc::new(SystemSource::new())));
+    Writer::start(conn, Arc::new(Ids::seeded(1)), clock, None, None).unwrap()
 }
 
 fn note(tx: &Tx<'_>, bytes: usize) -> Result<(), Fault> {

@@ -3,16 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use everhook_core::id::{EndpointId, OrgId};
+use everhook_core::id::{EndpointId, OrgId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
+use everhook_core::role::Role;
 use everhook_sqlite::{MigrationReport, OpenAs, OpenError, SqliteStore, migrate};
 use everhook_store::catalog::{Catalog, Created};
+use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{LeaseStore, Renewed, Settled};
+use everhook_store::job::JobStore;
+use everhook_store::lease::{Append, LeaseStore, NewSession, Renewed, Settled};
+use everhook_store::worker::{REMOTE, Takes, WorkerStore};
 use rusqlite::Connection;
 
-use crate::stage::{Stage, new_endpoint};
+use crate::stage::{HOUR, Stage, new_endpoint};
 
 fn open(folder: &Path, open_as: OpenAs) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(folder, open_as, Arc::new(Ids::from_system()))
@@ -86,6 +90,97 @@ async fn what_was_written_survives_and_earlier_lives_end() {
     let sweeper = stage.session().await;
     let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
     assert_eq!(reclaimed.iter().map(|task| task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
+}
+
+#[tokio::test]
+async fn a_remote_worker_keeps_its_session_and_its_jobs_when_the_server_starts_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::in_folder(folder.path()).await;
+    let id = SessionId(stage.id());
+    let worker = NewSession { id, node: "mailer".into(), role: Role::Worker, version: REMOTE.into(), lease: HOUR };
+    let takes = Takes { environment: stage.environment, queues: Vec::new(), kinds: Vec::new() };
+    stage.store.open_worker(&worker, &takes).await.unwrap();
+    stage.enqueue(1).await;
+    let held = stage.lease_jobs(id).await.remove(0).task;
+    let Stage { store, ids, environment, other, application } = stage;
+    drop(store);
+    let store = open(folder.path(), OpenAs::Server).unwrap();
+    let stage = Stage { store, ids, environment, other, application };
+    assert!(stage.store.reclaim(stage.session().await, 10).await.unwrap().is_empty());
+    assert!(matches!(stage.store.renew_session(id).await.unwrap(), Renewed::Open(_)));
+    assert_eq!(stage.store.list_held(id).await.unwrap(), [held]);
+}
+
+/// A store in which something was written, and one more message for it.
+async fn in_use(folder: &Path) -> (Stage, Append) {
+    let stage = Stage::in_folder(folder).await;
+    stage.send(1).await;
+    let next = Append { fast: None, messages: vec![stage.message(Vec::new())] };
+    assert_eq!(stage.store.broken(), None);
+    (stage, next)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_whose_files_are_deleted_or_replaced_acknowledges_nothing() {
+    for name in ["everhook.db", "everhook.db-wal", "everhook.db-shm"] {
+        for replaced in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (stage, next) = in_use(folder.path()).await;
+            let (path, copy) = (folder.path().join(name), folder.path().join("copy"));
+            if replaced {
+                std::fs::copy(&path, &copy).unwrap();
+                std::fs::rename(&copy, &path).unwrap();
+            } else {
+                std::fs::remove_file(&path).unwrap();
+            }
+            let refused = stage.store.append(next).await.unwrap_err();
+            assert!(matches!(refused, StoreError::Unavailable { .. }), "{name}: {refused:?}");
+            let why = stage.store.broken().unwrap();
+            assert!(why.contains("deleted or replaced") && why.contains("backup"), "{why}");
+            // What is under the name now is not looked at, nor touched.
+            assert!(stage.store.list_environments().await.is_err());
+            stage.store.close();
+            assert_eq!(path.exists(), replaced);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lost_database_is_not_taken_for_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stage, _) = in_use(folder.path()).await;
+    stage.store.close();
+    let (file, marker) = (folder.path().join("everhook.db"), folder.path().join("everhook.used"));
+    let lost = |what: &str| {
+        for refused in [open(folder.path(), OpenAs::Server).err(), open(folder.path(), OpenAs::Beside).err()] {
+            let refused = refused.unwrap_or_else(|| panic!("{what} was taken for a new store"));
+            let text = refused.to_string();
+            assert!(matches!(refused, OpenError::Lost { .. }), "{what}: {text}");
+            assert!(text.contains("backup") && text.contains("everhook.used"), "{text}");
+        }
+        assert!(matches!(migrate(folder.path()), Err(OpenError::Lost { .. })), "{what}");
+    };
+    std::fs::write(&file, "").unwrap();
+    lost("an empty file");
+    std::fs::remove_file(&file).unwrap();
+    lost("a missing file");
+    // An earlier version left no mark, but perhaps the log.
+    std::fs::remove_file(&marker).unwrap();
+    std::fs::write(folder.path().join("everhook.db-wal"), "a log").unwrap();
+    lost("a log without its database");
+    std::fs::remove_file(folder.path().join("everhook.db-wal")).unwrap();
+    open(folder.path(), OpenAs::Server).unwrap();
+    assert!(marker.exists(), "the operator started over");
+}
+
+/// A power cut during the first start.
+#[test]
+fn a_first_start_that_was_cut_short_may_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("everhook.lock"), "123").unwrap();
+    std::fs::write(folder.path().join("everhook.db"), "").unwrap();
+    open(folder.path(), OpenAs::Server).unwrap();
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests an error is a failure")]
 
+mod clock;
 mod conformance;
 mod engine;
 mod files;

@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// The same application id in both environments.
-    async fn on(store: SqliteStore, ids: Arc<Ids>) -> Stage {
+    pub(crate) async fn on(store: SqliteStore, ids: Arc<Ids>) -> Stage {
         let now = store.now().await.unwrap();
         let id = || ids.next(now);
         let environment = store.ensure_environment(OrgId(id()), "one").await.unwrap().id;
@@ -130,7 +130,7 @@ impl Stage {
     /// Leases all there is on the queue `q`.
     pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
         let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), room: 100 };
-        let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: false };
+        let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: true };
         self.store.lease_jobs(&ask).await.unwrap().jobs
     }
 

@@ -108,6 +108,7 @@ macro_rules! conformance_lease {
             an_unknown_session_does_not_renew
             opening_a_session_twice_is_harmless
             only_sessions_past_their_lease_are_closed_by_others
+            a_session_with_a_lease_longer_than_its_closer_was_steady_goes_on
             an_expired_session_goes_on_if_nobody_closed_it
             nothing_is_taken_from_an_open_session_even_past_its_lease
             sessions_are_listed_with_what_they_hold

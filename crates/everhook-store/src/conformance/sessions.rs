@@ -17,7 +17,7 @@ async fn is_open<S: Stage>(fx: &Fixture<S>, session: SessionId) -> bool {
 }
 
 async fn close_expired<S: Stage>(fx: &Fixture<S>) -> Vec<SessionId> {
-    let mut closed = fx.other.close_expired().await.unwrap();
+    let mut closed = fx.other.close_expired(HOUR).await.unwrap();
     closed.sort();
     closed
 }
@@ -62,6 +62,19 @@ pub async fn only_sessions_past_their_lease_are_closed_by_others<S: Stage>(fx: &
     assert_eq!(close_expired(fx).await, [], "each is closed once");
     assert!(is_open(fx, living).await);
     assert!(!is_open(fx, expired[0]).await);
+}
+
+/// A node that came back a moment ago does not know whether the holder found no server to renew with.
+pub async fn a_session_with_a_lease_longer_than_its_closer_was_steady_goes_on<S: Stage>(fx: &Fixture<S>) {
+    const LEASE: Duration = Duration::from_millis(2);
+    let session = SessionId(fx.id());
+    fx.open(session, LEASE).await;
+    let opened = fx.store.now().await.unwrap();
+    while fx.store.now().await.unwrap().since(opened) <= LEASE {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fx.other.close_expired(LEASE / 2).await.unwrap(), []);
+    assert_eq!(fx.other.close_expired(LEASE).await.unwrap(), [session]);
 }
 
 pub async fn an_expired_session_goes_on_if_nobody_closed_it<S: Stage>(fx: &Fixture<S>) {

@@ -36,13 +36,13 @@ pub(super) fn close(tables: &mut Tables, now: Timestamp, session: SessionId) {
     }
 }
 
-/// Ends every tenure past its lease.
-pub(super) fn close_expired(tables: &mut Tables, now: Timestamp) -> Vec<SessionId> {
+/// Ends every tenure past its lease, unless the lease is longer than `steady`.
+pub(super) fn close_expired(tables: &mut Tables, now: Timestamp, steady: Duration) -> Vec<SessionId> {
     let mut closed = Vec::new();
     for (id, row) in &mut tables.sessions {
         // A lease that ends further off than it is long was written by a clock that ran ahead.
         let lease_until = row.lease_until.min(now.plus(row.lease));
-        if row.closed_at.is_none() && lease_until < now {
+        if row.closed_at.is_none() && lease_until < now && row.lease <= steady {
             row.closed_at = Some(now);
             closed.push(*id);
         }

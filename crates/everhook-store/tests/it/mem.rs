@@ -113,9 +113,9 @@ async fn a_session_may_be_closed_only_after_its_lease() {
     let session = NewSession { id: SESSION, node: String::new(), role: Role::All, version: String::new(), lease: HOUR };
     scene.store.open_session(&session).await.unwrap();
     scene.pass(HOUR);
-    assert_eq!(scene.store.close_expired().await.unwrap(), []);
+    assert_eq!(scene.store.close_expired(HOUR).await.unwrap(), []);
     assert!(matches!(scene.store.renew_session(SESSION).await.unwrap(), Renewed::Open(_)));
     scene.pass(HOUR + INSTANT);
-    assert_eq!(scene.store.close_expired().await.unwrap(), [SESSION]);
+    assert_eq!(scene.store.close_expired(HOUR).await.unwrap(), [SESSION]);
     assert_eq!(scene.store.renew_session(SESSION).await.unwrap(), Renewed::Closed);
 }

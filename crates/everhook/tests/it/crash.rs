@@ -19,6 +19,7 @@ on_both_stores! {
     a_delivery_in_flight_when_the_server_is_killed_arrives_after_a_restart,
     a_message_that_waited_for_a_retry_is_retried_after_a_crash,
     a_delivery_that_was_under_way_in_too_many_crashes_is_dead_and_can_be_redriven,
+    a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again,
 }
 
 /// How often the server is killed; `EVERHOOK_TEST_KILLS` says otherwise.
@@ -160,6 +161,34 @@ fn a_delivery_that_was_under_way_in_too_many_crashes_is_dead_and_can_be_redriven
     receiver.release("/");
     crate::retry::redrive(&application, &endpoint);
     application.wait_for(&message, &endpoint, "success");
+}
+
+fn a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again(backend: Arc<Backend>) {
+    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let client = server.client();
+    let application = client.application("Acme");
+    application.endpoint(&receiver.url("/"));
+    receiver.hang("/");
+    application.send(&json!({}));
+    receiver.wait_for("/", 1);
+    client.post("/job", &json!({ "queue": "q", "kind": "k", "payload": {} })).expect(202);
+    let worker = client.post("/worker", &json!({ "name": "w", "queues": ["q"], "leaseSeconds": 300 })).expect(201);
+    let worker = worker["id"].as_str().unwrap();
+    let leased = client.post(&format!("/worker/{worker}/lease"), &json!({ "waitSeconds": 15 })).expect(200);
+    let job = &leased["data"][0];
+    server.kill();
+    server.start_again();
+    // The new server has taken over from the dead one.
+    receiver.wait_for("/", 2);
+    receiver.release("/");
+    let held = json!({ "held": [{ "id": job["id"], "epoch": job["epoch"] }] });
+    let heartbeat = client.post(&format!("/worker/{worker}/heartbeat"), &held).expect(200);
+    assert_eq!(heartbeat, json!({ "lost": [], "cancelled": [] }));
+    let path = format!("/job/{}", job["id"].as_str().unwrap());
+    client.post(&format!("{path}/complete"), &json!({ "workerId": worker, "epoch": job["epoch"] })).expect(200);
+    let job = client.get(&path).expect(200);
+    let classes = job["attempts"].as_array().unwrap().iter().map(|attempt| &attempt["class"]).collect::<Vec<_>>();
+    assert_eq!((&job["state"], classes), (&json!("succeeded"), vec![&json!("success")]));
 }
 
 /// Waits until the delivery is either tried once more or given up.

@@ -23,6 +23,7 @@ mod isolation;
 mod job_replicas;
 mod jobs;
 mod logs;
+mod lost_file;
 mod once;
 mod outage;
 mod outbox;

@@ -12,7 +12,8 @@ use everhook_store::job::{JobStore, LeasedJob};
 use everhook_store::lease::LeaseStore;
 use everhook_store::worker::{Takes, WorkerRecord};
 
-use crate::jobs::stage::{ENVIRONMENT, QUEUE, attempts, classes, enqueue, job, server, store, until};
+use crate::fixture::LEASE;
+use crate::jobs::stage::{ENVIRONMENT, QUEUE, attempts, classes, enqueue, job, server, simulated_store, store, until};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -113,6 +114,36 @@ async fn a_worker_whose_session_was_closed_is_told_and_what_it_says_does_not_cou
     let end = engine.end_job(ENVIRONMENT, id, by(&other, &again[0]), ending(Report::Completed)).await.unwrap();
     assert_eq!(end, Ok(JobState::Succeeded));
     assert_eq!(classes(&store, id).await, ["abandoned", "success"]);
+    engine.drain(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_to_come_back() {
+    let store = simulated_store();
+    let engine = server(&store, 1).await;
+    let (worker, silent) = (open(&engine).await, open(&engine).await);
+    let long = Job { timeout: 10 * LONG, ..job(&engine) };
+    let (id, other) =
+        (enqueue(&engine, long.clone()).await, enqueue(&engine, Job { id: job(&engine).id, ..long }).await);
+    let mut leased = lease(&engine, &worker).await;
+    assert_eq!(leased.len(), 2);
+    engine.drain(Duration::ZERO).await;
+    tokio::time::sleep(2 * LONG).await;
+
+    let engine = server(&store, 2).await;
+    tokio::time::sleep(LONG - LEASE).await;
+    let held: Vec<_> = leased.iter().map(held).collect();
+    let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
+    assert_eq!(heartbeat.lost, []);
+    for leased in leased.drain(..) {
+        let by = by(&worker, &leased);
+        let end = engine.end_job(ENVIRONMENT, leased.job.unwrap().id, by, ending(Report::Completed)).await.unwrap();
+        assert_eq!(end, Ok(JobState::Succeeded));
+    }
+    assert_eq!([classes(&store, id).await, classes(&store, other).await], [["success"], ["success"]]);
+    // One that lives no more is found out, a little after its lease.
+    tokio::time::sleep(2 * LEASE).await;
+    assert_eq!(engine.heartbeat(silent.session.id, None).await.unwrap(), Err(WorkerRefused::Closed));
     engine.drain(Duration::ZERO).await;
 }
 

@@ -81,12 +81,12 @@ pub(crate) async fn worker(store: &Arc<impl Stored>, seed: u64, handlers: Handle
 }
 
 /// A server whose requests go nowhere.
-pub(crate) async fn server(store: &Arc<SqliteStore>, seed: u64) -> Engine {
+pub(crate) async fn server(store: &Arc<impl Stored>, seed: u64) -> Engine {
     server_over(store, seed, Arc::new(Target::default())).await
 }
 
 /// A server whose requests go there.
-pub(crate) async fn server_over(store: &Arc<SqliteStore>, seed: u64, target: Arc<Target>) -> Engine {
+pub(crate) async fn server_over(store: &Arc<impl Stored>, seed: u64, target: Arc<Target>) -> Engine {
     start(store, seed, config(&format!("server {seed}")), Some(target)).await
 }
 
