@@ -40,6 +40,7 @@ pub(crate) struct MessageAttemptOut {
     response: String,
     /// 0 if no reply came.
     response_status_code: u16,
+    /// How long it took; of an abandoned one, until it was taken over.
     response_duration_ms: u64,
     /// 0 success, 2 fail, 4 canceled.
     status: u8,
@@ -50,6 +51,7 @@ pub(crate) struct MessageAttemptOut {
     /// How it ended: success, status, throttled, gone, dns, connect, tls, timeout, reset, blocked, abandoned,
     /// interrupted, cancelled, internal.
     class: String,
+    /// When it began; of an abandoned one, when it was leased.
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
 }

@@ -143,8 +143,6 @@ pub const WORKER_QUEUES_MAX: usize = 100;
 pub const WORKER_KINDS_MAX: usize = 100;
 /// Jobs that one lease of a remote worker brings.
 pub const WORKER_LEASE_MAX: usize = 500;
-/// Jobs of remote workers whose beginning one node remembers; beyond it the memory begins anew.
-pub const LEASED_AT_MAX: usize = 100_000;
 /// Jobs in one request.
 pub const JOBS_BULK_MAX: usize = 1000;
 /// Longest text that comes with a progress.

@@ -154,7 +154,7 @@ impl Deliverer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
-        Record { outcome, class, url, status, reply, started_at, duration, result: None }
+        Record { outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
     }
 
     /// The endpoint's own headers first: ours win.
@@ -198,6 +198,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
         started_at,
         duration: Duration::ZERO,
         result: None,
+        holder: None,
     }
 }
 
@@ -211,6 +212,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> Record {
         started_at,
         duration: Duration::ZERO,
         result: None,
+        holder: None,
     }
 }
 
@@ -224,5 +226,6 @@ fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> Record
         started_at,
         duration,
         result: None,
+        holder: None,
     }
 }

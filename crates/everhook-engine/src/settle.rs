@@ -128,6 +128,8 @@ pub(crate) struct Record {
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
     pub(crate) result: Option<KeptResult>,
+    /// Who did it, if not who settles it.
+    pub(crate) holder: Option<SessionId>,
 }
 
 /// Takes what ended to the store.
@@ -303,6 +305,7 @@ impl Settler {
         let decision = lifecycle::decide(task, record.outcome, policy, self.entropy.jitter());
         let attempt = NewAttempt {
             id: AttemptId(self.ids.next(self.clock.now())),
+            holder: record.holder,
             class: record.class,
             end: decision.end,
             trigger: task.trigger,

@@ -13,7 +13,7 @@ use everhook_core::outcome::{Class, Outcome};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::job::LeasedJob;
-use everhook_store::lease::LeaseStore;
+use everhook_store::lease::{Holding, LeaseStore, Reclaimed};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -65,9 +65,9 @@ impl Sweeper {
         loop {
             let tasks = self.taken(tenure, self.store.reclaim(tenure.id, RECLAIM_BATCH_MAX).await)?;
             let count = tasks.len();
-            for task in tasks {
+            for taken in tasks {
                 // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
-                if stop.run_until_cancelled(self.abandon(task, tenure)).await.is_none() {
+                if stop.run_until_cancelled(self.abandon(taken, tenure)).await.is_none() {
                     return Ok(());
                 }
             }
@@ -81,8 +81,8 @@ impl Sweeper {
         loop {
             let jobs = self.taken(tenure, self.store.reclaim_overdue(tenure.id, RECLAIM_BATCH_MAX).await)?;
             let count = jobs.len();
-            for leased in jobs {
-                if stop.run_until_cancelled(self.time_out(leased, tenure)).await.is_none() {
+            for (leased, from) in jobs {
+                if stop.run_until_cancelled(self.time_out(leased, from, tenure)).await.is_none() {
                     return Ok(());
                 }
             }
@@ -100,37 +100,29 @@ impl Sweeper {
         taken
     }
 
-    async fn abandon(&self, task: Task, tenure: &Arc<Tenure>) {
-        info!(task.id = %task.key.id, task.epoch = task.epoch, "reclaimed task {} from a closed session", task.key.id);
-        let reply: &[u8] = match task.kind {
-            TaskKind::Delivery => b"the node that held it died; the request may or may not have been sent",
+    async fn abandon(&self, taken: Reclaimed, tenure: &Arc<Tenure>) {
+        let Reclaimed { task, from } = taken;
+        let (id, holder) = (task.key.id, from.session);
+        info!(task.id = %id, task.epoch = task.epoch, session.id = %holder, "reclaimed task {id} from closed session {holder}");
+        let why = match task.kind {
+            TaskKind::Delivery => format!("node {holder} died with it; the request may or may not have been sent"),
             TaskKind::Job => {
-                b"the worker that held it died or was silent for too long; it may or may not have been done"
+                format!("worker {holder} died or was silent for too long; the job may or may not have been done")
             }
         };
-        let record = Record {
-            outcome: Outcome::Abandoned,
-            class: Class::Abandoned,
-            url: String::new(),
-            status: 0,
-            reply: Bytes::from_static(reply),
-            started_at: self.clock.now(),
-            duration: Duration::ZERO,
-            result: None,
-        };
+        let record = self.ended((Class::Abandoned, Outcome::Abandoned), Bytes::from(why), from);
         self.settle(task, None, tenure, record).await;
     }
 
-    async fn time_out(&self, leased: LeasedJob, tenure: &Arc<Tenure>) {
+    async fn time_out(&self, leased: LeasedJob, from: Holding, tenure: &Arc<Tenure>) {
         let LeasedJob { task, job, .. } = leased;
-        let Some(job) = job else {
+        let (report, why) = match &job {
             // Nothing is left that could be tried again.
-            return self.settle(task, None, tenure, ended(Report::Cancelled, "the job was deleted", &self.clock)).await;
+            None => (Report::Cancelled, "the job was deleted"),
+            Some(_) => (Report::TimedOut, "it took longer than it may"),
         };
-        let duration = job.timeout;
-        let record = ended(Report::TimedOut, "it took longer than it may", &self.clock);
-        let record = Record { started_at: self.clock.now().minus(duration), duration, ..record };
-        self.settle(task, Some(job), tenure, record).await;
+        let record = self.ended(report.classify(), Note::new(why, []).to_bytes(), from);
+        self.settle(task, job, tenure, record).await;
     }
 
     async fn settle(
@@ -143,18 +135,19 @@ impl Sweeper {
         let by = Holder::Node(Arc::clone(tenure));
         self.settler.settle(Ended { task, job, by, slot: Held::Nothing, end: End::Attempted(record) }).await;
     }
-}
 
-fn ended(report: Report, why: &str, clock: &Clock) -> Record {
-    let (class, outcome) = report.classify();
-    Record {
-        outcome,
-        class,
-        url: String::new(),
-        status: 0,
-        reply: Note::new(why, []).to_bytes(),
-        started_at: clock.now(),
-        duration: Duration::ZERO,
-        result: None,
+    /// The end of what `from` held, as far as anybody knows: now.
+    fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> Record {
+        Record {
+            outcome,
+            class,
+            url: String::new(),
+            status: 0,
+            reply,
+            started_at: from.since,
+            duration: self.clock.now().since(from.since),
+            result: None,
+            holder: Some(from.session),
+        }
     }
 }

@@ -6,7 +6,8 @@ set state = 1,
     owner = $10,
     epoch = task.epoch + 1,
     gate = case when $7::bytea[] is not null then ($7)[array_position($4, task.lane)] end,
-    deadline = case when $11 then $8 + task.timeout_us end
+    deadline = case when $11 then $8 + task.timeout_us end,
+    leased_at = $8
 where task.ctid = any (
         array(
             select task.place

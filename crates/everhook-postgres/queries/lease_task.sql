@@ -21,7 +21,8 @@ with chosen as materialized (
 update everhook.task
 set state = 1,
     owner = $8,
-    epoch = task.epoch + 1
+    epoch = task.epoch + 1,
+    leased_at = (select everhook.now_us())
 from chosen
 where task.environment = any (array[chosen.environment])
     and task.subject = chosen.subject

@@ -3,7 +3,7 @@
 select
     job.id, job.created_at, job.queue, job.kind, job.name, null::bytea, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, task.state, task.owner,
+    task.epoch, task.cancel, task.batch, task.state, task.owner, greatest(task.leased_at, task.due_at),
     attempt.id, attempt.task, attempt.epoch, attempt.session, attempt.class, attempt.end_state, attempt.status, attempt.note,
     attempt.started_at, attempt.duration_us,
     output.progress, output.progress_text, output.result, output.result_bytes

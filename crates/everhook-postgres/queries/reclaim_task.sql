@@ -14,10 +14,10 @@ gap as materialized (
     select coalesce((select open_session.id from open_session order by open_session.id desc limit 1), '\x'), decode(repeat('ff', 21), 'hex')
 ),
 orphan as materialized (
-    select held.environment, held.subject, held.id
+    select held.environment, held.subject, held.id, held.owner, held.since
     from gap
         cross join lateral (
-            select task.environment, task.subject, task.id
+            select task.environment, task.subject, task.id, task.owner, greatest(task.leased_at, task.due_at) as since
             from everhook.task
             where task.state = 1
                 and task.owner > gap.above
@@ -30,6 +30,7 @@ orphan as materialized (
 update everhook.task
 set owner = $1,
     epoch = task.epoch + 1,
+    leased_at = (select everhook.now_us()),
     deadline = null
 from orphan
 where task.environment = any (array[orphan.environment])
@@ -37,4 +38,4 @@ where task.environment = any (array[orphan.environment])
     and task.id = orphan.id
 returning
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch;
+    task.epoch, task.cancel, task.batch, orphan.owner, orphan.since;

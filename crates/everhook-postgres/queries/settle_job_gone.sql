@@ -3,10 +3,10 @@
 with gone as (
     delete from everhook.task
     using unnest(
-        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::smallint[], $8::smallint[], $9::int[], $10::bytea[],
-        $11::bigint[], $12::bigint[]
+        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[], $10::int[],
+        $11::bytea[], $12::bigint[], $13::bigint[]
     ) with ordinality as batch (
-        environment, subject, task, owner, epoch, attempt, class, end_state, status, note, started_at, duration_us, n
+        environment, subject, task, owner, epoch, attempt, session, class, end_state, status, note, started_at, duration_us, n
     )
     where task.environment = any (array[batch.environment])
         and task.subject = batch.subject
@@ -18,7 +18,7 @@ with gone as (
 logged as (
     insert into everhook.job_attempt
         (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
-    select environment, subject, task, epoch, attempt, owner, class, end_state, status, note, started_at, duration_us
+    select environment, subject, task, epoch, attempt, session, class, end_state, status, note, started_at, duration_us
     from gone
     where attempt is not null
 )

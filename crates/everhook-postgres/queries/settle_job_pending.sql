@@ -14,10 +14,10 @@ kept as (
         due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
     from clock
         cross join unnest(
-            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::smallint[], $8::smallint[], $9::int[], $10::bytea[],
-            $11::bigint[], $12::bigint[], $13::smallint[], $14::int[], $15::int[], $16::bigint[]
+            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[], $10::int[],
+            $11::bytea[], $12::bigint[], $13::bigint[], $14::smallint[], $15::int[], $16::int[], $17::bigint[]
         ) with ordinality as batch (
-            environment, subject, task, owner, epoch, attempt, class, end_state, status, note, started_at, duration_us, state, tries,
+            environment, subject, task, owner, epoch, attempt, session, class, end_state, status, note, started_at, duration_us, state, tries,
             crashes, due_in, n
         )
     where task.environment = any (array[batch.environment])
@@ -30,7 +30,7 @@ kept as (
 logged as (
     insert into everhook.job_attempt
         (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
-    select environment, subject, task, epoch, attempt, owner, class, end_state, status, note, started_at, duration_us
+    select environment, subject, task, epoch, attempt, session, class, end_state, status, note, started_at, duration_us
     from kept
     where attempt is not null
 )

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 10] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
@@ -28,10 +28,15 @@ const MIGRATIONS: [Migration; 9] = [
     Migration { name: "job", compatible_from: 3, sql: include_str!("../migrations/0007_job.sql") },
     Migration { name: "lane_waiting", compatible_from: 3, sql: include_str!("../migrations/0008_lane_waiting.sql") },
     Migration { name: "endpoint_open", compatible_from: 3, sql: include_str!("../migrations/0009_endpoint_open.sql") },
+    Migration {
+        name: "task_leased_at",
+        compatible_from: 3,
+        sql: include_str!("../migrations/0010_task_leased_at.sql"),
+    },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 9;
+pub(crate) const SCHEMA_VERSION: i32 = 10;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.

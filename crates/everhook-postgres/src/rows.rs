@@ -21,7 +21,7 @@ use everhook_core::signing::SigningKeys;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::history::Attempt;
-use everhook_store::lease::SessionRecord;
+use everhook_store::lease::{Holding, SessionRecord};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -265,6 +265,12 @@ pub(crate) fn task_at(row: &Row, at: usize) -> Result<Task, Fault> {
         cancel: row.get("cancel")?,
         batch: row.id_opt("batch")?.map(BatchId),
     })
+}
+
+/// Reads who holds a task, and since when, from column `at` on.
+pub(crate) fn holding_at(row: &Row, at: usize) -> Result<Holding, Fault> {
+    let mut row = Reader::from(row, "task", at);
+    Ok(Holding { session: SessionId(row.id("owner")?), since: row.time("leased_at")? })
 }
 
 pub(crate) fn session(row: &Row) -> Result<SessionRecord, Fault> {

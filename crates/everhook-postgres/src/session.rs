@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use everhook_core::id::SessionId;
 use everhook_core::limits::SESSIONS_LISTED_MAX;
-use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::{NewSession, SessionRecord};
+use everhook_store::lease::{NewSession, Reclaimed, SessionRecord};
 use tokio::time::Instant;
+use tokio_postgres::Row;
 
 use crate::catalog::count;
 use crate::error::Fault;
-use crate::rows::{self, Reader};
+use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::sql;
 use crate::store::PostgresStore;
 
@@ -68,9 +68,10 @@ impl PostgresStore {
         rows.iter().map(rows::session).collect()
     }
 
-    pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {
+    pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.database.write(&sql::RECLAIM_TASK, &[&session.as_bytes().as_slice(), &limit]).await?;
-        rows.iter().map(rows::task).collect()
+        let read = |row: &Row| Ok(Reclaimed { task: rows::task(row)?, from: rows::holding_at(row, TASK_COLUMNS)? });
+        rows.iter().map(read).collect()
     }
 }

@@ -318,6 +318,8 @@ struct Columns<'a> {
     owners: Vec<&'a [u8]>,
     epochs: Vec<i32>,
     attempts: Vec<Option<&'a [u8]>>,
+    /// Who held the tasks.
+    holders: Vec<&'a [u8]>,
     endpoints: Vec<&'a [u8]>,
     classes: Vec<Option<i16>>,
     ends: Vec<Option<i16>>,
@@ -340,6 +342,7 @@ impl<'a> Columns<'a> {
             owners: each().map(|member| member.session.as_bytes().as_slice()).collect(),
             epochs: each().map(|member| int(member.epoch)).collect(),
             attempts: logged().map(|attempt| attempt.map(|attempt| attempt.id.as_bytes().as_slice())).collect(),
+            holders: each().map(holder).collect(),
             endpoints: each().map(|member| member.lane.as_bytes().as_slice()).collect(),
             classes: logged().map(|attempt| attempt.map(|attempt| attempt.class.to_db())).collect(),
             ends: logged().map(|attempt| attempt.map(|attempt| attempt.end.to_db())).collect(),
@@ -361,11 +364,16 @@ impl<'a> Columns<'a> {
                 params.extend([&self.endpoints as &(dyn ToSql + Sync), &self.classes, &self.ends]);
                 params.extend([&self.triggers as &(dyn ToSql + Sync), &self.urls]);
             }
-            TaskKind::Job => params.extend([&self.classes as &(dyn ToSql + Sync), &self.ends]),
+            TaskKind::Job => params.extend([&self.holders as &(dyn ToSql + Sync), &self.classes, &self.ends]),
         }
         params.extend([&self.statuses as &(dyn ToSql + Sync), &self.replies, &self.started, &self.durations]);
         params
     }
+}
+
+fn holder(settlement: &Settlement) -> &[u8] {
+    let holder = settlement.attempt.as_ref().and_then(|attempt| attempt.holder.as_ref());
+    holder.unwrap_or(&settlement.session).as_bytes()
 }
 
 /// What becomes of tasks that stay.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use everhook_core::id::SessionId;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::cache::EndpointCache;
@@ -16,7 +15,8 @@ use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
+    Settled, Settlement,
 };
 use tokio::time::Instant;
 use tokio_postgres::Config;
@@ -275,7 +275,7 @@ impl LeaseStore for PostgresStore {
         self.run_plain("lease jobs", lease).await
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
         self.run_plain("reclaim overdue jobs", || self.reclaim_overdue_once(session, limit)).await
     }
 
@@ -291,7 +291,7 @@ impl LeaseStore for PostgresStore {
         self.run("settle", weeks, || self.settle_once(batch)).await
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
         self.run_plain("reclaim", || self.reclaim_once(session, limit)).await
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
+    Settled, Settlement,
 };
 
 use crate::gate::Gate;
@@ -161,11 +161,11 @@ impl LeaseStore for NodeStore {
         self.call("lease jobs", self.watched(lease)).await
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
         let reclaim = async {
             let jobs = self.shared.store.reclaim_overdue(session, limit).await?;
             // From sessions that are open: their time is over, and they are told.
-            jobs.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
+            jobs.iter().for_each(|(leased, _)| self.shared.witness().holds(session, &leased.task));
             Ok(jobs)
         };
         self.call("reclaim overdue", self.watched(reclaim)).await
@@ -185,10 +185,10 @@ impl LeaseStore for NodeStore {
         self.call("settle", self.watched(self.shared.store.settle(batch))).await
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
         let reclaim = async {
             let tasks = self.shared.store.reclaim(session, limit).await?;
-            tasks.iter().for_each(|task| self.shared.witness().reclaimed(session, task));
+            tasks.iter().for_each(|taken| self.shared.witness().reclaimed(session, taken));
             Ok(tasks)
         };
         self.call("reclaim", reclaim).await

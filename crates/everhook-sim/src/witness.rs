@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everhook_core::batch::{Announcement, Counts};
 use everhook_core::id::{BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::task::{Task, TaskKey, TaskKind};
-use everhook_store::lease::Appended;
+use everhook_store::lease::{Appended, Reclaimed};
 use everhook_store::mem::{Tables, TaskPlace};
 
 use crate::job::{NARROW_LIMITS, narrow};
@@ -51,8 +51,12 @@ impl Witness {
     }
 
     /// One holder: nothing is taken from a session that nobody closed.
-    pub(crate) fn reclaimed(&mut self, session: SessionId, task: &Task) {
+    pub(crate) fn reclaimed(&mut self, session: SessionId, Reclaimed { task, from }: &Reclaimed) {
         let before = task.epoch.checked_sub(1).and_then(|epoch| self.holders.get(&(task.key, epoch)));
+        if before.is_some_and(|before| *before != from.session) {
+            self.violations
+                .push(format!("task {} was taken from {}, which did not hold it", task.key.id, from.session));
+        }
         if before.is_some_and(|before| !self.closed.contains(before)) {
             self.violations.push(format!("task {} was taken from an open session", task.key.id));
         }

@@ -6,7 +6,7 @@ select
     output.progress, output.progress_text, output.result, output.result_bytes,
     last.id, last.task, last.epoch, last.session, last.class, last.end_state, last.status, last.note, last.started_at,
     last.duration_us,
-    task.state, task.owner,
+    task.state, task.owner, max(coalesce(task.leased_at, 0), task.due_at),
     task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries,
     task.crashes, task.epoch, task.cancel, task.batch
 from job

@@ -3,7 +3,8 @@
 update task
 set state = 1,
     owner = ?6,
-    epoch = epoch + 1
+    epoch = epoch + 1,
+    leased_at = ?7
 where (environment, subject, id) in (
     select environment, subject, id
     from task

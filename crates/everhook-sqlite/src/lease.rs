@@ -180,6 +180,7 @@ impl<'t> Taking<'t> {
             due_until.as_micros(),
             i64::try_from(limit).unwrap_or(i64::MAX),
             self.ask.session.as_bytes(),
+            self.tx.now.as_micros(),
         ];
         let rows = lease.query_and_then(params, |row| read_task(row, lane))?;
         let mut tasks = rows.collect::<Result<Vec<_>, Fault>>()?;

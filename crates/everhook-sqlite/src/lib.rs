@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
+    Settled, Settlement,
 };
 use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
@@ -248,7 +248,7 @@ impl LeaseStore for SqliteStore {
         self.write(Ask { op: "lease_jobs", class: Class::Change, rows }, move |tx| job::lease::lease(tx, &ask)).await
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
         let ask = Ask { op: "reclaim_overdue", class: Class::Maintenance, rows: limit };
         self.write(ask, move |tx| job::lease::reclaim_overdue(tx, session, limit)).await
     }
@@ -264,7 +264,7 @@ impl LeaseStore for SqliteStore {
         self.write(ask, move |tx| settle::settle(tx, &batch)).await
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
         let ask = Ask { op: "reclaim", class: Class::Maintenance, rows: limit };
         self.write(ask, move |tx| session::reclaim(tx, session, limit)).await
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use everhook_core::id::SessionId;
+use everhook_core::id::{SessionId, TaskId};
 use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::role::Role;
-use everhook_core::task::Task;
+use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::{NewSession, Renewed, SessionRecord};
+use everhook_store::lease::{Holding, NewSession, Reclaimed, Renewed, SessionRecord};
 use everhook_store::mutant;
 use rusqlite::{Connection, Row, params};
 
@@ -21,6 +21,7 @@ const RENEW_SESSION: &str = include_str!("../queries/renew_session.sql");
 const CLOSE_SESSION: &str = include_str!("../queries/close_session.sql");
 const CLOSE_EXPIRED_SESSION: &str = include_str!("../queries/close_expired_session.sql");
 const NEXT_EXPIRED_SESSION: &str = include_str!("../queries/next_expired_session.sql");
+const NEXT_ORPHAN: &str = include_str!("../queries/next_orphan.sql");
 const RECLAIM_TASK: &str = include_str!("../queries/reclaim_task.sql");
 
 pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault> {
@@ -94,8 +95,33 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
 
 /// Gives tasks whose owner is not an open session to `session`. The old holder may still be mid-request; a new epoch turns its
 /// late settle into nothing.
-pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Task>, Fault> {
+pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
     let limit = i64::try_from(limit.min(RECLAIM_BATCH_MAX)).unwrap_or(i64::MAX);
-    let mut reclaim = tx.conn.prepare_cached(&mutant::sql(RECLAIM_TASK))?;
-    reclaim.query_and_then(params![session.as_bytes(), limit], |row| rows::task(row, 0))?.collect()
+    let mut orphans = tx.conn.prepare_cached(&mutant::sql(NEXT_ORPHAN))?;
+    let orphans = orphans.query_and_then([limit], held)?.collect::<Result<Vec<_>, Fault>>()?;
+    hand_over(tx, session, &orphans)
+}
+
+/// Gives tasks to `session`, whoever holds them.
+pub(crate) fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Result<Vec<Reclaimed>, Fault> {
+    let mut reclaim = tx.conn.prepare_cached(RECLAIM_TASK)?;
+    let mut taken = Vec::with_capacity(held.len());
+    for (key, from) in held {
+        let (environment, subject, id) = (key.environment.0, key.subject.as_bytes(), key.id.as_bytes());
+        let params = params![environment, subject, id, session.as_bytes(), tx.now.as_micros()];
+        let task = reclaim.query_and_then(params, |row| rows::task(row, 0))?.next();
+        taken.extend(task.transpose()?.map(|task| Reclaimed { task, from: *from }));
+    }
+    Ok(taken)
+}
+
+/// A task, and who holds it.
+pub(crate) type Held = (TaskKey, Holding);
+
+pub(crate) fn held(row: &Row<'_>) -> Result<Held, Fault> {
+    let record = Record::new(row, "task");
+    let id = TaskId(record.id(2, "id")?);
+    let key = TaskKey { environment: record.environment(0)?, subject: record.id(1, "subject")?, id };
+    let (session, since) = (SessionId(record.id(3, "owner")?), record.time(4, "leased_at")?);
+    Ok((key, Holding { session, since }))
 }

@@ -171,7 +171,7 @@ impl<'t> Log<'t> {
             key.id.as_bytes(),
             settlement.epoch,
             attempt.id.as_bytes(),
-            settlement.session.as_bytes(),
+            attempt.holder.unwrap_or(settlement.session).as_bytes(),
             attempt.class.to_db(),
             attempt.end.to_db(),
             attempt.status,

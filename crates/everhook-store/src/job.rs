@@ -24,6 +24,7 @@ use crate::append::Holder;
 use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
 use crate::error::StoreError;
+use crate::lease::Holding;
 
 pub mod form;
 
@@ -133,7 +134,7 @@ pub struct OpenTask {
     /// Where it stands.
     pub state: TaskState,
     /// Who has it.
-    pub owner: Option<SessionId>,
+    pub holder: Option<Holding>,
 }
 
 /// One try of a job, as it is shown.

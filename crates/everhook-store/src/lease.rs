@@ -151,6 +151,24 @@ pub struct Leased {
     pub endpoint: Option<Arc<Endpoint>>,
 }
 
+/// Who holds a task, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The holder.
+    pub session: SessionId,
+    /// When the task was leased.
+    pub since: Timestamp,
+}
+
+/// A task that was taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The task, with a new epoch.
+    pub task: Task,
+    /// From whom.
+    pub from: Holding,
+}
+
 /// A wish for work.
 #[derive(Clone, Debug)]
 pub struct LeaseAsk {
@@ -209,6 +227,8 @@ pub struct Settlement {
 pub struct NewAttempt {
     /// Its id, made when the attempt ended.
     pub id: AttemptId,
+    /// Who had the task, if not the session that settles it: a holder whose task was taken over.
+    pub holder: Option<SessionId>,
     /// How it ended.
     pub class: Class,
     /// How it left the task.
@@ -269,7 +289,7 @@ pub trait LeaseStore: Send + Sync {
     async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError>;
 
     /// Takes jobs over whose time is over; the caller settles them as timed out. Only those of watched leases.
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError>;
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError>;
 
     /// Leases due deliveries, lane by lane, in turn.
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError>;
@@ -278,7 +298,7 @@ pub trait LeaseStore: Send + Sync {
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError>;
 
     /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError>;
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError>;
 
     /// How much waits. Costs the same however much there is; still nothing to ask more often than every few seconds.
     async fn backlog(&self) -> Result<Backlog, StoreError>;

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
 use crate::backlog::Backlog;
@@ -35,7 +34,8 @@ use crate::error::StoreError;
 use crate::ids::Ids;
 use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use crate::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
+    Settled, Settlement,
 };
 
 pub use crate::mem::tables::{
@@ -136,7 +136,7 @@ impl LeaseStore for MemStore {
         Ok(queue::lease(&mut tables, now, ask))
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
         let (mut tables, now) = self.lock();
         Ok(queue::reclaim_overdue(&mut tables, now, session, limit))
     }
@@ -151,7 +151,7 @@ impl LeaseStore for MemStore {
         Ok(settle::settle(&mut tables, &self.ids, now, batch))
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
         let (mut tables, now) = self.lock();
         Ok(sessions::reclaim(&mut tables, now, session, limit))
     }

@@ -109,6 +109,9 @@ pub(crate) struct HolderOut {
     pub(crate) name: Option<String>,
     /// In which tenure.
     epoch: u32,
+    /// When it was leased.
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
 }
 
 /// How far a job is.
@@ -132,6 +135,7 @@ pub(crate) struct JobAttemptOut {
     state: Shown<JobState>,
     /// In which tenure.
     epoch: u32,
+    /// Who had it; of an abandoned one, who died with it.
     #[schema(value_type = String)]
     worker_id: SessionId,
     /// The HTTP status that a push was answered with.
@@ -141,8 +145,10 @@ pub(crate) struct JobAttemptOut {
     error: Option<String>,
     /// The last lines that its worker logged.
     log: Vec<String>,
+    /// When it began; where a remote worker had it, or its holder died, when it was leased.
     #[schema(value_type = String, format = DateTime)]
     started_at: Timestamp,
+    /// How long it took; of an abandoned one, until it was taken over.
     duration_ms: u64,
 }
 
@@ -227,8 +233,10 @@ impl JobOut {
             run_at: open.map(|open| open.task.due_at),
             tries,
             cancel_requested: held.is_some_and(|open| open.task.cancel),
-            held_by: held
-                .and_then(|open| Some(HolderOut { worker_id: open.owner?, name: None, epoch: open.task.epoch })),
+            held_by: held.and_then(|open| {
+                let holder = open.holder?;
+                Some(HolderOut { worker_id: holder.session, name: None, epoch: open.task.epoch, since: holder.since })
+            }),
             progress: progress.map(ProgressOut::from),
             result,
             result_too_large_bytes,

@@ -83,7 +83,9 @@ async fn a_leased_job_brings_what_its_handler_needs() {
     });
     assert_eq!(*job, want);
     let shown = world.get(&format!("/job/{id}")).await.json();
-    assert_eq!(shown["heldBy"], json!({ "workerId": worker, "name": "w", "epoch": 1 }));
+    let since = &shown["heldBy"]["since"];
+    assert_eq!(shown["heldBy"], json!({ "workerId": worker, "name": "w", "epoch": 1, "since": since }));
+    assert!(since.as_str().is_some_and(|since| since >= shown["createdAt"].as_str().unwrap()), "{shown}");
     assert_eq!(world.get("/worker").await.each("held"), ["1"]);
 }
 

@@ -362,6 +362,7 @@ impl World {
             (Some(_), NextRow::Pending { .. }) => (Class::Status, EndState::Open, row),
         };
         let attempt = NewAttempt {
+            holder: None,
             id: AttemptId(self.node.new_id()),
             class,
             end,

@@ -209,6 +209,7 @@ fn message(environment: EnvironmentId, id: MessageId, number: usize, now: Timest
 fn settlement(leased: &Leased, session: SessionId, id: Id, now: Timestamp) -> Settlement {
     let task = &leased.task;
     let attempt = NewAttempt {
+        holder: None,
         id: AttemptId(id),
         class: Class::Success,
         end: EndState::Succeeded,

@@ -1,6 +1,5 @@
 //! The part of an engine that is about jobs: what it is made of, and which loops it has.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -188,7 +187,6 @@ impl JobsPart {
             clock: clock.clone(),
             ids: parts.ids.clone(),
             asking: Mutex::default(),
-            leased_at: Mutex::new(HashMap::new()),
             stop: parts.stop.clone(),
         };
         JobsPart { enqueuer, remote, runner, dispatcher, changed, parts }

@@ -89,7 +89,7 @@ fn answered(
         (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
         (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
-    Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None }
+    Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None, holder: None }
 }
 
 fn too_slow(timeout: Duration) -> SendFailure {

@@ -2,14 +2,14 @@
 //!
 //! Nothing is kept here but who is waiting: any node may serve any call of a worker. What it says of a job goes through `settle`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::job::{JobState, NotYours, Tenure, check_tenure};
-use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, LEASED_AT_MAX, WORKER_LEASE_MAX};
+use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, WORKER_LEASE_MAX};
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
@@ -43,8 +43,6 @@ pub(crate) struct Remote {
     pub(crate) ids: Arc<Ids>,
     /// Workers with a lease call under way here.
     pub(crate) asking: Mutex<HashSet<SessionId>>,
-    /// When jobs were given out here, for the log of attempts; beyond its bound the memory begins anew.
-    pub(crate) leased_at: Mutex<HashMap<(JobId, u32), Timestamp>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -140,7 +138,6 @@ impl Remote {
                 jobs.push(leased);
             }
         }
-        self.remember(&jobs);
         Ok((jobs, grant.next_ready))
     }
 
@@ -185,12 +182,11 @@ impl Remote {
         ending: Ending,
     ) -> Result<Result<JobState, NotYours>, StoreError> {
         let Some(found) = self.store.find_job(environment, id).await? else { return Ok(Err(NotYours::NotRunning)) };
-        let task = match held_by(&found, by) {
-            Ok(task) => task,
+        let (task, started_at) = match held_by(&found, by) {
+            Ok(held) => held,
             Err(why) => return self.said_before(environment, id, by, found.state, why).await,
         };
         let now = self.clock.now();
-        let started_at = self.forget(id, by.epoch).unwrap_or(now);
         let reply = if ending.note == Note::default() { Default::default() } else { ending.note.to_bytes() };
         let record = Record {
             duration: now.since(started_at),
@@ -233,26 +229,14 @@ impl Remote {
         }
         Ok(())
     }
-
-    fn remember(&self, jobs: &[LeasedJob]) {
-        let now = self.clock.now();
-        let mut leased_at = self.leased_at.lock().expect("nothing panics while it holds this lock");
-        if leased_at.len() >= LEASED_AT_MAX {
-            leased_at.clear();
-        }
-        leased_at.extend(jobs.iter().map(|leased| ((JobId(leased.task.key.subject), leased.task.epoch), now)));
-    }
-
-    fn forget(&self, id: JobId, epoch: u32) -> Option<Timestamp> {
-        self.leased_at.lock().expect("nothing panics while it holds this lock").remove(&(id, epoch))
-    }
 }
 
-fn held_by(found: &JobRecord, by: Tenure) -> Result<Task, NotYours> {
+/// The task that a worker speaks of, and when it was leased.
+fn held_by(found: &JobRecord, by: Tenure) -> Result<(Task, Timestamp), NotYours> {
     let open = found.open.filter(|open| open.state == TaskState::Leased);
-    let holder = open.and_then(|open| Some(Tenure { session: open.owner?, epoch: open.task.epoch }));
-    check_tenure(holder, by)?;
-    open.map(|open| open.task).ok_or(NotYours::NotRunning)
+    let held = open.and_then(|open| Some((open.task, open.holder?)));
+    check_tenure(held.map(|(task, holder)| Tenure { session: holder.session, epoch: task.epoch }), by)?;
+    held.map(|(task, holder)| (task, holder.since)).ok_or(NotYours::NotRunning)
 }
 
 fn by_job(held: Vec<Task>) -> BTreeMap<JobId, Task> {

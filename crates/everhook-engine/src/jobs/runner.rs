@@ -386,6 +386,7 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Reco
         started_at,
         duration: Duration::ZERO,
         result: None,
+        holder: None,
     }
 }
 

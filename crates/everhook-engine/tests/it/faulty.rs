@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Renewed, SessionRecord, Settled, Settlement,
+    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
+    Settled, Settlement,
 };
 use everhook_store::mem::MemStore;
 
@@ -159,7 +159,7 @@ impl LeaseStore for Faulty {
         self.call("lease jobs", self.inner.lease_jobs(ask)).await
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
         self.call("reclaim overdue", self.inner.reclaim_overdue(session, limit)).await
     }
 
@@ -176,7 +176,7 @@ impl LeaseStore for Faulty {
         self.call(op, self.inner.settle(batch)).await
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Task>, StoreError> {
+    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
         self.call("reclaim", self.inner.reclaim(session, limit)).await
     }
 }

@@ -16,6 +16,7 @@ use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob};
+use everhook_store::lease::Holding;
 use futures_util::future::{try_join, try_join5};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -88,13 +89,18 @@ impl PostgresStore {
 }
 
 impl PostgresStore {
-    pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<LeasedJob>, Fault> {
+    pub(crate) async fn reclaim_overdue_once(
+        &self,
+        session: SessionId,
+        limit: usize,
+    ) -> Result<Vec<(LeasedJob, Holding)>, Fault> {
         let params: Params<'_> = &[&session.as_bytes().as_slice(), &count(limit)];
         let rows = self.database.write(&sql::RECLAIM_JOB, params).await?;
         let read = |row: &Row| {
             let task = rows::task(row)?;
-            let job = job_at(row, TASK_COLUMNS, JobId(task.key.subject))?.map(Arc::new);
-            Ok(LeasedJob { task, job, target: None })
+            let from = rows::holding_at(row, TASK_COLUMNS)?;
+            let job = job_at(row, TASK_COLUMNS + 2, JobId(task.key.subject))?.map(Arc::new);
+            Ok((LeasedJob { task, job, target: None }, from))
         };
         rows.iter().map(read).collect()
     }

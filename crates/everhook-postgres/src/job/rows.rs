@@ -12,6 +12,7 @@ use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::job::form;
 use everhook_store::job::{JobAttempt, JobRecord, OpenTask, state_of};
+use everhook_store::lease::Holding;
 use tokio_postgres::Row;
 
 use crate::error::Fault;
@@ -50,7 +51,7 @@ pub(crate) fn record(row: &Row) -> Result<JobRecord, Fault> {
     let job = job_at(row, 2, id)?.ok_or_else(|| head.corrupt("queue"))?;
     let task = 2 + JOB_COLUMNS;
     let open = open(row, task)?;
-    let attempt = task + TASK_COLUMNS + 2;
+    let attempt = task + TASK_COLUMNS + 3;
     let last = attempt_at(row, attempt)?;
     let state = state_of(open.map(|open| open.state), last.as_ref().map(|last| last.end));
     let mut output = Reader::from(row, "job_output", attempt + ATTEMPT_COLUMNS);
@@ -65,7 +66,8 @@ fn open(row: &Row, at: usize) -> Result<Option<OpenTask>, Fault> {
     let task = rows::task_at(row, at)?;
     let mut row = Reader::from(row, "task", at + TASK_COLUMNS);
     let state = row.coded("state", TaskState::from_db)?;
-    Ok(Some(OpenTask { task, state, owner: row.id_opt("owner")?.map(SessionId) }))
+    let (owner, since) = (row.id_opt("owner")?.map(SessionId), row.time("leased_at")?);
+    Ok(Some(OpenTask { task, state, holder: owner.map(|session| Holding { session, since }) }))
 }
 
 /// Reads an attempt of a job whose columns begin at `at`; none if they are those of no row.

@@ -25,11 +25,24 @@ async fn refusal(url: &str) -> String {
 async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
-    assert_eq!((first.from, first.to), (0, 9));
-    let all = ["catalog", "message", "task", "session_role", "once", "outbox", "job", "lane_waiting", "endpoint_open"];
-    assert_eq!(first.applied, all);
+    assert_eq!((first.from, first.to), (0, 10));
+    assert_eq!(
+        first.applied,
+        [
+            "catalog",
+            "message",
+            "task",
+            "session_role",
+            "once",
+            "outbox",
+            "job",
+            "lane_waiting",
+            "endpoint_open",
+            "task_leased_at"
+        ]
+    );
     let second = migrate(database.url()).await.unwrap();
-    assert_eq!((second.from, second.to, second.applied.len()), (9, 9, 0));
+    assert_eq!((second.from, second.to, second.applied.len()), (10, 10, 0));
     open(database.url()).await.unwrap();
 }
 
@@ -38,8 +51,8 @@ async fn two_nodes_may_migrate_at_once() {
     let database = Database::empty().await;
     let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!((one.to, other.to), (9, 9));
-    assert_eq!(one.applied.len() + other.applied.len(), 9);
+    assert_eq!((one.to, other.to), (10, 10));
+    assert_eq!(one.applied.len() + other.applied.len(), 10);
     open(database.url()).await.unwrap();
 }
 

@@ -82,6 +82,7 @@ impl Stage {
             NextRow::Dead => (Class::Status, EndState::Dead),
         };
         let attempt = NewAttempt {
+            holder: None,
             id: AttemptId(self.id()),
             class,
             end,

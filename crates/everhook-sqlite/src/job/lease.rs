@@ -16,6 +16,7 @@ use everhook_core::queue::{Queue, QueueState, Target, gate};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
+use everhook_store::lease::{Holding, Reclaimed};
 use everhook_store::mutant;
 use rusqlite::{CachedStatement, params};
 
@@ -24,6 +25,7 @@ use crate::failure::Fault;
 use crate::job::row;
 use crate::queue;
 use crate::rows::{self, Record, TASK_COLUMNS};
+use crate::session::{hand_over, held};
 use crate::writer::Tx;
 
 const NEXT_LANE_QUEUE: &str = include_str!("../../queries/next_lane_queue.sql");
@@ -34,7 +36,7 @@ const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
 const REFILL_LANE_QUEUE: &str = include_str!("../../queries/refill_lane_queue.sql");
 const COUNT_GATE: &str = include_str!("../../queries/count_gate.sql");
 const COUNT_GATE_LANE: &str = include_str!("../../queries/count_gate_lane.sql");
-const RECLAIM_JOB: &str = include_str!("../../queries/reclaim_job.sql");
+const NEXT_OVERDUE: &str = include_str!("../../queries/next_overdue.sql");
 
 /// Payload bytes one lease brings; the last job taken may exceed it.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
@@ -54,14 +56,19 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &JobAsk) -> Result<JobGrant, Fault> {
     Ok(JobGrant { jobs: taking.jobs, next_ready })
 }
 
+/// Jobs that were taken over, and from whom.
+type Overdue = Vec<(LeasedJob, Holding)>;
+
 /// Gives jobs whose time is over to `session`; a new epoch turns what their holders still say into nothing.
-pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> Result<Vec<LeasedJob>, Fault> {
-    let mut reclaim = tx.conn.prepare_cached(RECLAIM_JOB)?;
-    let params = params![session.as_bytes(), tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
-    let tasks = reclaim.query_and_then(params, |row| rows::task(row, 0))?.collect::<Result<Vec<_>, Fault>>()?;
+pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> Result<Overdue, Fault> {
+    let mut overdue = tx.conn.prepare_cached(NEXT_OVERDUE)?;
+    let params = params![tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
+    let overdue = overdue.query_and_then(params, held)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;
-    let dress = |task: Task| Ok(LeasedJob { task, job: read_job(&mut find, &task)?.map(Arc::new), target: None });
-    tasks.into_iter().map(dress).collect()
+    let dress = |Reclaimed { task, from }: Reclaimed| {
+        Ok((LeasedJob { task, job: read_job(&mut find, &task)?.map(Arc::new), target: None }, from))
+    };
+    hand_over(tx, session, &overdue)?.into_iter().map(dress).collect()
 }
 
 fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
@@ -352,6 +359,7 @@ impl<'t> Taking<'t> {
             self.ask.session.as_bytes(),
             source.gate.as_ref().map(|gate| gate.as_bytes()),
             deadline,
+            self.tx.now.as_micros(),
         ])?;
         source.used(1);
         self.payload_bytes += job.as_ref().and_then(|job| job.payload.as_ref()).map_or(0, |payload| payload.len());

@@ -9,6 +9,7 @@ use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::job::form::{plain, with_rest};
 use everhook_store::job::{JobAttempt, JobRecord, OpenTask, state_of};
+use everhook_store::lease::Holding;
 use rusqlite::Row;
 
 use crate::failure::Fault;
@@ -74,8 +75,11 @@ pub(crate) fn attempt(row: &Row<'_>, first: usize) -> Result<JobAttempt, Fault> 
 fn open_task(row: &Row<'_>) -> Result<OpenTask, Fault> {
     let record = Record::new(row, "task");
     let state = record.variant(OPEN, "state", TaskState::from_db)?;
-    let owner = record.optional_id(OPEN + 1, "owner")?.map(SessionId);
-    Ok(OpenTask { task: rows::task(row, OPEN + 2)?, state, owner })
+    let holder = match record.optional_id(OPEN + 1, "owner")? {
+        Some(owner) => Some(Holding { session: SessionId(owner), since: record.time(OPEN + 2, "leased_at")? }),
+        None => None,
+    };
+    Ok(OpenTask { task: rows::task(row, OPEN + 3)?, state, holder })
 }
 
 fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {

@@ -83,7 +83,7 @@ pub(crate) fn report_progress(
     progress: &Progress,
 ) -> Result<Result<(), NotYours>, Fault> {
     let open = find_bare(tx.conn, environment, id)?.and_then(|record| record.open);
-    let held = open.and_then(|open| Some(Tenure { session: open.owner?, epoch: open.task.epoch }));
+    let held = open.and_then(|open| Some(Tenure { session: open.holder?.session, epoch: open.task.epoch }));
     let checked = check_tenure(held, by);
     if checked.is_ok() {
         tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![

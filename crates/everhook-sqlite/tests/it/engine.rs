@@ -117,10 +117,10 @@ async fn only_what_closed_sessions_hold_is_reclaimed() {
     stage.store.close_session(session).await.unwrap();
     assert_eq!(stage.store.renew_session(session).await.unwrap(), Renewed::Closed);
     let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
-    assert_eq!(reclaimed.iter().map(|task| task.epoch).collect::<Vec<_>>(), [task.epoch + 1]);
+    assert_eq!(reclaimed.iter().map(|taken| taken.task.epoch).collect::<Vec<_>>(), [task.epoch + 1]);
     assert_eq!(stage.settle(&stage.settlement(&task, session, NextRow::Gone)).await, Settled::Lost);
     assert!(stage.store.reclaim(sweeper, 10).await.unwrap().is_empty());
-    let back = stage.settlement(&reclaimed[0], sweeper, NextRow::Pending { due_in: HOUR });
+    let back = stage.settlement(&reclaimed[0].task, sweeper, NextRow::Pending { due_in: HOUR });
     assert_eq!(stage.settle(&back).await, Settled::Done);
     let grant =
         stage.store.lease(LeaseAsk { session: sweeper, limit: 9, rooms: Vec::new(), per_lane: 9 }).await.unwrap();

@@ -89,7 +89,7 @@ async fn what_was_written_survives_and_earlier_lives_end() {
     assert_eq!(stage.settle(&stage.settlement(&tasks[0].task, session, NextRow::Gone)).await, Settled::Done);
     let sweeper = stage.session().await;
     let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
-    assert_eq!(reclaimed.iter().map(|task| task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
+    assert_eq!(reclaimed.iter().map(|taken| taken.task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
 }
 
 #[tokio::test]
@@ -208,10 +208,11 @@ fn a_fresh_file_is_migrated_once() {
         "0006_job",
         "0007_lane_waiting",
         "0008_endpoint_open",
+        "0009_task_leased_at",
     ];
-    assert_eq!(first, MigrationReport { from: 0, to: 8, applied: all });
+    assert_eq!(first, MigrationReport { from: 0, to: 9, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 8, to: 8, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 9, to: 9, applied: Vec::new() });
 }
 
 #[cfg(unix)]

@@ -70,7 +70,8 @@ fn a_settle_is_driven_by_the_primary_key() {
 #[test]
 fn a_sweep_hops_over_owners() {
     let (_folder, conn) = schema();
-    check(&conn, query!("reclaim_task"), &["task_owner (owner=?)", "task_owner (owner>?)", TASK_KEY]);
+    check(&conn, query!("next_orphan"), &["task_owner (owner=?)", "task_owner (owner>?)"]);
+    check(&conn, query!("reclaim_task"), &[TASK_KEY]);
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     for sql in [query!("end_job"), query!("move_task_job")] {
         check(&conn, sql, &[TASK_KEY]);
     }
-    check(&conn, query!("reclaim_job"), &["task_deadline (deadline<?)", TASK_KEY]);
+    check(&conn, query!("next_overdue"), &["task_deadline (deadline<?)"]);
     check(&conn, query!("find_task_open"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     check(&conn, query!("list_task_held"), &["task_owner (owner=?)"]);
     check(&conn, query!("list_job_failed"), &["task_dead_batch (environment=? AND batch=?)"]);

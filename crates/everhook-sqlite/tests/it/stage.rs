@@ -137,6 +137,7 @@ impl Stage {
     pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {
         let attempt = NewAttempt {
             id: AttemptId(self.id()),
+            holder: None,
             class: Class::Success,
             end: if row == NextRow::Gone { EndState::Succeeded } else { EndState::Open },
             trigger: task.trigger,

@@ -225,7 +225,7 @@ pub async fn a_job_that_a_sweep_ends_is_announced<S: JobStage>(fx: &Fixture<S>) 
     let (dying, sweeper) = (fx.session().await, fx.session().await);
     fx.lease_job(dying).await;
     fx.store.close_session(dying).await.unwrap();
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken = fx.reclaim(sweeper, PLENTY).await;
     assert_eq!(taken.iter().map(|task| task.batch).collect::<Vec<_>>(), [Some(batch)]);
     fx.end_job(&taken[0], sweeper, Ends::Dead).await;
     assert_eq!(types(fx).await, ["pipeline.failed"]);

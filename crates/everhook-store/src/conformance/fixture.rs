@@ -243,6 +243,7 @@ impl<S: Stage> Fixture<S> {
         };
         let attempt = NewAttempt {
             id: AttemptId(self.id()),
+            holder: None,
             class,
             end,
             trigger: task.trigger,
@@ -267,6 +268,11 @@ impl<S: Stage> Fixture<S> {
             stop_lane: false,
             result: None,
         }
+    }
+
+    /// Takes over what closed sessions hold.
+    pub async fn reclaim(&self, session: SessionId, limit: usize) -> Vec<Task> {
+        self.store.reclaim(session, limit).await.unwrap().into_iter().map(|taken| taken.task).collect()
     }
 
     /// Ends one attempt.

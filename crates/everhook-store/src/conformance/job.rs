@@ -20,7 +20,7 @@ use crate::catalog::{Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::{Ends, JobStage, ids, kinds};
 use crate::job::{Enqueued, JobAsk, JobFilter, NewJob};
-use crate::lease::{Settled, Settlement};
+use crate::lease::{Reclaimed, Settled, Settlement};
 
 pub async fn a_job_is_leased_as_it_was_enqueued<S: JobStage>(fx: &Fixture<S>) {
     let mut new = fx.job();
@@ -88,12 +88,33 @@ pub async fn a_failed_job_is_tried_again_and_keeps_its_attempts<S: JobStage>(fx:
     assert_eq!(epochs, [4, 3, 2], "the latest ones, newest first");
 }
 
+pub async fn an_abandoned_attempt_is_logged_for_the_holder_that_died<S: JobStage>(fx: &Fixture<S>) {
+    let id = fx.work().await;
+    let (dead, sweeper) = (fx.session().await, fx.session().await);
+    let before = fx.store.now().await.unwrap();
+    fx.lease_job(dead).await;
+    let after = fx.store.now().await.unwrap();
+    let holder = fx.store.find_job(fx.here, id).await.unwrap().unwrap().open.unwrap().holder.unwrap();
+    assert_eq!(holder.session, dead);
+    assert!(before <= holder.since && holder.since <= after);
+    fx.store.close_session(dead).await.unwrap();
+    let Reclaimed { task, from } = fx.store.reclaim(sweeper, PLENTY).await.unwrap()[0];
+    assert_eq!(from, holder);
+    let mut end = fx.job_end(&task, sweeper, Ends::Again);
+    end.attempt.as_mut().unwrap().holder = Some(from.session);
+    assert_eq!(fx.settle(&end).await, Settled::Done);
+    let again = fx.lease_job(sweeper).await.task;
+    fx.end_job(&again, sweeper, Ends::Well).await;
+    let attempts = fx.store.list_job_attempts(fx.here, id, PLENTY).await.unwrap();
+    assert_eq!(attempts.iter().map(|attempt| attempt.session).collect::<Vec<_>>(), [sweeper, dead], "newest first");
+}
+
 pub async fn a_late_word_of_a_former_holder_changes_nothing<S: JobStage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let (slow, other) = (fx.session().await, fx.session().await);
     let leased = fx.lease_job(slow).await;
     fx.store.close_session(slow).await.unwrap();
-    let taken = fx.store.reclaim(other, PLENTY).await.unwrap();
+    let taken = fx.reclaim(other, PLENTY).await;
     assert_eq!((taken.len(), taken[0].kind), (1, TaskKind::Job));
     assert_eq!(fx.settle(&fx.job_end(&leased.task, slow, Ends::Well)).await, Settled::Lost);
     assert_eq!(fx.job_state(id).await, JobState::Leased);
@@ -298,7 +319,7 @@ pub async fn a_limit_holds_over_all_sessions<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(fx.lease_jobs(two).await.len(), 1);
     // One that is taken over still runs somewhere, perhaps.
     fx.store.close_session(one).await.unwrap();
-    let taken = fx.store.reclaim(two, PLENTY).await.unwrap();
+    let taken = fx.reclaim(two, PLENTY).await;
     assert_eq!((taken.len(), fx.lease_jobs(two).await.len()), (1, 0));
 }
 
@@ -586,10 +607,14 @@ pub async fn a_watched_job_is_taken_back_when_its_time_is_over<S: JobStage>(fx: 
     over.job.timeout = Duration::ZERO;
     let id = fx.accept(over.clone()).await;
     let (hung, sweeper) = (fx.session().await, fx.session().await);
+    let before = fx.store.now().await.unwrap();
     let leased = fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs;
     fx.work().await;
     assert_eq!(fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs.len(), 1);
     let taken = fx.store.reclaim_overdue(sweeper, PLENTY).await.unwrap();
+    let (taken, from): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+    assert_eq!(from.iter().map(|from| from.session).collect::<Vec<_>>(), [hung]);
+    assert!(before <= from[0].since && from[0].since <= fx.store.now().await.unwrap());
     assert_eq!((ids(&taken), taken[0].task.epoch), (vec![id], 2), "the other one has time");
     assert_eq!(taken[0].job.as_ref().map(|job| job.timeout), Some(Duration::ZERO));
     assert_eq!(fx.settle(&fx.job_end(&leased[0].task, hung, Ends::Well)).await, Settled::Lost);

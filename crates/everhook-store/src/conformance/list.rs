@@ -113,6 +113,8 @@ macro_rules! conformance_lease {
             nothing_is_taken_from_an_open_session_even_past_its_lease
             sessions_are_listed_with_what_they_hold
             what_a_closed_session_held_is_taken_over_once_with_a_new_epoch
+            a_takeover_tells_who_held_the_task_and_since_when
+            a_task_taken_at_once_is_held_since_it_was_appended
             reclaiming_takes_no_more_than_it_was_asked_for
             pending_and_dead_tasks_are_nobodys_to_take_over
             what_was_appended_for_a_closed_session_is_found
@@ -163,6 +165,7 @@ macro_rules! conformance_jobs {
             a_job_that_ended_is_shown_with_its_attempt_and_result
             a_result_that_was_too_large_is_told
             a_failed_job_is_tried_again_and_keeps_its_attempts
+            an_abandoned_attempt_is_logged_for_the_holder_that_died
             a_late_word_of_a_former_holder_changes_nothing
             the_lowest_priority_number_goes_first_and_then_the_oldest
             a_job_for_later_waits_and_keeps_no_other_waiting

@@ -248,13 +248,13 @@ pub async fn a_task_is_settled_or_taken_over_never_both<S: Stage + 'static>(fx: 
         sweeping.close_session(holder).await.unwrap();
         let mut taken = Vec::new();
         for _ in 0..40 {
-            taken.extend(sweeping.reclaim(sweeper, 3).await.unwrap().iter().map(|task| task.key));
+            taken.extend(sweeping.reclaim(sweeper, 3).await.unwrap().iter().map(|taken| taken.task.key));
             tokio::task::yield_now().await;
         }
         taken
     }));
     let mut keys = at_once(work).await.concat();
-    keys.extend(fx.store.reclaim(sweeper, PLENTY).await.unwrap().iter().map(|task| task.key));
+    keys.extend(fx.reclaim(sweeper, PLENTY).await.iter().map(|task| task.key));
     keys.sort();
     let mut want: Vec<_> = tasks.iter().map(|leased| leased.task.key).collect();
     want.sort();
@@ -300,7 +300,7 @@ pub async fn racing_sweeps_never_share_a_task_and_get_them_all<S: Stage + 'stati
         sweeps.push(async move {
             let mut taken = Vec::new();
             for _ in 0..20 {
-                taken.extend(store.reclaim(session, 3).await.unwrap());
+                taken.extend(store.reclaim(session, 3).await.unwrap().into_iter().map(|taken| taken.task));
                 tokio::task::yield_now().await;
             }
             taken

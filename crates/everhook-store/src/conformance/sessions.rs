@@ -10,7 +10,7 @@ use everhook_core::role::Role;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast};
 use crate::conformance::stage::Stage;
-use crate::lease::{Renewed, SessionRecord, Settlement};
+use crate::lease::{Reclaimed, Renewed, SessionRecord, Settlement};
 
 async fn is_open<S: Stage>(fx: &Fixture<S>, session: SessionId) -> bool {
     matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
@@ -87,9 +87,9 @@ pub async fn nothing_is_taken_from_an_open_session_even_past_its_lease<S: Stage>
     fx.send().await;
     let (slow, sweeper) = (fx.expired_session().await, fx.session().await);
     let leased = fx.lease_one(slow).await;
-    assert_eq!(fx.store.reclaim(sweeper, PLENTY).await.unwrap(), []);
+    assert_eq!(fx.reclaim(sweeper, PLENTY).await, []);
     assert_eq!(close_expired(fx).await, [slow]);
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken = fx.reclaim(sweeper, PLENTY).await;
     assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
 }
 
@@ -121,7 +121,7 @@ pub async fn sessions_are_listed_with_what_they_hold<S: Stage>(fx: &Fixture<S>) 
     let sessions = list(HOUR).await;
     assert_eq!(told(&sessions), [(holder, Role::Worker, 1), (idle, Role::Api, 0)], "what it held waits");
     assert!(sessions[0].closed_at.is_some_and(|at| at >= renewed));
-    let taken = fx.store.reclaim(idle, PLENTY).await.unwrap();
+    let taken = fx.reclaim(idle, PLENTY).await;
     assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
     assert_eq!(told(&list(HOUR).await), [(holder, Role::Worker, 0), (idle, Role::Api, 1)]);
 }
@@ -135,16 +135,47 @@ pub async fn what_a_closed_session_held_is_taken_over_once_with_a_new_epoch<S: S
     fx.settle(&Settlement { tries: 4, crashes: 1, ..retry }).await;
     let held = fx.lease_one(first).await.task;
     fx.store.close_session(first).await.unwrap();
-    let taken = fx.store.reclaim(second, PLENTY).await.unwrap();
+    let taken = fx.reclaim(second, PLENTY).await;
     let [task] = taken[..] else { panic!("{taken:?}") };
     assert_eq!((task.key, task.lane, task.trigger), (held.key, held.lane, held.trigger));
     assert_eq!((task.tries, task.crashes, task.epoch), (4, 1, held.epoch + 1));
     let third = fx.session().await;
-    assert_eq!(fx.store.reclaim(third, PLENTY).await.unwrap(), []);
+    assert_eq!(fx.reclaim(third, PLENTY).await, []);
     fx.store.close_session(second).await.unwrap();
-    let taken = fx.store.reclaim(third, PLENTY).await.unwrap();
+    let taken = fx.reclaim(third, PLENTY).await;
     assert_eq!(taken.iter().map(|task| task.epoch).collect::<Vec<_>>(), [held.epoch + 2]);
     fx.end(&taken[0], third, NextRow::Gone).await;
+}
+
+/// What the log of attempts says of a holder that died.
+pub async fn a_takeover_tells_who_held_the_task_and_since_when<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    fx.send().await;
+    let (first, second, third) = (fx.session().await, fx.session().await, fx.session().await);
+    let before = fx.store.now().await.unwrap();
+    fx.lease_one(first).await;
+    let leased = fx.store.now().await.unwrap();
+    fx.store.close_session(first).await.unwrap();
+    let taken = fx.store.reclaim(second, PLENTY).await.unwrap();
+    let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
+    assert_eq!(from.session, first);
+    assert!(before <= from.since && from.since <= leased, "{from:?} was leased between {before} and {leased}");
+    fx.store.close_session(second).await.unwrap();
+    let taken = fx.store.reclaim(third, PLENTY).await.unwrap();
+    let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
+    assert!(from.session == second && leased <= from.since, "{from:?} took over after {leased}");
+}
+
+pub async fn a_task_taken_at_once_is_held_since_it_was_appended<S: Stage>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let (holder, sweeper) = (fx.session().await, fx.session().await);
+    let before = fx.store.now().await.unwrap();
+    fx.append_one(Some(fast(holder, &Room::of(1))), fx.message()).await;
+    let after = fx.store.now().await.unwrap();
+    fx.store.close_session(holder).await.unwrap();
+    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
+    assert!(from.session == holder && before <= from.since && from.since <= after, "{from:?}: {before} to {after}");
 }
 
 pub async fn reclaiming_takes_no_more_than_it_was_asked_for<S: Stage>(fx: &Fixture<S>) {
@@ -157,7 +188,7 @@ pub async fn reclaiming_takes_no_more_than_it_was_asked_for<S: Stage>(fx: &Fixtu
     fx.store.close_session(dead).await.unwrap();
     let mut keys = Vec::new();
     for want in [2, 2, 1, 0] {
-        let taken = fx.store.reclaim(sweeper, 2).await.unwrap();
+        let taken = fx.reclaim(sweeper, 2).await;
         assert_eq!(taken.len(), want);
         keys.extend(taken.iter().map(|task| task.key));
     }
@@ -172,7 +203,7 @@ pub async fn pending_and_dead_tasks_are_nobodys_to_take_over<S: Stage>(fx: &Fixt
     fx.send().await;
     fx.store.close_session(session).await.unwrap();
     let sweeper = fx.session().await;
-    assert_eq!(fx.store.reclaim(sweeper, PLENTY).await.unwrap(), []);
+    assert_eq!(fx.reclaim(sweeper, PLENTY).await, []);
 }
 
 pub async fn what_was_appended_for_a_closed_session_is_found<S: Stage>(fx: &Fixture<S>) {
@@ -182,7 +213,7 @@ pub async fn what_was_appended_for_a_closed_session_is_found<S: Stage>(fx: &Fixt
     let sent = fx.message();
     let id = sent.message.id.0;
     fx.append_one(Some(fast(closed, &Room::of(1))), sent).await;
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken = fx.reclaim(sweeper, PLENTY).await;
     assert_eq!(taken.iter().map(|task| (task.key.subject, task.epoch)).collect::<Vec<_>>(), [(id, 2)]);
 }
 
@@ -191,7 +222,7 @@ pub async fn what_was_leased_for_a_session_nobody_knows_is_found<S: Stage>(fx: &
     fx.send().await;
     let leased = fx.lease_one(SessionId(fx.id())).await;
     let sweeper = fx.session().await;
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken = fx.reclaim(sweeper, PLENTY).await;
     assert_eq!(taken.iter().map(|task| task.key).collect::<Vec<_>>(), [leased.task.key]);
 }
 
@@ -199,7 +230,7 @@ pub async fn a_reclaimed_task_is_retried_like_any_other<S: Stage>(fx: &Fixture<S
     let (dead, _) = fx.held().await;
     fx.store.close_session(dead).await.unwrap();
     let sweeper = fx.session().await;
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken = fx.reclaim(sweeper, PLENTY).await;
     let abandoned = fx.settlement(&taken[0], sweeper, NextRow::Pending { due_in: Duration::ZERO });
     fx.settle(&Settlement { tries: 0, crashes: 1, ..abandoned }).await;
     let again = fx.lease_one(sweeper).await.task;

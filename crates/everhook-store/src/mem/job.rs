@@ -75,12 +75,12 @@ pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
 pub(super) fn record(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<JobRecord> {
     let row = tables.jobs.get(&(environment, id))?;
     let open = task_of(tables, environment, id).map(|row| {
-        let (state, owner) = match row.place {
-            TaskPlace::Pending => (TaskState::Pending, None),
-            TaskPlace::Leased(owner) => (TaskState::Leased, Some(owner)),
-            TaskPlace::Dead => (TaskState::Dead, None),
+        let state = match row.place {
+            TaskPlace::Pending => TaskState::Pending,
+            TaskPlace::Leased(_) => TaskState::Leased,
+            TaskPlace::Dead => TaskState::Dead,
         };
-        OpenTask { task: row.task, state, owner }
+        OpenTask { task: row.task, state, holder: row.holder() }
     });
     let last = attempts(tables, environment, id).into_iter().next();
     Some(JobRecord {
@@ -164,6 +164,7 @@ fn erase(tables: &mut Tables, environment: EnvironmentId, id: JobId) {
 fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
     NewAttempt {
         id: AttemptId(ids.next(now)),
+        holder: None,
         class: Class::Cancelled,
         end: EndState::Cancelled,
         trigger: Trigger::Scheduled,
@@ -225,7 +226,7 @@ impl JobStore for MemStore {
     ) -> Result<Result<(), NotYours>, StoreError> {
         let (mut tables, _) = self.lock();
         let open = record(&tables, environment, id).and_then(|record| record.open);
-        let held = open.and_then(|open| Some(Tenure { session: open.owner?, epoch: open.task.epoch }));
+        let held = open.and_then(|open| Some(Tenure { session: open.holder?.session, epoch: open.task.epoch }));
         let checked = check_tenure(held, by);
         if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
             row.progress = Some(progress.clone());

@@ -18,7 +18,7 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
         let (room, left) = (room(ask, lane), ask.limit - tasks.len());
         let taken = take(tables, now, (environment, lane), room.min(left));
         let count = taken.len();
-        tasks.extend(taken.into_iter().map(|task| hand_out(tables, ask, task)));
+        tasks.extend(taken.into_iter().map(|task| hand_out(tables, now, ask, task)));
         let drained = (count < room.min(left)).then(|| drained(tables, environment, lane));
         let Some(row) = tables.lane(environment, lane) else { continue };
         match drained {
@@ -59,11 +59,11 @@ fn drained(tables: &Tables, environment: EnvironmentId, lane: LaneId) -> Timesta
     tables.pending(environment, lane).iter().map(|task| task.due_at).min().unwrap_or(Timestamp::NEVER)
 }
 
-fn hand_out(tables: &mut Tables, ask: &LeaseAsk, mut task: Task) -> Leased {
+fn hand_out(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk, mut task: Task) -> Leased {
     task.epoch += 1;
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
-        row.place = TaskPlace::Leased(ask.session);
+        (row.place, row.leased_at) = (TaskPlace::Leased(ask.session), Some(now));
     }
     let environment = task.key.environment;
     let lane = tables.lanes.get(&(environment, task.lane));

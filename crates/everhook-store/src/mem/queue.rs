@@ -14,6 +14,7 @@ use everhook_core::time::Timestamp;
 use crate::catalog::{Order, Replaced, Slice};
 use crate::error::StoreError;
 use crate::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
+use crate::lease::{Holding, Reclaimed};
 use crate::mem::MemStore;
 use crate::mem::tables::{QueueRow, Tables, TaskPlace};
 use crate::mutant::{self, Mutant};
@@ -178,7 +179,7 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
     let timeout = job.as_ref().map(|job| job.timeout).unwrap_or_default();
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
-        row.place = TaskPlace::Leased(ask.session);
+        (row.place, row.leased_at) = (TaskPlace::Leased(ask.session), Some(now));
         let counts = queue.is_limited() && !mutant::is(Mutant::LeaseWithoutGate);
         row.gate = counts.then(|| gate(environment, &queue.name));
         row.deadline = ask.watched.then(|| now.plus(timeout));
@@ -208,20 +209,23 @@ fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk, barren: &BTreeSet<L
 }
 
 /// Takes jobs over whose time is over.
-pub(super) fn reclaim_overdue(tables: &mut Tables, now: Timestamp, session: SessionId, limit: usize) -> Vec<LeasedJob> {
+pub(super) fn reclaim_overdue(
+    tables: &mut Tables,
+    now: Timestamp,
+    session: SessionId,
+    limit: usize,
+) -> Vec<(LeasedJob, Holding)> {
     let overdue = |row: &&mut crate::mem::TaskRow| {
         matches!(row.place, TaskPlace::Leased(_)) && row.deadline.is_some_and(|at| at <= now)
     };
     let mut taken = Vec::new();
     for row in tables.tasks.values_mut().filter(overdue).take(limit) {
-        row.task.epoch += 1;
-        row.place = TaskPlace::Leased(session);
         row.deadline = None;
-        taken.push(row.task);
+        taken.extend(row.hand_over(session, now));
     }
-    let dress = |task: Task| {
+    let dress = |Reclaimed { task, from }: Reclaimed| {
         let row = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
-        LeasedJob { task, job: row.map(|row| Arc::clone(&row.job)), target: None }
+        (LeasedJob { task, job: row.map(|row| Arc::clone(&row.job)), target: None }, from)
     };
     taken.into_iter().map(dress).collect()
 }

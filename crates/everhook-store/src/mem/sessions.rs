@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use everhook_core::id::SessionId;
 use everhook_core::limits::SESSIONS_LISTED_MAX;
-use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
-use crate::lease::{NewSession, Renewed, SessionRecord};
+use crate::lease::{NewSession, Reclaimed, Renewed, SessionRecord};
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
 use crate::mutant::{self, Mutant};
 
@@ -72,17 +71,13 @@ pub(super) fn list(tables: &Tables, now: Timestamp, closed_within: Duration) -> 
 }
 
 /// Takes over tasks whose owner is not an open session.
-pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, session: SessionId, limit: usize) -> Vec<Task> {
+pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, session: SessionId, limit: usize) -> Vec<Reclaimed> {
     let orphaned = |place| matches!(place, TaskPlace::Leased(owner) if !tables.is_open(owner, now));
     let found: Vec<_> =
         tables.tasks.iter().filter(|(_, row)| orphaned(row.place)).map(|(key, _)| *key).take(limit).collect();
     let mut taken = Vec::new();
     for key in found {
-        if let Some(row) = tables.tasks.get_mut(&key) {
-            row.task.epoch += 1;
-            row.place = TaskPlace::Leased(session);
-            taken.push(row.task);
-        }
+        taken.extend(tables.tasks.get_mut(&key).and_then(|row| row.hand_over(session, now)));
     }
     taken
 }

@@ -61,7 +61,8 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
         }
     }
     if let Some(attempt) = settlement.attempt.clone() {
-        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session: settlement.session, attempt };
+        let session = attempt.holder.unwrap_or(settlement.session);
+        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session, attempt };
         tables.attempts.insert((settlement.key, settlement.epoch), row);
     }
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {

@@ -20,7 +20,7 @@ use everhook_core::time::Timestamp;
 
 use crate::batch::BatchRecord;
 use crate::dedup::{DedupScope, HASH_BYTES};
-use crate::lease::NewAttempt;
+use crate::lease::{Holding, NewAttempt, Reclaimed};
 use crate::mutant::{self, Mutant};
 use crate::schedule::{Run, ScheduleRecord};
 use crate::worker::Takes;
@@ -141,12 +141,28 @@ pub struct TaskRow {
     pub gate: Option<Id>,
     /// When its holder's time is over, if the store watches it.
     pub deadline: Option<Timestamp>,
+    /// When it was leased; none if it was inserted so.
+    pub leased_at: Option<Timestamp>,
 }
 
 impl TaskRow {
     /// A row that nothing else is known of.
     pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
-        TaskRow { task, place, gate: None, deadline: None }
+        TaskRow { task, place, gate: None, deadline: None, leased_at: None }
+    }
+
+    /// Who holds it. A task that is inserted already leased is due then.
+    pub(super) fn holder(&self) -> Option<Holding> {
+        let TaskPlace::Leased(session) = self.place else { return None };
+        Some(Holding { session, since: self.leased_at.unwrap_or_default().max(self.task.due_at) })
+    }
+
+    /// Gives it to another holder.
+    pub(super) fn hand_over(&mut self, session: SessionId, now: Timestamp) -> Option<Reclaimed> {
+        let from = self.holder()?;
+        self.task.epoch += 1;
+        (self.place, self.leased_at) = (TaskPlace::Leased(session), Some(now));
+        Some(Reclaimed { task: self.task, from })
     }
 
     /// It is not leased any more.

@@ -123,6 +123,9 @@ fn a_delivery_in_flight_when_the_server_is_killed_arrives_after_a_restart(backen
     let attempts = application.attempts(&message);
     assert_eq!(attempts.len(), 2, "the abandoned attempt is in the log: {attempts:?}");
     assert_eq!((&attempts[0]["status"], &attempts[0]["responseStatusCode"]), (&json!(2), &json!(0)));
+    // It began when it was leased, and ended when the next server found it.
+    assert!(attempts[0]["responseDurationMs"].as_u64().unwrap() > 0, "{attempts:?}");
+    assert!(attempts[0]["response"].as_str().unwrap().starts_with("node sess_"), "{attempts:?}");
     assert_eq!(seen[1].header("everhook-attempt"), "1", "a crash uses no try");
 }
 

@@ -114,6 +114,12 @@ async fn a_worker_whose_session_was_closed_is_told_and_what_it_says_does_not_cou
     let end = engine.end_job(ENVIRONMENT, id, by(&other, &again[0]), ending(Report::Completed)).await.unwrap();
     assert_eq!(end, Ok(JobState::Succeeded));
     assert_eq!(classes(&store, id).await, ["abandoned", "success"]);
+    let sessions = attempts(&store, id).await.into_iter().map(|attempt| attempt.session).collect::<Vec<_>>();
+    assert_eq!(
+        sessions,
+        [worker.session.id, other.session.id],
+        "it died with the first, not with the node that found out"
+    );
     engine.drain(Duration::ZERO).await;
 }
 
@@ -141,6 +147,8 @@ async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_t
         assert_eq!(end, Ok(JobState::Succeeded));
     }
     assert_eq!([classes(&store, id).await, classes(&store, other).await], [["success"], ["success"]]);
+    let attempt = attempts(&store, id).await.remove(0);
+    assert!(attempt.duration >= 3 * LONG - LEASE, "since the other node leased it: {:?}", attempt.duration);
     // One that lives no more is found out, a little after its lease.
     tokio::time::sleep(2 * LEASE).await;
     assert_eq!(engine.heartbeat(silent.session.id, None).await.unwrap(), Err(WorkerRefused::Closed));

@@ -38,7 +38,7 @@ async fn a_job_that_outlives_many_leases_stays_with_its_worker() {
         pause().await;
     }
     let held = until(&store, id, JobState::Leased).await.open.unwrap();
-    assert_eq!((held.owner, held.task.epoch), (leased.owner, leased.task.epoch));
+    assert_eq!((held.holder, held.task.epoch), (leased.holder, leased.task.epoch));
     over.notify_one();
     over.notify_one();
     until(&store, id, JobState::Succeeded).await;

@@ -107,7 +107,8 @@ impl<S: Stage> Side<S> {
                 None => String::new(),
             },
             Op::Reclaim { session } => {
-                let mut taken = store.reclaim(script.sessions[*session], PLENTY * PLENTY).await.unwrap();
+                let taken = store.reclaim(script.sessions[*session], PLENTY * PLENTY).await.unwrap();
+                let mut taken: Vec<_> = taken.into_iter().map(|taken| taken.task).collect();
                 // In any order; but what follows counts tenures.
                 taken.sort_by_key(|task| (task.key.subject, task.trigger.to_db()));
                 let told = self.remember(script, *session, taken.into_iter().map(|task| (task, String::new())));
@@ -234,6 +235,7 @@ impl<S: Stage> Side<S> {
         };
         let logged = NewAttempt {
             id: everhook_core::id::AttemptId(attempt),
+            holder: None,
             class,
             end,
             trigger: task.trigger,

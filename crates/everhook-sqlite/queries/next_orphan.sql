@@ -1,0 +1,27 @@
+-- Tasks whose owner is not an open session, with their holder and since when it held them. Index: task_owner, jumping from owner to
+-- owner, so that what living sessions hold is not walked.
+-- No twin: `returning` cannot tell the former holder; PostgreSQL's `reclaim_task` does both at once.
+with recursive owner (id) as (
+    select min(owner)
+    from task
+    where state = 1
+    union all
+    select (
+        select min(task.owner)
+        from task
+        where task.state = 1
+            and task.owner > owner.id
+    )
+    from owner
+    where owner.id is not null
+)
+select orphan.environment, orphan.subject, orphan.id, orphan.owner, max(coalesce(orphan.leased_at, 0), orphan.due_at)
+from owner
+    cross join task as orphan on orphan.owner = owner.id and orphan.state = 1
+where not exists (
+        select 1
+        from session
+        where session.id = owner.id
+            and session.closed_at is null
+    )
+limit ?1;
