@@ -70,6 +70,18 @@ pub enum OpenError {
         /// Host and port.
         address: String,
     },
+    /// The role may not use the functions that make and drop partitions.
+    #[error(
+        "the database user may not make partitions at {address}: as the owner of the schema, `grant execute on function \
+         everhook.make_week(integer), everhook.drop_week(text, integer) to` that user"
+    )]
+    NotGranted {
+        /// Host and port.
+        address: String,
+        /// What the driver said.
+        #[source]
+        source: everhook_store::error::BoxError,
+    },
     /// A statement failed.
     #[error("could not {what} at {address}")]
     Statement {
@@ -95,6 +107,7 @@ impl OpenError {
             | OpenError::SchemaTooOld { .. }
             | OpenError::SchemaTooNew { .. }
             | OpenError::UnsafeSetting { .. }
+            | OpenError::NotGranted { .. }
             | OpenError::OwnOutbox { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
@@ -104,6 +117,13 @@ impl OpenError {
             None => true,
         }
     }
+}
+
+/// Whether the server refused because of who asked.
+pub(crate) fn refused_to_role(error: &StoreError) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    let mut codes = causes.filter_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code());
+    codes.any(|code| *code == SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
 /// Why one run of a transaction did not succeed.

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 10] = [
+const MIGRATIONS: [Migration; 11] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
     Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
     Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
@@ -33,14 +33,15 @@ const MIGRATIONS: [Migration; 10] = [
         compatible_from: 3,
         sql: include_str!("../migrations/0010_task_leased_at.sql"),
     },
+    Migration { name: "partition", compatible_from: 3, sql: include_str!("../migrations/0011_partition.sql") },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 10;
+pub(crate) const SCHEMA_VERSION: i32 = 11;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.
-pub(crate) const SCHEMA_LOCK: i64 = 0x6576_6572_686f_6f6b;
+const SCHEMA_LOCK: i64 = 0x6576_6572_686f_6f6b;
 
 /// What a migration did.
 #[derive(Clone, Debug, PartialEq, Eq)]

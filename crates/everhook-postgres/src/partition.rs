@@ -1,13 +1,12 @@
 //! Weekly partitions of messages, jobs and their attempts, by the id of the message or job: made ahead, and on demand when one is missing.
 //!
-//! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. A partition is made as a plain
-//! table and then attached: that locks out nobody who reads or writes the others.
+//! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. Functions of the schema make and drop them
+//! with its owner's rights (`migrations/0011_partition.sql`): the service's own role may be one without any.
 
 use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::time::Timestamp;
 
 use crate::error::Fault;
-use crate::migrate::SCHEMA_LOCK;
 use crate::rows::Reader;
 use crate::sql;
 use crate::statement::{Database, Transaction, within};
@@ -17,8 +16,6 @@ const WEEK_SECS: u32 = 7 * 24 * 3600;
 const WEEKS_AHEAD: u32 = 2;
 /// How long a drop may wait for its lock, and everyone else behind it.
 const LOCK_WAIT_MS: u32 = 100;
-/// The partitioned tables with the column that decides.
-const TABLES: [&str; 4] = ["message", "attempt", "job", "job_attempt"];
 
 /// A week's worth of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,14 +37,6 @@ impl Week {
     pub(crate) fn ids(self) -> (Vec<u8>, Vec<u8>) {
         let edge = |week: u32| week.checked_mul(WEEK_SECS).map(|secs| secs.to_be_bytes().to_vec());
         (edge(self.0).unwrap_or_default(), edge(self.0 + 1).unwrap_or_else(|| vec![0xff; ID_BYTES + 1]))
-    }
-
-    /// The bounds of its ids, as SQL.
-    fn bounds(self) -> String {
-        let edge = |week: u32| week.checked_mul(WEEK_SECS).map(|secs| format!("'\\x{secs:08x}'"));
-        let from = edge(self.0).expect("a week that holds an id begins before the seconds end");
-        let to = edge(self.0 + 1).unwrap_or_else(|| "maxvalue".to_owned());
-        format!("from ({from}) to ({to})")
     }
 }
 
@@ -78,8 +67,8 @@ pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: We
         transaction.roll_back().await?;
         return Ok(false);
     }
-    let partitions = tables.map(|table| format!("everhook.{table}_w{:04}", week.0)).join(", ");
-    transaction.batch(&format!("drop table if exists {partitions}")).await?;
+    let drops = tables.map(|table| format!("select everhook.drop_week('{table}', {})", week.0)).join("; ");
+    transaction.batch(&drops).await?;
     transaction.commit().await?;
     Ok(true)
 }
@@ -88,41 +77,16 @@ pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: We
 pub(crate) async fn ensure(database: &Database, weeks: &[Week]) -> Result<(), Fault> {
     let transaction = database.transaction().await?;
     transaction.begin().await?;
-    transaction.batch(&format!("select pg_advisory_xact_lock({SCHEMA_LOCK})")).await?;
-    for week in weeks {
-        for table in TABLES {
-            ensure_one(&transaction, table, *week).await?;
-        }
-    }
+    let makes =
+        weeks.iter().map(|week| format!("select everhook.make_week({})", week.0)).collect::<Vec<_>>().join("; ");
+    transaction.batch(&makes).await?;
     transaction.commit().await
-}
-
-async fn ensure_one(transaction: &Transaction, table: &str, week: Week) -> Result<(), Fault> {
-    let name = format!("everhook.{table}_w{:04}", week.0);
-    if transaction.exists(&name).await? {
-        return Ok(());
-    }
-    let bounds = week.bounds();
-    let make = format!(
-        "create table {name} (like everhook.{table} including defaults including constraints including indexes);
-        alter table everhook.{table} attach partition {name} for values {bounds}"
-    );
-    transaction.batch(&make).await
 }
 
 impl Transaction {
     /// Sends statements without parameters.
     pub(crate) async fn batch(&self, sql: &str) -> Result<(), Fault> {
         within(self.client().batch_execute(sql)).await
-    }
-
-    async fn exists(&self, table: &str) -> Result<bool, Fault> {
-        let sql = format!("select to_regclass('{table}') is not null");
-        let messages = within(self.client().simple_query(&sql)).await?;
-        Ok(messages.iter().any(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0) == Some("t"),
-            _ => false,
-        }))
     }
 }
 
@@ -133,7 +97,7 @@ mod tests {
     #[test]
     fn every_id_has_one_week() {
         assert_eq!(Week::of(&Id::MIN), Week(0));
-        assert_eq!(Week(0).bounds(), r"from ('\x00000000') to ('\x00093a80')");
-        assert_eq!(Week::of(&Id::MAX).bounds(), r"from ('\xfffbb080') to (maxvalue)");
+        assert_eq!(Week(0).ids(), (vec![0, 0, 0, 0], vec![0x00, 0x09, 0x3a, 0x80]));
+        assert_eq!(Week::of(&Id::MAX).ids(), (vec![0xff, 0xfb, 0xb0, 0x80], vec![0xff; ID_BYTES + 1]));
     }
 }

@@ -19,6 +19,7 @@ use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::RUNS_KEPT;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
+use tracing::warn;
 
 use crate::catalog::count;
 use crate::error::Fault;
@@ -152,6 +153,13 @@ impl PostgresStore {
         }
         match self.drop_week(what, before).await {
             Err(Fault::Statement(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
+            Err(Fault::Statement(error)) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                let error = &error as &dyn std::error::Error;
+                warn!(
+                    error,
+                    "could not drop an old week, pruning it in slices: grant execute on function everhook.drop_week"
+                );
+            }
             // A week that is too large to be looked at is pruned in slices.
             Err(Fault::Slow) => {}
             dropped => return dropped,

@@ -24,7 +24,7 @@ use tokio_postgres::Config;
 use crate::appetite::{Appetites, job_bytes, message_bytes};
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
 use crate::direct::Guesses;
-use crate::error::{Fault, OpenError, Remedy};
+use crate::error::{Fault, OpenError, Remedy, refused_to_role};
 use crate::hosts::connect_wait;
 use crate::looks::Looks;
 use crate::migrate;
@@ -108,10 +108,12 @@ impl PostgresStore {
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
         };
-        store.ensure_partitions().await.map_err(|source| OpenError::Statement {
-            address: address(&settings),
-            what: "create partitions",
-            source: Box::new(source),
+        store.ensure_partitions().await.map_err(|source| match refused_to_role(&source) {
+            true => OpenError::NotGranted { address: address(&settings), source: Box::new(source) },
+            false => {
+                let (address, what) = (address(&settings), "create partitions");
+                OpenError::Statement { address, what, source: Box::new(source) }
+            }
         })?;
         Ok(store)
     }

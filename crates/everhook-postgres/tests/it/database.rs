@@ -91,7 +91,7 @@ fn with_database(server: &str, name: &str) -> String {
     }
 }
 
-fn random() -> String {
+pub(crate) fn random() -> String {
     let id: Id = Ids::from_system().next(Timestamp::default());
     id.as_bytes()[8..].iter().map(|byte| format!("{byte:02x}")).collect()
 }

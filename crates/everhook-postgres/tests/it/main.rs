@@ -5,6 +5,7 @@
 mod conformance;
 mod database;
 mod direct;
+mod grants;
 mod hosts;
 mod job;
 mod lanes;

@@ -25,7 +25,7 @@ async fn refusal(url: &str) -> String {
 async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
-    assert_eq!((first.from, first.to), (0, 10));
+    assert_eq!((first.from, first.to), (0, 11));
     assert_eq!(
         first.applied,
         [
@@ -38,11 +38,12 @@ async fn migrating_again_changes_nothing() {
             "job",
             "lane_waiting",
             "endpoint_open",
-            "task_leased_at"
+            "task_leased_at",
+            "partition"
         ]
     );
     let second = migrate(database.url()).await.unwrap();
-    assert_eq!((second.from, second.to, second.applied.len()), (10, 10, 0));
+    assert_eq!((second.from, second.to, second.applied.len()), (11, 11, 0));
     open(database.url()).await.unwrap();
 }
 
@@ -51,8 +52,8 @@ async fn two_nodes_may_migrate_at_once() {
     let database = Database::empty().await;
     let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!((one.to, other.to), (10, 10));
-    assert_eq!(one.applied.len() + other.applied.len(), 10);
+    assert_eq!((one.to, other.to), (11, 11));
+    assert_eq!(one.applied.len() + other.applied.len(), 11);
     open(database.url()).await.unwrap();
 }
 
@@ -60,7 +61,7 @@ async fn two_nodes_may_migrate_at_once() {
 async fn a_store_without_a_schema_says_how_to_get_one() {
     let database = Database::empty().await;
     let text = refusal(database.url()).await;
-    assert!(text.contains("has version 0") && text.contains("run `everhook migrate`"), "{text}");
+    assert!(text.contains("has no Everhook schema") && text.contains("run `everhook migrate`"), "{text}");
 }
 
 #[tokio::test]
@@ -68,11 +69,11 @@ async fn a_newer_schema_is_refused_only_if_it_says_so() {
     let database = Database::migrated().await;
     let client = database.client().await;
     let add = "insert into everhook.schema_version (version, name, compatible_from) values";
-    client.batch_execute(&format!("{add} (10, 'compatible', 3)")).await.unwrap();
+    client.batch_execute(&format!("{add} (100, 'compatible', 3)")).await.unwrap();
     open(database.url()).await.unwrap();
-    client.batch_execute(&format!("{add} (11, 'incompatible', 11)")).await.unwrap();
+    client.batch_execute(&format!("{add} (101, 'incompatible', 101)")).await.unwrap();
     for text in [refusal(database.url()).await, migrate(database.url()).await.unwrap_err().to_string()] {
-        assert!(text.contains("has version 11") && text.contains("upgrade everhook"), "{text}");
+        assert!(text.contains("has version 101") && text.contains("upgrade everhook"), "{text}");
     }
 }
 

@@ -38,12 +38,12 @@ const FIND_DEDUP: (&str, &str) = (include_str!("../../queries/find_dedup.sql"), 
 const TOUCH_QUEUE: (&str, &str) = (include_str!("../../queries/touch_lane_queue.sql"), "int[], bytea[], int8[]");
 const SETTLE_JOB_GONE: (&str, &str) = (
     include_str!("../../queries/settle_job_gone.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[]",
+    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[]",
 );
 const SETTLE_JOB_PENDING: (&str, &str) = (
     include_str!("../../queries/settle_job_pending.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[], int2[], int[], int[], \
-     int8[]",
+    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[], int2[], int[], \
+     int[], int8[]",
 );
 const LEASE_JOB: (&str, &str) = (
     include_str!("../../queries/lease_job.sql"),
