@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
@@ -242,9 +243,10 @@ impl Asked {
             channel: filter.channel,
             tag: filter.tag,
             event_types: filter.event_types,
+            scan: SCAN_ROWS_MAX,
         };
-        let rows = api.store.list_attempts(environment, application, &filter).await?;
-        Ok(Json(cursor.page(rows, |row| row.id, show)))
+        let piece = api.store.list_attempts(environment, application, &filter).await?;
+        Ok(Json(cursor.page_of(piece, |row| row.id, show)))
     }
 }
 

@@ -203,6 +203,10 @@ fn store_failed(error: &StoreError) -> Response {
             warn!(error.cause = cause, "request failed: {error}");
             unavailable("unavailable", "The storage is unavailable: try again.")
         }
+        StoreError::Slow { .. } => {
+            warn!(error.cause = cause, "request failed: {error}");
+            unavailable("too_slow", "The search took too long: ask for less, such as a shorter time, or try again.")
+        }
         StoreError::InDoubt { .. } => {
             warn!(error.cause = cause, "request failed: {error}");
             unavailable("in_doubt", "It may or may not have been written: try again with the same idempotency key.")

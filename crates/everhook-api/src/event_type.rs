@@ -13,6 +13,7 @@ use everhook_core::limits::{
 use everhook_core::name::{self, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
+use everhook_store::piece::Piece;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -164,12 +165,12 @@ async fn list(
         Some(true) => ArchivedTypes::Included,
         Some(false) | None => ArchivedTypes::Excluded,
     };
-    let rows = read_visible(&api, &caller, archived, cursor.slice()).await?;
+    let piece = read_visible(&api, &caller, archived, cursor.slice()).await?;
     let show = |row: EventType| match params.with_content {
         Some(true) => row.into(),
         Some(false) | None => EventTypeOut::from(EventType { schemas: None, ..row }),
     };
-    Ok(Json(cursor.page(rows, |row| row.name.clone(), show)))
+    Ok(Json(cursor.page_of(piece, |row| row.name.clone(), show)))
 }
 
 /// Create an event type; an archived one of this name is revived.
@@ -302,23 +303,26 @@ async fn read_visible(
     caller: &Caller,
     archived: ArchivedTypes,
     slice: Slice<Name>,
-) -> Result<Vec<EventType>, ApiError> {
+) -> Result<Piece<EventType, Name>, ApiError> {
     if let Rights::Environment | Rights::Admin = caller.rights {
         return Ok(api.store.list_event_types(caller.environment, archived, &slice).await?);
     }
     let mut visible = Vec::new();
-    let mut piece = Slice { limit: PAGE_MAX, ..slice.clone() };
+    let mut part = Slice { limit: PAGE_MAX, ..slice.clone() };
     for _ in 0..VISIBLE_ROUNDS_MAX {
-        let rows = api.store.list_event_types(caller.environment, archived, &piece).await?;
-        let is_last = rows.len() < piece.limit;
-        piece.after = rows.last().map(|row| row.name.clone());
+        let Piece { rows, next } = api.store.list_event_types(caller.environment, archived, &part).await?;
+        let is_heavy = next.is_some();
+        let last = rows.last().filter(|_| rows.len() == part.limit).map(|row| row.name.clone());
+        part.after = next.or(last);
         visible.extend(rows.into_iter().filter(|row| is_visible(caller, row)));
-        if is_last || visible.len() >= slice.limit {
+        // A piece that ended early has the bytes of a page.
+        if part.after.is_none() || is_heavy || visible.len() >= slice.limit {
             break;
         }
     }
+    let next = part.after.filter(|_| visible.len() < slice.limit);
     visible.truncate(slice.limit);
-    Ok(visible)
+    Ok(Piece { rows: visible, next })
 }
 
 fn is_visible(caller: &Caller, event_type: &EventType) -> bool {

@@ -153,8 +153,8 @@ async fn list(
     if params.starts_after() {
         cursor = cursor.or_last();
     }
-    let rows = api.store.list_jobs(environment, &params.filter(cursor.slice(), &Place::Query)?).await?;
-    Ok(Json(cursor.page(rows, |row| row.job.id, JobOut::new)))
+    let piece = api.store.list_jobs(environment, &params.filter(cursor.slice(), &Place::Query)?).await?;
+    Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
 
 /// Get a job with its payload, its attempts, its progress and its result.

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::message::{self, Message};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
@@ -20,6 +21,7 @@ use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::MessageFilter;
 use everhook_store::lease::NewMessage;
+use everhook_store::piece::Piece;
 use everhook_store::uids::Found;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -243,10 +245,11 @@ async fn list(
         channel: filter.channel,
         tag: filter.tag,
         event_types: filter.event_types,
+        scan: SCAN_ROWS_MAX,
     };
-    let rows = api.store.list_messages(environment, application.id, &filter).await?;
-    let rows: Vec<&Message> = rows.iter().collect();
-    let page = cursor.page(rows, |row| row.id, |row| MessageOut::new(row, &content, None));
+    let Piece { rows, next } = api.store.list_messages(environment, application.id, &filter).await?;
+    let piece = Piece { rows: rows.iter().collect::<Vec<&Message>>(), next };
+    let page = cursor.page_of(piece, |row| row.id, |row| MessageOut::new(row, &content, None));
     Ok(Json(page).into_response())
 }
 

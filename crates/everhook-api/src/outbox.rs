@@ -11,6 +11,7 @@ use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX, TITLE_CH
 use everhook_core::name::{BadName, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::outbox::{AsideChange, AsideRow, Outbox, OutboxStatus};
+use everhook_store::piece::Piece;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
@@ -182,8 +183,8 @@ async fn list_aside(
         return Err(ApiError::invalid(["query", "limit"], format!("must be from 1 to {PAGE_MAX}")));
     }
     let after = params.iterator.unwrap_or(i64::MIN);
-    let mut rows = find(&api, &outbox)?.list_aside(after, limit + 1).await?;
-    let done = rows.len() <= limit;
+    let Piece { mut rows, next } = find(&api, &outbox)?.list_aside(after, limit + 1).await?;
+    let done = rows.len() <= limit && next.is_none();
     rows.truncate(limit);
     let iterator = rows.last().map(|row| row.row.id.to_string());
     Ok(Json(Page { data: rows.into_iter().map(AsideRowOut::from).collect(), iterator, prev_iterator: None, done }))
@@ -238,11 +239,12 @@ async fn retry_all(
     // Forward only: one that is bad still is set aside again under the number it has.
     let mut after = i64::MIN;
     for _ in 0..RETRY_ROUNDS_MAX {
-        let ids: Vec<i64> = outbox.list_aside(after, PAGE_MAX).await?.iter().map(|row| row.row.id).collect();
+        let Piece { rows, next } = outbox.list_aside(after, PAGE_MAX).await?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.row.id).collect();
         out.retried += outbox.retry_aside(&ids).await?;
-        match ids.last() {
-            Some(last) if ids.len() == PAGE_MAX => after = *last,
-            _ => {
+        match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
+            Some(last) => after = last,
+            None => {
                 out.done = true;
                 break;
             }

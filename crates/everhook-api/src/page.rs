@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX};
 use everhook_store::catalog::{Order, Slice};
+use everhook_store::piece::Piece;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -69,7 +70,8 @@ pub(crate) struct Page<T> {
     /// To go back before this page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prev_iterator: Option<String>,
-    /// Whether there is nothing more in this direction.
+    /// Whether there is nothing more in this direction. A page may have fewer rows than `limit`, or none, and not be the last: a search
+    /// looks at a bounded number of rows, and a page has a bounded number of bytes.
     pub(crate) done: bool,
 }
 
@@ -131,17 +133,33 @@ impl<K: FromStr + Clone> Cursor<K> {
     }
 
     /// The page of rows that were read by [`Cursor::slice`].
-    pub(crate) fn page<R, T>(&self, mut rows: Vec<R>, key: impl Fn(&R) -> K, show: impl FnMut(R) -> T) -> Page<T>
+    pub(crate) fn page<R, T>(&self, rows: Vec<R>, key: impl Fn(&R) -> K, show: impl FnMut(R) -> T) -> Page<T>
     where
         K: Display,
     {
-        let done = rows.len() <= self.limit;
+        self.page_of(Piece { rows, next: None }, key, show)
+    }
+
+    /// The page of a piece that was read by [`Cursor::slice`]. It may have fewer rows than were asked for, and none, and go on all the
+    /// same, in the direction it was read.
+    pub(crate) fn page_of<R, T>(&self, piece: Piece<R, K>, key: impl Fn(&R) -> K, show: impl FnMut(R) -> T) -> Page<T>
+    where
+        K: Display,
+    {
+        let Piece { mut rows, next } = piece;
+        let is_cut = rows.len() > self.limit;
         rows.truncate(self.limit);
+        let stopped = next.filter(|_| !is_cut);
+        let done = !is_cut && stopped.is_none();
         if self.direction == Direction::Backward {
             rows.reverse();
         }
-        let iterator = rows.last().map(|row| forward(&key(row)));
-        let prev_iterator = rows.first().map(|row| format!("-{}", key(row)));
+        let (first, last) = (rows.first().map(&key), rows.last().map(&key));
+        let (first, last) = match self.direction {
+            Direction::Forward => (first.or_else(|| stopped.clone()), stopped.or(last)),
+            Direction::Backward => (stopped.clone().or(first), last.or(stopped)),
+        };
+        let (iterator, prev_iterator) = (last.map(|key| forward(&key)), first.map(|key| format!("-{key}")));
         Page { data: rows.into_iter().map(show).collect(), iterator, prev_iterator, done }
     }
 }
@@ -173,4 +191,36 @@ fn parse<K: FromStr>(text: &str) -> Result<K, ApiError> {
 pub(crate) fn forward(key: &impl Display) -> String {
     let text = key.to_string();
     if text.starts_with('-') { format!("{FORWARD}{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a page of rows up to three shows: its rows, both iterators, whether it is the last.
+    #[track_caller]
+    fn check(iterator: &str, rows: &[i64], next: Option<i64>, want: &str) {
+        let params = PageParams { limit: Some(3), iterator: Some(iterator.to_owned()) };
+        let cursor: Cursor<i64> = Cursor::new(&params, Order::Ascending).unwrap();
+        let page = cursor.page_of(Piece { rows: rows.to_vec(), next }, |row| *row, |row| row);
+        let (on, back) = (page.iterator.unwrap_or_default(), page.prev_iterator.unwrap_or_default());
+        assert_eq!(format!("{:?} back {back:?} on {on:?} {}", page.data, page.done), want);
+    }
+
+    #[test]
+    fn a_page_goes_on_after_its_last_row() {
+        check("", &[1, 2], None, r#"[1, 2] back "-1" on "2" true"#);
+        check("", &[1, 2, 3, 4], None, r#"[1, 2, 3] back "-1" on "3" false"#);
+        check("-9", &[8, 7, 6, 5], None, r#"[6, 7, 8] back "-6" on "8" false"#);
+        check("", &[], None, r#"[] back "" on "" true"#);
+    }
+
+    #[test]
+    fn a_page_that_stopped_early_goes_on_where_it_stopped() {
+        check("", &[1, 2], Some(20), r#"[1, 2] back "-1" on "20" false"#);
+        check("", &[], Some(20), r#"[] back "-20" on "20" false"#);
+        check("-90", &[80, 70], Some(20), r#"[70, 80] back "-20" on "80" false"#);
+        check("-90", &[], Some(20), r#"[] back "-20" on "20" false"#);
+        check("", &[1, 2, 3, 4], Some(20), r#"[1, 2, 3] back "-1" on "3" false"#);
+    }
 }

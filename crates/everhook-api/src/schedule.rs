@@ -82,9 +82,9 @@ async fn list(
 ) -> Result<Json<Page<ScheduleOut>>, ApiError> {
     let environment = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.environment };
     let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.store.list_schedules(environment, &cursor.slice()).await?;
+    let piece = api.store.list_schedules(environment, &cursor.slice()).await?;
     let now = api.now();
-    Ok(Json(cursor.page(rows, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
+    Ok(Json(cursor.page_of(piece, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
 }
 
 /// Create a schedule: what it starts, and when.

@@ -55,6 +55,27 @@ impl Id {
         Id::compose(at, 0, [0; ID_RANDOM_BYTES])
     }
 
+    /// The id right above this one; itself at the end.
+    #[must_use]
+    pub fn successor(self) -> Id {
+        self.moved(0xff, 0x00)
+    }
+
+    /// The id right below this one; itself at the beginning.
+    #[must_use]
+    pub fn predecessor(self) -> Id {
+        self.moved(0x00, 0xff)
+    }
+
+    /// Counts one up or down: digits that are `last` become `first`, and the one before them changes.
+    fn moved(self, last: u8, first: u8) -> Id {
+        let mut bytes = self.0;
+        let Some(at) = bytes.iter().rposition(|byte| *byte != last) else { return self };
+        bytes[at] = if last == 0xff { bytes[at] + 1 } else { bytes[at] - 1 };
+        bytes[at + 1..].fill(first);
+        Id(bytes)
+    }
+
     /// The id of something that is found by what it is made of: the first bytes of the SHA-256 over the parts, each with its
     /// length before it. Says nothing about time.
     pub fn derived(parts: &[&[u8]]) -> Id {
@@ -279,6 +300,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn neighbours_of_an_id_have_nothing_between() {
+        let mut bytes = [7; ID_BYTES];
+        bytes[ID_BYTES - 1] = 0xff;
+        let (id, above) = (Id::from_bytes(bytes), Id::from_bytes(bytes).successor());
+        assert_eq!((above.as_bytes()[ID_BYTES - 2], above.as_bytes()[ID_BYTES - 1]), (8, 0));
+        assert_eq!(above.predecessor(), id);
+        assert!(id.predecessor() < id && id < above);
+        assert_eq!((Id::MAX.successor(), Id::MIN.predecessor()), (Id::MAX, Id::MIN));
+    }
 
     proptest! {
         #[test]

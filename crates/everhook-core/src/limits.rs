@@ -29,7 +29,7 @@ pub const METADATA_BYTES_MAX: usize = 4096;
 /// Event types an endpoint may ask for.
 pub const ENDPOINT_EVENT_TYPES_MAX: usize = 500;
 /// The names of event types that an endpoint asks for, together: every fan-out of its application holds them.
-pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 16 * 1024;
+pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 8 * 1024;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
 /// Channels one message may name.
@@ -41,7 +41,7 @@ pub const HEADERS_MAX: usize = 64;
 /// Longest name of a custom header.
 pub const HEADER_NAME_BYTES_MAX: usize = 256;
 /// Names and values of an endpoint's custom headers, together: every fan-out of its application holds them.
-pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
+pub const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Longest value of a custom header.
 pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
 /// Longest URL of an endpoint.
@@ -56,6 +56,18 @@ pub const PHASE_MAX: i64 = (1 << 53) - 1;
 pub const PAGE_MAX: usize = 250;
 /// List page where none is asked for.
 pub const PAGE_DEFAULT: usize = 50;
+/// Bytes of a list page: one row more may begin below it, so that a page has a row at least.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows that one request looks at in search of those that its filter wants. An iterator goes on behind them.
+pub const SCAN_ROWS_MAX: usize = 5000;
+/// How far the time in an id may be off the time of what it names: of nodes that drew it, of requests that waited.
+pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
+/// How long after an attempt began its id may have been drawn: its node may have died, and the others been down.
+pub const ATTEMPT_SKEW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a search of one request may take in the store.
+pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
+/// How long a search may wait until others have ended.
+pub const SEARCH_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest delay between two attempts, whatever the policy or the receiver asks.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long a lane rests after a timeout or a throttled attempt, where the receiver did not say.

@@ -1,9 +1,10 @@
--- All endpoints of applications, each with the revision it was read at. Index: the primary keys.
+-- All endpoints of applications, each with the revision it was read at: what fan-out and delivery need of them. Index: the primary
+-- key of application, endpoint_open.
 -- Differs: many applications at once.
 select
     application.environment, application.id, application.revision,
-    endpoint.id, endpoint.application, endpoint.uid, endpoint.url, endpoint.description, endpoint.state, endpoint.event_types,
-    endpoint.channels, endpoint.headers, endpoint.throttle_rate, endpoint.metadata, endpoint.version, endpoint.keys,
+    endpoint.id, endpoint.application, endpoint.uid, endpoint.url, '', endpoint.state, endpoint.event_types,
+    endpoint.channels, endpoint.headers, endpoint.throttle_rate, '{}', endpoint.version, endpoint.keys,
     endpoint.created_at, endpoint.updated_at, endpoint.revision
 from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
     join everhook.application on application.environment = any (array[wanted.environment])

@@ -1,4 +1,4 @@
--- Rows that were set aside, by id. Index: the primary key.
+-- Rows that were set aside, by id, until they have the bytes of a page. Index: the primary key.
 -- Differs: what made a row unreadable is shown as far as it can be: long texts and lists cut off, lists made plain, times brought
 -- into the years that can be told.
 select id, (extract(epoch from made_at) * 1000000)::bigint,
@@ -17,8 +17,18 @@ select id, (extract(epoch from made_at) * 1000000)::bigint,
     end,
     left(once_key, 300), once_phase,
     (extract(epoch from set_aside_at) * 1000000)::bigint, error
-from everhook.outbox_aside
+from (
+    select
+        listed.*,
+        sum(octet_length(left(payload, 1048576))) over (order by id rows between unbounded preceding and 1 preceding) as bytes_before
+    from (
+        select *
+        from everhook.outbox_aside
+        where id > $1
+        order by id
+        limit $2
+    ) as listed
+) as sized
     cross join lateral (select least(greatest(created_at, '1970-01-01Z'), '9999-01-01Z')) as made (made_at)
-where id > $1
-order by id
-limit $2;
+where coalesce(bytes_before, 0) <= $3
+order by id;

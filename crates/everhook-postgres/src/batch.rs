@@ -39,7 +39,7 @@ impl BatchStore for PostgresStore {
         environment: EnvironmentId,
         slice: &Slice<BatchId>,
     ) -> Result<Vec<BatchRecord>, StoreError> {
-        self.run_plain("list batches", || self.list_batches_once(environment, slice)).await
+        self.run_search(environment, "list batches", || self.list_batches_once(environment, slice)).await
     }
 
     async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {

@@ -15,6 +15,7 @@ use everhook_core::name::Name;
 use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Locator, NewKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::piece::Piece;
 
 use crate::error::Fault;
 use crate::store::PostgresStore;
@@ -72,7 +73,7 @@ impl Catalog for PostgresStore {
         environment: EnvironmentId,
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, StoreError> {
-        self.run_plain("list applications", || self.list_applications_once(environment, slice)).await
+        self.run_search(environment, "list applications", || self.list_applications_once(environment, slice)).await
     }
 
     async fn replace_application(
@@ -112,7 +113,8 @@ impl Catalog for PostgresStore {
         application: ApplicationId,
         slice: &Slice<EndpointId>,
     ) -> Result<Vec<Endpoint>, StoreError> {
-        self.run_plain("list endpoints", || self.list_endpoints_once(environment, application, slice)).await
+        self.run_search(environment, "list endpoints", || self.list_endpoints_once(environment, application, slice))
+            .await
     }
 
     async fn replace_endpoint(
@@ -151,8 +153,9 @@ impl Catalog for PostgresStore {
         environment: EnvironmentId,
         archived: ArchivedTypes,
         slice: &Slice<Name>,
-    ) -> Result<Vec<EventType>, StoreError> {
-        self.run_plain("list event types", || self.list_event_types_once(environment, archived, slice)).await
+    ) -> Result<Piece<EventType, Name>, StoreError> {
+        self.run_search(environment, "list event types", || self.list_event_types_once(environment, archived, slice))
+            .await
     }
 
     async fn replace_event_type(

@@ -199,6 +199,11 @@ impl Fault {
         }
     }
 
+    /// Whether a statement was stopped because its time was over, by us or by the server.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self, Fault::Slow) || self.code() == SqlState::QUERY_CANCELED.code()
+    }
+
     fn is_full(&self) -> bool {
         self.code() == SqlState::DISK_FULL.code()
     }

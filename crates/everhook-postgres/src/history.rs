@@ -6,22 +6,25 @@ use std::collections::btree_map::Entry;
 use async_trait::async_trait;
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, ID_BYTES, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
+use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::Locator;
+use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{
     Attempt, AttemptFilter, AttemptResult, AttemptsOf, Destination, History, MessageFilter, Redrive, Resend, Resent,
+    attempt_bytes, message_bytes,
 };
+use everhook_store::piece::Piece;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::catalog::{count, id_bounds};
+use crate::catalog::count;
 use crate::error::Fault;
 use crate::rows::{self, ENDPOINT_COLUMNS, Reader};
 use crate::sql;
@@ -44,8 +47,9 @@ impl History for PostgresStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &MessageFilter,
-    ) -> Result<Vec<Message>, StoreError> {
-        self.run_plain("list messages", || self.list_messages_once(environment, application, filter)).await
+    ) -> Result<Piece<Message, MessageId>, StoreError> {
+        self.run_search(environment, "list messages", || self.list_messages_once(environment, application, filter))
+            .await
     }
 
     async fn expunge_message(
@@ -64,8 +68,9 @@ impl History for PostgresStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &AttemptFilter,
-    ) -> Result<Vec<Attempt>, StoreError> {
-        self.run_plain("list attempts", || self.list_attempts_once(environment, application, filter)).await
+    ) -> Result<Piece<Attempt, AttemptId>, StoreError> {
+        self.run_search(environment, "list attempts", || self.list_attempts_once(environment, application, filter))
+            .await
     }
 
     async fn find_attempt(
@@ -93,7 +98,10 @@ impl History for PostgresStore {
         application: ApplicationId,
         message: MessageId,
     ) -> Result<Vec<Destination>, StoreError> {
-        self.run_plain("list destinations", || self.list_destinations_once(environment, application, message)).await
+        self.run_search(environment, "list destinations", || {
+            self.list_destinations_once(environment, application, message)
+        })
+        .await
     }
 
     async fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Result<Resent, StoreError> {
@@ -145,27 +153,45 @@ impl PostgresStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &MessageFilter,
-    ) -> Result<Vec<Message>, Fault> {
-        let slice = &filter.slice;
-        let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(MessageId::as_bytes));
+    ) -> Result<Piece<Message, MessageId>, Fault> {
+        let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
+        if filter.is_selective() {
+            let params: Params<'_> =
+                &[&environment.0, &application.as_bytes().as_slice(), &range.above, &range.below, &scan(filter.scan)];
+            scanned = self.scan_end(&sql::SCAN_MESSAGE, slice.order, params).await?;
+            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        }
         let (before, after) = times(filter.before, filter.after);
         let (channel, tag) = (text(filter.channel.as_ref()), text(filter.tag.as_ref()));
         let types = texts(&filter.event_types);
         let params: Params<'_> = &[
             &environment.0,
             &application.as_bytes().as_slice(),
-            &low,
-            &high,
+            &range.above,
+            &range.below,
             &before,
             &after,
             &channel,
             &tag,
             &types,
             &count(slice.limit),
+            &count(PAGE_BYTES_MAX),
         ];
         let sql = sql::directed(&sql::LIST_MESSAGE, slice.order);
         let found = self.database.read_as(&sql::LIST_MESSAGE, &sql, params).await?;
-        found.iter().map(|row| rows::message(row).map(|(_, message)| message)).collect()
+        let read = found.iter().map(|row| rows::message(row).map(|(_, message)| message));
+        Piece::gather(read, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
+    }
+
+    /// How far a search looks: the id of the last row, or none if there are not so many.
+    pub(crate) async fn scan_end(
+        &self,
+        sql: &'static sql::Sql,
+        order: Order,
+        params: Params<'_>,
+    ) -> Result<Option<Id>, Fault> {
+        let found = self.database.read_as(sql, &sql::directed(sql, order), params).await?;
+        found.first().map(|row| Reader::new(row, "scan").id("id")).transpose()
     }
 
     async fn expunge(
@@ -182,8 +208,8 @@ impl PostgresStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &AttemptFilter,
-    ) -> Result<Vec<Attempt>, Fault> {
-        let slice = &filter.slice;
+    ) -> Result<Piece<Attempt, AttemptId>, Fault> {
+        let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
         let (list, of, only): (_, &[u8; ID_BYTES], Option<&[u8]>) = match &filter.of {
             AttemptsOf::Message(message, endpoint) => {
                 let only = endpoint.as_ref().map(|endpoint| endpoint.as_bytes().as_slice());
@@ -191,7 +217,12 @@ impl PostgresStore {
             }
             AttemptsOf::Endpoint(endpoint) => (&sql::LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
         };
-        let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(AttemptId::as_bytes));
+        // The few attempts of one message are sorted: there is no way to look at some of them only.
+        if filter.is_selective() && matches!(filter.of, AttemptsOf::Endpoint(_)) {
+            let params: Params<'_> = &[&environment.0, &of.as_slice(), &range.above, &range.below, &scan(filter.scan)];
+            scanned = self.scan_end(&sql::SCAN_ATTEMPT, slice.order, params).await?;
+            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        }
         let succeeded = filter.result.map(|result| result == AttemptResult::Succeeded);
         let (status_from, status_to) = statuses(filter.status_class);
         let (before, after) = times(filter.before, filter.after);
@@ -201,8 +232,8 @@ impl PostgresStore {
         let mut params: Vec<&(dyn ToSql + Sync)> = vec![
             &environment.0,
             &of,
-            &low,
-            &high,
+            &range.above,
+            &range.below,
             &succeeded,
             &status_from,
             &status_to,
@@ -218,7 +249,7 @@ impl PostgresStore {
             params.push(&only);
         }
         let found = self.database.read_as(list, &sql::directed(list, slice.order), &params).await?;
-        found.iter().map(rows::attempt).collect()
+        Piece::gather(found.iter().map(rows::attempt), slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
     }
 
     async fn find_attempt_once(
@@ -249,6 +280,11 @@ impl PostgresStore {
         }
         Ok(newest.into_values().map(Trace::destination).collect())
     }
+}
+
+/// How many rows are skipped to come to the last one that a search looks at.
+pub(crate) fn scan(rows: usize) -> i64 {
+    count(rows.saturating_sub(1))
 }
 
 fn times(before: Option<Timestamp>, after: Option<Timestamp>) -> (i64, i64) {

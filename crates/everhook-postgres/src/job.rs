@@ -16,6 +16,7 @@ use everhook_core::job::{NotYours, Plan, Tenure, Wish};
 use everhook_core::task::Task;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
+use everhook_store::piece::Piece;
 
 use crate::partition::Week;
 use crate::store::PostgresStore;
@@ -26,8 +27,12 @@ impl JobStore for PostgresStore {
         self.run_plain("find a job", || self.find_job_once(environment, id)).await
     }
 
-    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError> {
-        self.run_plain("list jobs", || self.list_jobs_once(environment, filter)).await
+    async fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
+        self.run_search(environment, "list jobs", || self.list_jobs_once(environment, filter)).await
     }
 
     async fn list_job_attempts(
@@ -36,7 +41,8 @@ impl JobStore for PostgresStore {
         id: JobId,
         limit: usize,
     ) -> Result<Vec<JobAttempt>, StoreError> {
-        self.run_plain("list attempts of a job", || self.list_job_attempts_once(environment, id, limit)).await
+        self.run_search(environment, "list attempts of a job", || self.list_job_attempts_once(environment, id, limit))
+            .await
     }
 
     async fn change_jobs(

@@ -196,7 +196,7 @@ impl OnceSlots for PostgresStore {
         application: ApplicationId,
         slice: &Slice<Name>,
     ) -> Result<Vec<OnceRecord>, StoreError> {
-        self.run_plain("list once-slots", || self.list_slots(environment, application, slice)).await
+        self.run_search(environment, "list once-slots", || self.list_slots(environment, application, slice)).await
     }
 
     async fn reset_once(

@@ -8,17 +8,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
-use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX};
+use everhook_core::limits::{
+    OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX, PAGE_BYTES_MAX,
+};
 use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, Batch, Done, IDENTITY_BYTES, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer,
+    AsideChange, AsideRow, Batch, Done, IDENTITY_BYTES, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
 };
+use everhook_store::piece::Piece;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::catalog::count;
 use crate::connection::{Connector, Route, address, settings};
 use crate::error::{Fault, OpenError};
 use crate::migrate;
@@ -112,16 +116,16 @@ impl PostgresOutbox {
         Ok(OutboxStatus { depth, oldest_age: oldest.map(span), set_aside: count(row.get("set_aside")?) })
     }
 
-    async fn list_aside_once(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, Fault> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.database.read(&sql::LIST_OUTBOX_ASIDE, &[&after, &limit]).await?;
+    async fn list_aside_once(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, Fault> {
+        let params: [Value<'_>; 3] = [&after, &count(limit), &count(PAGE_BYTES_MAX)];
+        let rows = self.database.read(&sql::LIST_OUTBOX_ASIDE, &params).await?;
         let read = |row: &Row| {
             let mut row = Reader::new(row, "outbox_aside");
             let id = row.get("id")?;
             let said = read_row(id, &mut row)?;
             Ok(AsideRow { row: said, set_aside_at: row.time("set_aside_at")?, error: row.get("error")? })
         };
-        rows.iter().map(read).collect()
+        Piece::gather(rows.iter().map(read), limit, aside_bytes, |aside| aside.row.id, None)
     }
 
     async fn replace_aside_once(&self, id: i64, change: &AsideChange) -> Result<bool, Fault> {
@@ -211,7 +215,7 @@ impl Outbox for PostgresOutbox {
         self.status_once().await.map_err(|fault| fault.told("look into an outbox"))
     }
 
-    async fn list_aside(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, StoreError> {
+    async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError> {
         self.list_aside_once(after, limit).await.map_err(|fault| fault.told("list what was set aside"))
     }
 

@@ -30,7 +30,7 @@ impl QueueStore for PostgresStore {
     }
 
     async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
-        self.run_plain("list queues", || self.list_queues_once(environment, slice)).await
+        self.run_search(environment, "list queues", || self.list_queues_once(environment, slice)).await
     }
 
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
@@ -42,7 +42,7 @@ impl QueueStore for PostgresStore {
     }
 
     async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
-        self.run_plain("count a queue", || self.queue_stats_once(environment, name)).await
+        self.run_search(environment, "count a queue", || self.queue_stats_once(environment, name)).await
     }
 
     async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError> {

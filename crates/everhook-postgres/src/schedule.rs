@@ -4,12 +4,14 @@ mod fire;
 
 use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, Id, ScheduleId};
+use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::piece::Piece;
 use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, form};
 use tokio_postgres::Row;
 use tracing::warn;
@@ -23,6 +25,9 @@ use crate::rows::Reader;
 use crate::sql;
 use crate::statement::Params;
 use crate::store::PostgresStore;
+
+/// How many columns of a row a schedule takes.
+const SCHEDULE_COLUMNS: usize = 13;
 
 #[async_trait]
 impl ScheduleStore for PostgresStore {
@@ -47,8 +52,8 @@ impl ScheduleStore for PostgresStore {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, StoreError> {
-        self.run_plain("list schedules", || self.list_schedules_once(environment, slice)).await
+    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
+        self.run_search(environment, "list schedules", || self.list_schedules_once(environment, slice)).await
     }
 
     async fn replace_schedule(
@@ -77,7 +82,7 @@ impl ScheduleStore for PostgresStore {
         id: ScheduleId,
         limit: usize,
     ) -> Result<Vec<Run>, StoreError> {
-        self.run_plain("list runs", || self.list_runs_once(environment, id, limit)).await
+        self.run_search(environment, "list runs", || self.list_runs_once(environment, id, limit)).await
     }
 }
 
@@ -133,21 +138,22 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, Fault> {
+    ) -> Result<Piece<ScheduleRecord, Name>, Fault> {
         let (low, high) = name_bounds(slice);
         let text = sql::directed(&sql::LIST_SCHEDULE, slice.order);
-        let params: Params<'_> = &[&environment.0, &low, &high, &count(slice.limit)];
+        let params: Params<'_> = &[&environment.0, &low, &high, &count(slice.limit), &count(PAGE_BYTES_MAX)];
         let found = self.database.read_as(&sql::LIST_SCHEDULE, &text, params).await?;
-        let mut schedules = Vec::with_capacity(found.len());
-        for row in &found {
-            match read(row) {
-                Ok(schedule) => schedules.push(schedule),
-                // One that this binary cannot read is not to hide the others.
-                Err(fault @ Fault::Corrupt { .. }) => warn!("a schedule is left out of the list: {fault}"),
-                Err(fault) => return Err(fault),
+        let readable = found.iter().filter_map(|row| match read(row) {
+            // One that this binary cannot read is not to hide the others.
+            Err(fault @ Fault::Corrupt { .. }) => {
+                warn!("a schedule is left out of the list: {fault}");
+                None
             }
-        }
-        Ok(schedules)
+            read => Some(read),
+        });
+        let rows = readable.collect::<Result<Vec<_>, Fault>>()?;
+        let next = found.last().map(|last| cut(last, found.len())).transpose()?.flatten();
+        Ok(Piece { rows, next })
     }
 
     async fn replace_schedule_once(
@@ -237,6 +243,12 @@ fn head(row: &Row) -> Result<Head, Fault> {
     let mut row = Reader::new(row, "schedule");
     let environment = EnvironmentId(row.get("environment")?);
     Ok(Head { environment, id: ScheduleId(row.id("id")?), name: row.name("name")?, last_job })
+}
+
+/// Where a list was cut because of its bytes: at the name of the last row that was sent, if there were more.
+fn cut(last: &Row, sent: usize) -> Result<Option<Name>, Fault> {
+    let listed: i64 = Reader::from(last, "schedule", SCHEDULE_COLUMNS).get("listed_rows")?;
+    Ok((count(sent) < listed).then_some(head(last)?.name))
 }
 
 fn read(row: &Row) -> Result<ScheduleRecord, Fault> {

@@ -113,6 +113,10 @@ files! {
     LIST_JOB_BATCH = "list_job_batch" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
     LIST_JOB_OPEN = "list_job_open" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
     LIST_JOB_DEAD = "list_job_dead" (INT4, BYTEA, BYTEA, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, BYTEA, INT2, INT8);
+    SCAN_JOB = "scan_job" (INT4, BYTEA, BYTEA, INT8);
+    SCAN_JOB_BATCH = "scan_job_batch" (INT4, BYTEA, BYTEA, BYTEA, INT8);
+    SCAN_JOB_DEAD = "scan_job_dead" (INT4, BYTEA, BYTEA, INT8);
+    SCAN_TASK = "scan_task" (INT4, BYTEA, BYTEA, INT8);
     LIST_JOB_ATTEMPT = "list_job_attempt" (INT4, BYTEA, INT8);
     RECLAIM_JOB = "reclaim_job" (BYTEA, INT8);
     LOCK_BATCH = "lock_batch" (INT4_ARRAY, BYTEA_ARRAY);
@@ -147,7 +151,7 @@ files! {
     CREATE_SCHEDULE = "create_schedule" (INT4, BYTEA, TEXT, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8);
     FIND_SCHEDULE = "find_schedule" (INT4, TEXT);
     LOCK_SCHEDULE = "lock_schedule" (INT4, TEXT);
-    LIST_SCHEDULE = "list_schedule" (INT4, TEXT, TEXT, INT8);
+    LIST_SCHEDULE = "list_schedule" (INT4, TEXT, TEXT, INT8, INT8);
     REPLACE_SCHEDULE = "replace_schedule" (INT4, TEXT, INT8, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8);
     DELETE_SCHEDULE = "delete_schedule" (INT4, TEXT);
     NEXT_SCHEDULE = "next_schedule" (INT8, INT8);
@@ -209,12 +213,14 @@ files! {
     DELETE_ENDPOINT = "delete_endpoint" (INT4, BYTEA, BYTEA);
     CREATE_EVENT_TYPE = "create_event_type" (INT4, TEXT, TEXT, BOOL, BOOL, TEXT, TEXT, TEXT);
     FIND_EVENT_TYPE = "find_event_type" (INT4, TEXT);
-    LIST_EVENT_TYPE = "list_event_type" (INT4, TEXT, TEXT, BOOL, INT8);
+    LIST_EVENT_TYPE = "list_event_type" (INT4, TEXT, TEXT, BOOL, INT8, INT8);
     REPLACE_EVENT_TYPE = "replace_event_type" (INT4, TEXT, INT8, TEXT, BOOL, BOOL, TEXT, TEXT, TEXT);
     DELETE_EVENT_TYPE = "delete_event_type" (INT4, TEXT);
 
     FIND_MESSAGE = "find_message" (INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY);
-    LIST_MESSAGE = "list_message" (INT4, BYTEA, BYTEA, BYTEA, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, INT8);
+    LIST_MESSAGE = "list_message" (INT4, BYTEA, BYTEA, BYTEA, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, INT8, INT8);
+    SCAN_MESSAGE = "scan_message" (INT4, BYTEA, BYTEA, BYTEA, INT8);
+    SCAN_ATTEMPT = "scan_attempt" (INT4, BYTEA, BYTEA, BYTEA, INT8);
     EXPUNGE_MESSAGE = "expunge_message" (INT4, BYTEA, BYTEA);
     LIST_ATTEMPT_ENDPOINT = "list_attempt_endpoint" (
         INT4, BYTEA, BYTEA, BYTEA, BOOL, INT4, INT4, INT8, INT8, TEXT, TEXT, TEXT_ARRAY, BYTEA, INT8
@@ -228,7 +234,7 @@ files! {
     LIST_OUTBOX = "list_outbox" (INT8, INT8, INT8);
     SET_ASIDE_OUTBOX = "set_aside_outbox" (INT8_ARRAY, TEXT_ARRAY);
     FIND_OUTBOX_STATUS = "find_outbox_status" (INT8);
-    LIST_OUTBOX_ASIDE = "list_outbox_aside" (INT8, INT8);
+    LIST_OUTBOX_ASIDE = "list_outbox_aside" (INT8, INT8, INT8);
     REPLACE_OUTBOX_ASIDE = "replace_outbox_aside" (INT8, TEXT, TEXT, TEXT, TEXT, TEXT);
     RETRY_OUTBOX_ASIDE = "retry_outbox_aside" (INT8_ARRAY);
     REDRIVE_TASK = "redrive_task" (INT4, BYTEA, BYTEA, BYTEA, BYTEA, INT8, INT8);

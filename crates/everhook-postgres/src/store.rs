@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
-use everhook_core::id::SessionId;
+use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::cache::EndpointCache;
@@ -18,6 +18,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::shares::Shares;
 use tokio::time::Instant;
 use tokio_postgres::Config;
 
@@ -74,6 +75,7 @@ pub struct PostgresStore {
     appetite: Appetites,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
+    shares: Shares,
     /// None where there is only a pooler, which has no line between its clients.
     wakeups: Option<Arc<Wakeups>>,
 }
@@ -107,6 +109,7 @@ impl PostgresStore {
             appetite: Appetites::default(),
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
+            shares: Shares::of(config.pool_size),
         };
         store.ensure_partitions().await.map_err(|source| match refused_to_role(&source) {
             true => OpenError::NotGranted { address: address(&settings), source: Box::new(source) },
@@ -181,6 +184,26 @@ impl PostgresStore {
         R: Future<Output = Result<T, Fault>> + Send,
     {
         self.run(op, Vec::new, run).await
+    }
+
+    /// Runs a read whose length depends on what is asked for, when it is the turn of the environment.
+    pub(crate) async fn run_search<T, F, R>(
+        &self,
+        environment: EnvironmentId,
+        op: &'static str,
+        run: F,
+    ) -> Result<T, StoreError>
+    where
+        F: Fn() -> R,
+        R: Future<Output = Result<T, Fault>> + Send,
+    {
+        let _share = self.shares.wait(environment, op).await?;
+        self.run_plain(op, run).await.map_err(|error| match error {
+            StoreError::Unavailable { op, source } if source.downcast_ref().is_some_and(Fault::is_slow) => {
+                StoreError::Slow { op, source }
+            }
+            other => other,
+        })
     }
 }
 

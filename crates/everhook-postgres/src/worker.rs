@@ -35,7 +35,7 @@ impl WorkerStore for PostgresStore {
     }
 
     async fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.run_plain("list workers", || self.list_workers_once(environment)).await
+        self.run_search(environment, "list workers", || self.list_workers_once(environment)).await
     }
 }
 

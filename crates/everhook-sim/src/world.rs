@@ -270,7 +270,7 @@ async fn live(plan: Plan) -> Outcome {
     let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared, &nodes)).await.is_ok();
     workers.abort_all();
     let everything = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: usize::MAX });
-    let records = shared.store.list_jobs(ENVIRONMENT, &everything).await.expect("a store in memory");
+    let records = shared.store.list_jobs(ENVIRONMENT, &everything).await.expect("a store in memory").rows;
     let evidence = Evidence {
         tables: &shared.store.dump(),
         sent: &sent,

@@ -53,7 +53,7 @@ impl BatchStore for SqliteStore {
         slice: &Slice<BatchId>,
     ) -> Result<Vec<BatchRecord>, StoreError> {
         let slice = slice.clone();
-        self.read("list_batches", move |conn| list(conn, environment, &slice)).await
+        self.search(environment, "list_batches", move |conn| list(conn, environment, &slice)).await
     }
 
     async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {

@@ -12,10 +12,13 @@ use everhook_core::name::Name;
 use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Locator, NewKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::piece::Piece;
+use rusqlite::{Connection, ToSql};
 
 use crate::SqliteStore;
 use crate::dedup::{self, Claims};
 use crate::failure::Fault;
+use crate::rows::Record;
 use crate::writer::Tx;
 
 pub(crate) mod application;
@@ -75,6 +78,22 @@ pub(crate) fn bounds<'k, K: ?Sized>(after: Option<&'k K>, order: Order, ends: (&
         Order::Ascending => (after.unwrap_or(ends.0), ends.1),
         Order::Descending => (ends.0, after.unwrap_or(ends.1)),
     }
+}
+
+/// How far a search looks that looks at `scan` rows: the id of the last one, or none if there are not so many.
+pub(crate) fn scan_end(
+    conn: &Connection,
+    sql: &'static str,
+    order: Order,
+    params: &[&dyn ToSql],
+    scan: usize,
+) -> Result<Option<Id>, Fault> {
+    let offset = limit(scan.saturating_sub(1));
+    let mut all = params.to_vec();
+    all.push(&offset);
+    let mut find = conn.prepare_cached(&directed(sql, order))?;
+    let mut rows = find.query(all.as_slice())?;
+    rows.next()?.map(|row| Record::new(row, "scan").id(0, "id")).transpose()
 }
 
 /// A number of rows as SQLite counts them.
@@ -137,7 +156,7 @@ impl Catalog for SqliteStore {
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, StoreError> {
         let slice = slice.clone();
-        self.read("list_applications", move |conn| application::list(conn, environment, &slice)).await
+        self.search(environment, "list_applications", move |conn| application::list(conn, environment, &slice)).await
     }
 
     async fn replace_application(
@@ -182,7 +201,8 @@ impl Catalog for SqliteStore {
         slice: &Slice<EndpointId>,
     ) -> Result<Vec<Endpoint>, StoreError> {
         let slice = slice.clone();
-        self.read("list_endpoints", move |conn| endpoint::list(conn, environment, application, &slice)).await
+        self.search(environment, "list_endpoints", move |conn| endpoint::list(conn, environment, application, &slice))
+            .await
     }
 
     async fn replace_endpoint(
@@ -226,9 +246,10 @@ impl Catalog for SqliteStore {
         environment: EnvironmentId,
         archived: ArchivedTypes,
         slice: &Slice<Name>,
-    ) -> Result<Vec<EventType>, StoreError> {
+    ) -> Result<Piece<EventType, Name>, StoreError> {
         let slice = slice.clone();
-        self.read("list_event_types", move |conn| event_type::list(conn, environment, archived, &slice)).await
+        self.search(environment, "list_event_types", move |conn| event_type::list(conn, environment, archived, &slice))
+            .await
     }
 
     async fn replace_event_type(

@@ -147,6 +147,13 @@ fn timestamp(since_1970: Duration) -> Timestamp {
     Timestamp::from_micros(micros(since_1970))
 }
 
+/// The time that passes, for deadlines.
+pub(crate) fn ticks() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "a deadline of the store's own")]
+    let now = Instant::now();
+    now
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

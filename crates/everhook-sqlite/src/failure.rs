@@ -24,6 +24,11 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
+    /// Whether a statement was stopped because its time was over.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self, Fault::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted))
+    }
+
     /// What the caller is told: nothing of this was written.
     pub(crate) fn during(self, op: &'static str) -> StoreError {
         match self {
@@ -33,6 +38,7 @@ impl Fault {
                 let source = Box::new(error);
                 match code {
                     Some(ErrorCode::DiskFull) => StoreError::Full { op, source },
+                    Some(ErrorCode::OperationInterrupted) => StoreError::Slow { op, source },
                     Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch) => {
                         StoreError::Refused { op, source }
                     }

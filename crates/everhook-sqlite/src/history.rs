@@ -7,13 +7,16 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::history::{Attempt, AttemptFilter, Destination, History, MessageFilter, Redrive, Resend, Resent};
-use rusqlite::{Connection, params};
+use everhook_store::history::{
+    Attempt, AttemptFilter, Destination, History, MessageFilter, Redrive, Resend, Resent, message_bytes,
+};
+use everhook_store::piece::Piece;
+use rusqlite::{Connection, ToSql, params};
 
 use crate::SqliteStore;
-use crate::catalog::{bounds, directed, limit};
+use crate::catalog::{directed, limit, scan_end};
 use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record};
+use crate::rows::{self, Record};
 use crate::writer::{Ask, Class, Tx};
 
 mod attempt;
@@ -22,6 +25,7 @@ mod delivery;
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 const FIND_DEDUP: &str = include_str!("../queries/find_dedup.sql");
 const LIST_MESSAGE: &str = include_str!("../queries/list_message.sql");
+const SCAN_MESSAGE: &str = include_str!("../queries/scan_message.sql");
 const EXPUNGE_MESSAGE: &str = include_str!("../queries/expunge_message.sql");
 
 #[async_trait]
@@ -41,9 +45,9 @@ impl History for SqliteStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &MessageFilter,
-    ) -> Result<Vec<Message>, StoreError> {
+    ) -> Result<Piece<Message, MessageId>, StoreError> {
         let filter = filter.clone();
-        self.read("list_messages", move |conn| list(conn, environment, application, &filter)).await
+        self.search(environment, "list_messages", move |conn| list(conn, environment, application, &filter)).await
     }
 
     async fn expunge_message(
@@ -60,9 +64,10 @@ impl History for SqliteStore {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &AttemptFilter,
-    ) -> Result<Vec<Attempt>, StoreError> {
+    ) -> Result<Piece<Attempt, AttemptId>, StoreError> {
         let filter = filter.clone();
-        self.read("list_attempts", move |conn| attempt::list(conn, environment, application, &filter)).await
+        self.search(environment, "list_attempts", move |conn| attempt::list(conn, environment, application, &filter))
+            .await
     }
 
     async fn find_attempt(
@@ -90,7 +95,7 @@ impl History for SqliteStore {
         message: MessageId,
     ) -> Result<Vec<Destination>, StoreError> {
         let list = move |conn: &Connection| delivery::list(conn, environment, application, message);
-        self.read("list_destinations", list).await
+        self.search(environment, "list_destinations", list).await
     }
 
     async fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Result<Resent, StoreError> {
@@ -138,17 +143,20 @@ fn list(
     environment: EnvironmentId,
     application: ApplicationId,
     filter: &MessageFilter,
-) -> Result<Vec<Message>, Fault> {
-    let slice = &filter.slice;
-    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
-    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+) -> Result<Piece<Message, MessageId>, Fault> {
+    let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
+    if filter.is_selective() {
+        let params: [&dyn ToSql; 4] = [&environment.0, application.as_bytes(), &range.above, &range.below];
+        scanned = scan_end(conn, SCAN_MESSAGE, slice.order, &params, filter.scan)?;
+        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+    }
     let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
     let mut list = conn.prepare_cached(&directed(LIST_MESSAGE, slice.order))?;
     let params = params![
         environment.0,
         application.as_bytes(),
-        above,
-        below,
+        range.above,
+        range.below,
         earlier_than,
         later_than,
         filter.channel.as_ref().map(|name| name.as_str()),
@@ -157,7 +165,7 @@ fn list(
         limit(slice.limit),
     ];
     let rows = list.query_and_then(params, |row| rows::message(row, application))?;
-    rows.collect()
+    Piece::gather(rows, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
 }
 
 fn expunge(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId, id: MessageId) -> Result<bool, Fault> {

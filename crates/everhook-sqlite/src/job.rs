@@ -9,6 +9,7 @@ use everhook_core::job::{NotYours, Plan, Tenure, Wish};
 use everhook_core::task::Task;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
+use everhook_store::piece::Piece;
 
 use crate::SqliteStore;
 use crate::writer::{Ask, Class};
@@ -25,9 +26,13 @@ impl JobStore for SqliteStore {
         self.read("find_job", move |conn| find::find(conn, environment, id)).await
     }
 
-    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError> {
+    async fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
         let filter = filter.clone();
-        self.read("list_jobs", move |conn| find::list(conn, environment, &filter)).await
+        self.search(environment, "list_jobs", move |conn| find::list(conn, environment, &filter)).await
     }
 
     async fn list_job_attempts(
@@ -36,7 +41,8 @@ impl JobStore for SqliteStore {
         id: JobId,
         limit: usize,
     ) -> Result<Vec<JobAttempt>, StoreError> {
-        self.read("list_job_attempts", move |conn| find::list_attempts(conn, environment, id, limit)).await
+        self.search(environment, "list_job_attempts", move |conn| find::list_attempts(conn, environment, id, limit))
+            .await
     }
 
     async fn change_jobs(

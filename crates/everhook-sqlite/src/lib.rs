@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::id::SessionId;
+use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::time::Timestamp;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::error::StoreError;
@@ -170,6 +170,18 @@ impl SqliteStore {
             return Err(Refusal::FileLost.during(op));
         }
         self.readers.read(&self.writer, op, work).await
+    }
+}
+
+impl SqliteStore {
+    /// A read whose length depends on what is asked for: it has its turn among those of all environments, and a deadline.
+    async fn search<T: Send + 'static>(
+        &self,
+        environment: EnvironmentId,
+        op: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.search(&self.writer, environment, op, work).await
     }
 }
 

@@ -106,7 +106,7 @@ impl OnceSlots for SqliteStore {
         slice: &Slice<Name>,
     ) -> Result<Vec<OnceRecord>, StoreError> {
         let slice = slice.clone();
-        self.read("list_once", move |conn| list(conn, environment, application, &slice)).await
+        self.search(environment, "list_once", move |conn| list(conn, environment, application, &slice)).await
     }
 
     async fn reset_once(

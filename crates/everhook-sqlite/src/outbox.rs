@@ -13,7 +13,10 @@ use everhook_core::limits::{OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COU
 use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
-use everhook_store::outbox::{AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer};
+use everhook_store::outbox::{
+    AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
+};
+use everhook_store::piece::Piece;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
@@ -215,14 +218,14 @@ impl Outbox for SqliteOutbox {
         .await
     }
 
-    async fn list_aside(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, StoreError> {
+    async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError> {
         self.with("list what was set aside", move |connection| {
             let mut statement = connection.prepare_cached(LIST_OUTBOX_ASIDE)?;
             let rows = statement.query_map(params![after, limit as i64], |row| {
                 let set_aside_at = Timestamp::from_micros(row.get(13)?);
                 Ok(AsideRow { row: read_row(row)?, set_aside_at, error: text(row, 14)?.unwrap_or_default() })
             })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            Ok(Piece::gather(rows, limit, aside_bytes, |aside| aside.row.id, None)?)
         })
         .await
     }

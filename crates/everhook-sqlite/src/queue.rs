@@ -34,7 +34,7 @@ impl QueueStore for SqliteStore {
 
     async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
         let slice = slice.clone();
-        self.read("list_queues", move |conn| list(conn, environment, &slice)).await
+        self.search(environment, "list_queues", move |conn| list(conn, environment, &slice)).await
     }
 
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
@@ -48,7 +48,7 @@ impl QueueStore for SqliteStore {
 
     async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
         let (name, now) = (name.clone(), self.clock.now());
-        self.read("queue_stats", move |conn| stats::read(conn, environment, &name, now)).await
+        self.search(environment, "queue_stats", move |conn| stats::read(conn, environment, &name, now)).await
     }
 
     async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError> {

@@ -4,18 +4,27 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::SEARCH_TIME_MAX;
 use everhook_store::backlog::PoolUse;
 use everhook_store::error::StoreError;
+use everhook_store::shares::Shares;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use crate::clock;
 use crate::failure::{Fault, Refusal};
 use crate::open::{self, Role};
 use crate::writer::{Ask, Class, Writer};
 
 /// Reads at once; past it, callers wait.
 const READERS_MAX: usize = 4;
+/// How long a read may take that is no search: of the node itself, which has nobody to tell to ask for less.
+const READ_TIME_MAX: Duration = Duration::from_secs(60);
+/// Steps of SQLite between two looks at the clock: about a tenth of a millisecond.
+const PROGRESS_STEPS: i32 = 10_000;
 
 /// Where reads are done.
 pub(crate) enum Readers {
@@ -30,6 +39,7 @@ pub(crate) struct Pool {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
     room: Arc<Semaphore>,
+    shares: Shares,
 }
 
 impl Readers {
@@ -37,12 +47,38 @@ impl Readers {
     pub(crate) fn open(file: &Path) -> Result<Readers, rusqlite::Error> {
         let first = open::connect(file, Role::Read)?;
         let room = Arc::new(Semaphore::new(READERS_MAX));
-        Ok(Readers::Pool(Arc::new(Pool { file: file.to_owned(), idle: Mutex::new(vec![first]), room })))
+        let (file, idle, shares) = (file.to_owned(), Mutex::new(vec![first]), Shares::of(READERS_MAX));
+        Ok(Readers::Pool(Arc::new(Pool { file, idle, room, shares })))
     }
 
     /// Runs `work` on a connection that sees everything committed before.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
+        writer: &Writer,
+        op: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read_within(READ_TIME_MAX, writer, op, work).await
+    }
+
+    /// Runs `work` when it is the turn of the environment, under the deadline of searches.
+    pub(crate) async fn search<T: Send + 'static>(
+        &self,
+        writer: &Writer,
+        environment: EnvironmentId,
+        op: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let _share = match self {
+            Readers::Pool(pool) => Some(pool.shares.wait(environment, op).await?),
+            Readers::Writer => None,
+        };
+        self.read_within(SEARCH_TIME_MAX, writer, op, work).await
+    }
+
+    async fn read_within<T: Send + 'static>(
+        &self,
+        time: Duration,
         writer: &Writer,
         op: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -54,7 +90,7 @@ impl Readers {
         let pool = Arc::clone(pool);
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            pool.with(work).map_err(|fault| fault.during(op))
+            pool.with(time, work).map_err(|fault| fault.during(op))
         });
         read.await.unwrap_or_else(|_| Err(Refusal::Panicked.during(op)))
     }
@@ -75,16 +111,30 @@ impl Readers {
     }
 }
 
+/// Runs `work`, and stops its statements when the time is over.
+fn within<T>(
+    conn: &mut Connection,
+    time: Duration,
+    work: impl FnOnce(&Connection) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let until = clock::ticks() + time;
+    conn.progress_handler(PROGRESS_STEPS, Some(move || clock::ticks() >= until))?;
+    let done = work(conn);
+    conn.progress_handler(0, None::<fn() -> bool>)?;
+    done
+}
+
 impl Pool {
-    fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn with<T>(&self, time: Duration, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
         let idle = self.lock().pop();
-        let conn = match idle {
+        let mut conn = match idle {
             Some(conn) => conn,
             None => open::connect(&self.file, Role::Read)?,
         };
-        let done = work(&conn);
-        // One that failed may be broken; the next reader opens another.
-        if done.is_ok() && !self.room.is_closed() {
+        let done = within(&mut conn, time, work);
+        // One that failed may be broken; the next reader opens another. One that was stopped in time is fine.
+        let is_fine = done.as_ref().map_or_else(Fault::is_interrupted, |_| true);
+        if is_fine && !self.room.is_closed() {
             self.lock().push(conn);
         }
         done
@@ -92,5 +142,25 @@ impl Pool {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_stopped_when_its_time_is_over_and_its_connection_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        Connection::open(&file).unwrap().execute_batch("create table t (a)").unwrap();
+        let Readers::Pool(pool) = Readers::open(&file).unwrap() else { panic!("a file has readers") };
+        let endless = "with recursive n (a) as (select 1 union all select a + 1 from n) select count(*) from n";
+        let ask = |sql: &'static str| move |conn: &Connection| Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?);
+        let fault = pool.with(Duration::ZERO, ask(endless)).unwrap_err();
+        assert!(fault.is_interrupted(), "{fault:?}");
+        assert!(matches!(fault.during("list"), StoreError::Slow { op: "list", .. }));
+        assert_eq!(pool.lock().len(), 1, "the connection is kept");
+        assert_eq!(pool.with(READ_TIME_MAX, ask("select 7")).unwrap(), 7);
     }
 }

@@ -11,8 +11,9 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::piece::Piece;
 use everhook_store::schedule::form::{read_spec, read_starts, spec, starts};
-use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore};
+use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, schedule_bytes};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tracing::warn;
 
@@ -57,9 +58,9 @@ impl ScheduleStore for SqliteStore {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, StoreError> {
+    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
         let slice = slice.clone();
-        self.read("list_schedules", move |conn| list(conn, environment, &slice)).await
+        self.search(environment, "list_schedules", move |conn| list(conn, environment, &slice)).await
     }
 
     async fn replace_schedule(
@@ -92,7 +93,7 @@ impl ScheduleStore for SqliteStore {
         id: ScheduleId,
         limit: usize,
     ) -> Result<Vec<Run>, StoreError> {
-        self.read("list_runs", move |conn| list_runs(conn, environment, id, limit)).await
+        self.search(environment, "list_runs", move |conn| list_runs(conn, environment, id, limit)).await
     }
 }
 
@@ -147,12 +148,17 @@ fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Op
 }
 
 /// What cannot be read is told, and left out: it must not hide the others.
-fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<ScheduleRecord>, Fault> {
+fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    slice: &Slice<Name>,
+) -> Result<Piece<ScheduleRecord, Name>, Fault> {
     let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
     let mut list = conn.prepare_cached(&directed(LIST_SCHEDULE, slice.order))?;
     let params = params![environment.0, above, below, limit(slice.limit)];
-    let kept = list.query_and_then(params, Kept::read)?.collect::<Result<Vec<_>, Fault>>()?;
-    Ok(kept.iter().filter_map(Kept::readable).collect())
+    let kept = list.query_and_then(params, Kept::read)?;
+    let readable = kept.filter_map(|kept| kept.map(|kept| kept.readable()).transpose());
+    Piece::gather(readable, slice.limit, schedule_bytes, |record| record.name.clone(), None)
 }
 
 fn replace(

@@ -40,7 +40,7 @@ impl WorkerStore for SqliteStore {
     }
 
     async fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.read("list_workers", move |conn| list(conn, environment)).await
+        self.search(environment, "list_workers", move |conn| list(conn, environment)).await
     }
 }
 

@@ -8,24 +8,29 @@ use std::sync::{Arc, Mutex};
 
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::name::Name;
 
 /// Endpoints kept at most, over all applications; beyond it the cache begins anew.
 const ENDPOINTS_CACHED_MAX: usize = 50_000;
+/// Their bytes at most: one application with as many and as large endpoints as it may have fits.
+const BYTES_CACHED_MAX: usize = 512 * 1024 * 1024;
 
 /// The endpoints of one application at one revision, ordered by id.
 #[derive(Debug)]
 pub struct EndpointSet {
     /// The application's revision they were read at.
     pub revision: i64,
-    /// All of them but the deleted ones.
+    /// All of them but the deleted ones, without their descriptions and metadata, which no delivery needs.
     pub endpoints: Vec<Arc<Endpoint>>,
+    bytes: usize,
 }
 
 impl EndpointSet {
     /// Makes a set of endpoints in any order.
     pub fn new(revision: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
-        EndpointSet { revision, endpoints: endpoints.into_iter().map(Arc::new).collect() }
+        let bytes = endpoints.iter().map(size).sum();
+        EndpointSet { revision, endpoints: endpoints.into_iter().map(Arc::new).collect(), bytes }
     }
 
     /// One of them.
@@ -33,6 +38,19 @@ impl EndpointSet {
         let at = self.endpoints.binary_search_by_key(&id, |endpoint| endpoint.id).ok()?;
         Some(&self.endpoints[at])
     }
+}
+
+/// About how much memory an endpoint takes.
+fn size(endpoint: &Endpoint) -> usize {
+    let names = |list: &Option<Vec<Name>>| {
+        list.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len()).sum::<usize>()
+    };
+    let headers = endpoint.headers.iter().map(|(name, value)| 2 * size_of::<String>() + name.len() + value.len());
+    size_of::<Endpoint>()
+        + endpoint.url.len()
+        + names(&endpoint.event_types)
+        + names(&endpoint.channels)
+        + headers.sum::<usize>()
 }
 
 /// Endpoint sets by application.
@@ -43,6 +61,7 @@ pub struct EndpointCache(Mutex<State>);
 struct State {
     sets: HashMap<(EnvironmentId, ApplicationId), Arc<EndpointSet>>,
     endpoints: usize,
+    bytes: usize,
 }
 
 impl EndpointCache {
@@ -64,14 +83,17 @@ impl EndpointCache {
     /// Keeps what was read, unless something newer is there.
     pub fn put(&self, environment: EnvironmentId, application: ApplicationId, set: Arc<EndpointSet>) {
         let mut state = self.lock();
-        if state.endpoints + set.endpoints.len() + state.sets.len() > ENDPOINTS_CACHED_MAX {
+        let is_full = state.endpoints + set.endpoints.len() + state.sets.len() > ENDPOINTS_CACHED_MAX;
+        if is_full || state.bytes + set.bytes > BYTES_CACHED_MAX {
             *state = State::default();
         }
-        let known = state.sets.get(&(environment, application)).map(|known| (known.revision, known.endpoints.len()));
-        if known.is_some_and(|(revision, _)| revision > set.revision) {
+        let known = state.sets.get(&(environment, application));
+        if known.is_some_and(|known| known.revision > set.revision) {
             return;
         }
-        state.endpoints = state.endpoints + set.endpoints.len() - known.map_or(0, |(_, endpoints)| endpoints);
+        let (endpoints, bytes) = known.map_or((0, 0), |known| (known.endpoints.len(), known.bytes));
+        state.endpoints = state.endpoints + set.endpoints.len() - endpoints;
+        state.bytes = state.bytes + set.bytes - bytes;
         state.sets.insert((environment, application), set);
     }
 

@@ -13,6 +13,7 @@ use everhook_core::name::Name;
 
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::piece::Piece;
 
 /// How a user names an object: by our id or by their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,11 @@ pub struct Slice<K> {
     pub order: Order,
     /// Rows at most.
     pub limit: usize,
+}
+
+/// The bytes of an event type that a page counts.
+pub fn event_type_bytes(event_type: &EventType) -> usize {
+    event_type.description.len() + event_type.schemas.as_ref().map_or(0, String::len)
 }
 
 /// What became of a creation.
@@ -199,7 +205,7 @@ pub trait Catalog: Send + Sync {
         environment: EnvironmentId,
         archived: ArchivedTypes,
         slice: &Slice<Name>,
-    ) -> Result<Vec<EventType>, StoreError>;
+    ) -> Result<Piece<EventType, Name>, StoreError>;
 
     /// Replaces an event type whose revision is still the given one.
     async fn replace_event_type(

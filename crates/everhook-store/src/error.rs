@@ -42,6 +42,15 @@ pub enum StoreError {
         #[source]
         source: BoxError,
     },
+    /// A search took too long, or others did: ask for less, or try again later. Nothing was to be written.
+    #[error("{op} took too long")]
+    Slow {
+        /// Which operation.
+        op: &'static str,
+        /// What the driver said.
+        #[source]
+        source: BoxError,
+    },
     /// A row breaks a promise of the schema: stop and tell a human.
     #[error("corrupt {table} row: bad {column}")]
     Corrupt {
@@ -67,6 +76,7 @@ impl StoreError {
             StoreError::InDoubt { op, source } => StoreError::InDoubt { op, source: copy(source) },
             StoreError::Full { op, source } => StoreError::Full { op, source: copy(source) },
             StoreError::Refused { op, source } => StoreError::Refused { op, source: copy(source) },
+            StoreError::Slow { op, source } => StoreError::Slow { op, source: copy(source) },
             StoreError::Corrupt { table, column } => StoreError::Corrupt { table, column },
         }
     }

@@ -8,6 +8,7 @@ use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::lifecycle::EndState;
+use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -17,6 +18,7 @@ use everhook_core::time::Timestamp;
 use crate::catalog::{Locator, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
+use crate::piece::{IdRange, Piece};
 
 /// Which messages a list has.
 #[derive(Clone, Debug)]
@@ -33,6 +35,25 @@ pub struct MessageFilter {
     pub tag: Option<Name>,
     /// Of one of these types; empty means all.
     pub event_types: Vec<Name>,
+    /// Rows at most that are looked at, where the rest of the filter is asked of each.
+    pub scan: usize,
+}
+
+impl MessageFilter {
+    /// Whether rows are looked at that the list does not have.
+    pub fn is_selective(&self) -> bool {
+        self.before.is_some()
+            || self.after.is_some()
+            || self.channel.is_some()
+            || self.tag.is_some()
+            || !self.event_types.is_empty()
+    }
+
+    /// Where the ids of the list are.
+    pub fn range(&self) -> IdRange {
+        let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
+        beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
+    }
 }
 
 /// One try of a task, as it is shown.
@@ -103,6 +124,37 @@ pub struct AttemptFilter {
     pub tag: Option<Name>,
     /// Of messages of one of these types; empty means all.
     pub event_types: Vec<Name>,
+    /// Rows at most that are looked at, where the rest of the filter is asked of each. Those of one message are all looked at.
+    pub scan: usize,
+}
+
+impl AttemptFilter {
+    /// Whether rows are looked at that the list does not have.
+    pub fn is_selective(&self) -> bool {
+        self.result.is_some()
+            || self.status_class.is_some()
+            || self.before.is_some()
+            || self.after.is_some()
+            || self.channel.is_some()
+            || self.tag.is_some()
+            || !self.event_types.is_empty()
+    }
+
+    /// Where the ids of the list are.
+    pub fn range(&self) -> IdRange {
+        let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
+        beyond.between(self.after, self.before, (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
+    }
+}
+
+/// The bytes of a message that a page counts.
+pub fn message_bytes(message: &Message) -> usize {
+    message.payload.as_ref().map_or(0, Bytes::len)
+}
+
+/// The bytes of an attempt that a page counts.
+pub fn attempt_bytes(attempt: &Attempt) -> usize {
+    attempt.reply.len() + attempt.url.len()
 }
 
 /// Where a message stands with one endpoint.
@@ -176,7 +228,7 @@ pub trait History: Send + Sync {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &MessageFilter,
-    ) -> Result<Vec<Message>, StoreError>;
+    ) -> Result<Piece<Message, MessageId>, StoreError>;
 
     /// Removes a message's payload for good; open deliveries end as cancelled. False if there is no such message.
     async fn expunge_message(
@@ -192,7 +244,7 @@ pub trait History: Send + Sync {
         environment: EnvironmentId,
         application: ApplicationId,
         filter: &AttemptFilter,
-    ) -> Result<Vec<Attempt>, StoreError>;
+    ) -> Result<Piece<Attempt, AttemptId>, StoreError>;
 
     /// Finds one attempt of a message.
     async fn find_attempt(

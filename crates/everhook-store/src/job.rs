@@ -13,7 +13,7 @@ use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, Tas
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, JobState, NotYours, Plan, RunAt, Tenure, Wish};
 use everhook_core::lifecycle::EndState;
-use everhook_core::limits::JOB_DELAY_MAX;
+use everhook_core::limits::{ID_SKEW_MAX, JOB_DELAY_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::queue::Target;
@@ -25,6 +25,7 @@ use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
 use crate::error::StoreError;
 use crate::lease::Holding;
+use crate::piece::{IdRange, Piece};
 
 pub mod form;
 
@@ -183,6 +184,8 @@ pub struct JobFilter {
     pub after: Option<Timestamp>,
     /// Whose latest attempt says this, in whatever case.
     pub error: Option<String>,
+    /// Rows at most that are looked at, where the rest of the filter is asked of each.
+    pub scan: usize,
 }
 
 impl JobFilter {
@@ -198,7 +201,29 @@ impl JobFilter {
             before: None,
             after: None,
             error: None,
+            scan: SCAN_ROWS_MAX,
         }
+    }
+
+    /// Whether rows are looked at that the list does not have: only dead jobs, and those of a batch, are found by themselves.
+    pub fn is_selective(&self) -> bool {
+        let names_rows = match (self.state, self.batch) {
+            (None, _) | (Some(JobState::Dead), None) => false,
+            (Some(_), _) => true,
+        };
+        names_rows
+            || self.queue.is_some()
+            || self.kind.is_some()
+            || self.tag.is_some()
+            || self.before.is_some()
+            || self.after.is_some()
+            || self.error.is_some()
+    }
+
+    /// Where the ids of the list are.
+    pub fn range(&self) -> IdRange {
+        let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
+        beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
     }
 
     /// Whether a job belongs to the list.
@@ -222,6 +247,17 @@ impl JobFilter {
             && self.after.is_none_or(|after| record.created_at > after)
             && self.error.as_ref().is_none_or(says)
     }
+}
+
+/// The bytes of a job that a page counts.
+pub fn job_bytes(record: &JobRecord) -> usize {
+    let result = match &record.result {
+        Some(KeptResult::Whole(json)) => json.len(),
+        Some(KeptResult::TooLarge { .. }) | None => 0,
+    };
+    let note = record.last.as_ref().map_or(0, |last| last.note.len());
+    let metadata = record.job.metadata.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    result + note + metadata
 }
 
 /// The keys that a job is accepted once under.
@@ -279,7 +315,11 @@ pub trait JobStore: Send + Sync {
     async fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError>;
 
     /// Lists jobs by id. Those of a list carry no payload.
-    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError>;
+    async fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError>;
 
     /// The latest attempts of a job, newest first.
     async fn list_job_attempts(

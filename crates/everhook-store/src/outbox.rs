@@ -12,6 +12,7 @@ use everhook_core::id::Id;
 use everhook_core::time::Timestamp;
 
 use crate::error::StoreError;
+use crate::piece::Piece;
 
 /// Bytes that tell one outbox from every other.
 pub const IDENTITY_BYTES: usize = 16;
@@ -125,6 +126,11 @@ pub struct AsideRow {
     pub error: String,
 }
 
+/// The bytes of a row that a page counts.
+pub fn aside_bytes(aside: &AsideRow) -> usize {
+    aside.row.payload.len()
+}
+
 /// What to change in a row that was set aside; none leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsideChange {
@@ -150,7 +156,7 @@ pub trait Outbox: Send + Sync {
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
     /// Rows that were set aside, by id, beyond `after`.
-    async fn list_aside(&self, after: i64, limit: usize) -> Result<Vec<AsideRow>, StoreError>;
+    async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError>;
 
     /// Changes a row that was set aside, so that it can be tried again. False if there is none.
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError>;

@@ -19,6 +19,7 @@ use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::job::NewJob;
 use crate::lease::NewMessage;
+use crate::piece::Piece;
 
 pub mod form;
 
@@ -53,6 +54,14 @@ pub enum Starts {
     Job(Box<Job>),
     /// A message like this.
     Message(Box<MessageTemplate>),
+}
+
+/// The bytes of a schedule that a page counts.
+pub fn schedule_bytes(record: &ScheduleRecord) -> usize {
+    match &record.starts {
+        Starts::Job(job) => job.payload.as_ref().map_or(0, Bytes::len),
+        Starts::Message(message) => message.payload.len(),
+    }
 }
 
 /// What is written when a schedule starts something.
@@ -197,7 +206,7 @@ pub trait ScheduleStore: Send + Sync {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, StoreError>;
+    ) -> Result<Piece<ScheduleRecord, Name>, StoreError>;
 
     /// Changes a schedule that was read at `schedule.revision`: what it starts, when it runs, whether it is paused. Its state begins anew.
     async fn replace_schedule(

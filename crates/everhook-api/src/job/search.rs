@@ -6,11 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobState, Plan, Wish};
-use everhook_core::limits::{PAGE_MAX, SEARCH_CHARS_MAX};
+use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
+use everhook_store::piece::Piece;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -85,6 +86,7 @@ impl JobParams {
             before: self.before,
             after: self.after,
             error,
+            scan: SCAN_ROWS_MAX,
         })
     }
 }
@@ -137,15 +139,15 @@ pub(crate) async fn redrive(
     let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };
     for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
-        let dead = api.store.list_jobs(environment, &filter).await?;
-        let ids: Vec<JobId> = dead.iter().map(|dead| dead.job.id).collect();
+        let Piece { rows, next } = api.store.list_jobs(environment, &filter).await?;
+        let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
         let plans = api.store.change_jobs(environment, &ids, Wish::Retry).await?;
         out.redriven += plans.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
         api.jobs.hint_jobs();
         // Forward only: one that dies again at once is for another request.
-        match ids.last() {
-            Some(last) if ids.len() == PAGE_MAX => filter.slice.after = Some(*last),
-            _ => {
+        match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
+            Some(last) => filter.slice.after = Some(last),
+            None => {
                 out.done = true;
                 break;
             }

@@ -74,6 +74,8 @@ async fn a_failed_request_may_be_repeated() {
     insta::assert_snapshot!(failed, @r#"503 {"code":"unavailable","detail":"The storage is unavailable: try again."}"#);
     fail(AcceptError::Store(StoreError::InDoubt { op: "append", source: "the cable was pulled".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"in_doubt","detail":"It may or may not have been written: try again with the same idempotency key."}"#);
+    fail(AcceptError::Store(StoreError::Slow { op: "list", source: "interrupted".into() }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: ask for less, such as a shorter time, or try again."}"#);
     fail(AcceptError::Store(StoreError::Full { op: "append", source: "no space left".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"507 {"code":"storage_full","detail":"The storage is full."}"#);
     fail(AcceptError::Store(StoreError::Refused { op: "append", source: "a secret of ours".into() }));

@@ -76,3 +76,35 @@ async fn pages_have_bounds() {
     insta::assert_snapshot!(world.get("/app?order=sideways").await, @r#"422 {"detail":[{"loc":["query","order"],"msg":"must be ascending or descending","type":"value_error"}]}"#);
     assert_eq!(world.get("/app?limit=250&iterator=&order=ascending&unknown=1").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_page_of_large_messages_ends_early_and_the_list_goes_on() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let text = "x".repeat(1024 * 1024 - 1024);
+    let names: Vec<_> = (0..12).map(|number| format!("m{number:02}")).collect();
+    for name in &names {
+        let body = format!(r#"{{"eventType": "{name}", "payload": {{"text": "{text}"}}}}"#);
+        assert_eq!(world.post("/app/acme/msg", &body).await.status, 202);
+    }
+    let get = async |iterator: &str| world.get(&format!("/app/acme/msg?limit=250&iterator={iterator}")).await;
+    let (mut forwards, mut page) = (Vec::new(), get("").await);
+    loop {
+        assert!(page.body.len() <= 6 * 1024 * 1024, "{} bytes", page.body.len());
+        forwards.extend(page.each("eventType"));
+        if page.json()["done"] == json!(true) {
+            break;
+        }
+        page = get(&page.text("/iterator")).await;
+    }
+    assert_eq!(forwards, names.iter().rev().cloned().collect::<Vec<_>>());
+    let mut backwards = page.each("eventType");
+    loop {
+        page = get(&page.text("/prevIterator")).await;
+        backwards.splice(0..0, page.each("eventType"));
+        if page.json()["done"] == json!(true) {
+            break;
+        }
+    }
+    assert_eq!(backwards, forwards, "and back again");
+}

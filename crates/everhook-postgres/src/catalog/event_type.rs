@@ -2,9 +2,11 @@
 
 use everhook_core::event_type::EventType;
 use everhook_core::id::{EnvironmentId, Id};
+use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::name::Name;
-use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
+use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice, event_type_bytes};
 use everhook_store::dedup::DedupKey;
+use everhook_store::piece::Piece;
 
 use super::{LOOKS_MAX, NAME_ABOVE, count};
 use crate::error::Fault;
@@ -68,7 +70,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         archived: ArchivedTypes,
         slice: &Slice<Name>,
-    ) -> Result<Vec<EventType>, Fault> {
+    ) -> Result<Piece<EventType, Name>, Fault> {
         let after = slice.after.as_ref().map(Name::as_str);
         let (low, high) = match slice.order {
             Order::Ascending => (after.unwrap_or(""), NAME_ABOVE),
@@ -76,9 +78,11 @@ impl PostgresStore {
         };
         let text = sql::directed(&sql::LIST_EVENT_TYPE, slice.order);
         let archived = archived == ArchivedTypes::Included;
-        let params: Params<'_> = &[&environment.0, &low, &high, &archived, &count(slice.limit)];
+        let (limit, bytes) = (count(slice.limit), count(PAGE_BYTES_MAX));
+        let params: Params<'_> = &[&environment.0, &low, &high, &archived, &limit, &bytes];
         let found = self.database.read_as(&sql::LIST_EVENT_TYPE, &text, params).await?;
-        found.iter().map(rows::event_type).collect()
+        let read = found.iter().map(rows::event_type);
+        Piece::gather(read, slice.limit, event_type_bytes, |row| row.name.clone(), None)
     }
 
     pub(crate) async fn replace_event_type_once(

@@ -4,10 +4,13 @@ use everhook_core::id::{EnvironmentId, ID_BYTES, JobId, SessionId};
 use everhook_core::job::JobState;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::job::{JobAttempt, JobFilter, JobRecord};
+use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
+use everhook_store::piece::Piece;
+use tokio_postgres::types::ToSql;
 
-use crate::catalog::{count, id_bounds};
+use crate::catalog::count;
 use crate::error::Fault;
+use crate::history;
 use crate::job::rows::{attempt_at, record};
 use crate::rows;
 use crate::sql;
@@ -28,29 +31,36 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         filter: &JobFilter,
-    ) -> Result<Vec<JobRecord>, Fault> {
-        let sql = match filter.state {
-            Some(JobState::Dead) => &sql::LIST_JOB_DEAD,
-            Some(JobState::Pending | JobState::Leased) => &sql::LIST_JOB_OPEN,
-            _ if filter.batch.is_some() => &sql::LIST_JOB_BATCH,
-            Some(JobState::Succeeded | JobState::Cancelled) | None => &sql::LIST_JOB,
+    ) -> Result<Piece<JobRecord, JobId>, Fault> {
+        let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
+        let batch = filter.batch.as_ref().map(|batch| batch.as_bytes().as_slice());
+        let (sql, scan, of): (_, _, Option<&(dyn ToSql + Sync)>) = match filter.state {
+            Some(JobState::Dead) => (&sql::LIST_JOB_DEAD, &sql::SCAN_JOB_DEAD, None),
+            Some(JobState::Pending | JobState::Leased) => (&sql::LIST_JOB_OPEN, &sql::SCAN_TASK, None),
+            _ if batch.is_some() => (&sql::LIST_JOB_BATCH, &sql::SCAN_JOB_BATCH, Some(&batch)),
+            Some(JobState::Succeeded | JobState::Cancelled) | None => (&sql::LIST_JOB, &sql::SCAN_JOB, None),
         };
-        let slice = &filter.slice;
-        let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(JobId::as_bytes));
+        if filter.is_selective() {
+            let skipped = history::scan(filter.scan);
+            let mut params: Vec<&(dyn ToSql + Sync)> = vec![&environment.0, &range.above, &range.below];
+            params.extend(of);
+            params.push(&skipped);
+            scanned = self.scan_end(scan, slice.order, &params).await?;
+            range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+        }
         let (queue, kind, tag) = (
             filter.queue.as_ref().map(|queue| queue.as_str()),
             filter.kind.as_ref().map(|kind| kind.as_str()),
             filter.tag.as_ref().map(|tag| tag.as_str()),
         );
-        let batch = filter.batch.as_ref().map(|batch| batch.as_bytes().as_slice());
         let before = filter.before.unwrap_or(Timestamp::NEVER).as_micros();
         let after = filter.after.map_or(i64::MIN, Timestamp::as_micros);
         let error = filter.error.as_ref().map(|error| error.as_bytes());
         let state = filter.state.map(JobState::to_db);
         let params: Params<'_> = &[
             &environment.0,
-            &low,
-            &high,
+            &range.above,
+            &range.below,
             &queue,
             &kind,
             &tag,
@@ -63,7 +73,7 @@ impl PostgresStore {
         ];
         let text = sql::directed(sql, slice.order);
         let found = self.database.read_as(sql, &text, params).await?;
-        found.iter().map(record).collect()
+        Piece::gather(found.iter().map(record), slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
     }
 
     pub(crate) async fn list_job_attempts_once(

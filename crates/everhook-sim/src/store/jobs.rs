@@ -15,6 +15,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
 use everhook_store::lease::NewSession;
+use everhook_store::piece::Piece;
 use everhook_store::queue::{QueueCount, QueueStats, QueueStore};
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::{FiredAll, Run, ScheduleRecord, ScheduleStore};
@@ -28,7 +29,11 @@ impl JobStore for NodeStore {
         self.call("find job", self.shared.store.find_job(environment, id)).await
     }
 
-    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError> {
+    async fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
         self.call("list jobs", self.shared.store.list_jobs(environment, filter)).await
     }
 
@@ -153,7 +158,7 @@ impl ScheduleStore for NodeStore {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, StoreError> {
+    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
         self.call("list schedules", self.shared.store.list_schedules(environment, slice)).await
     }
 

@@ -3,8 +3,9 @@
 use everhook_core::event_type::EventType;
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::name::Name;
-use everhook_store::catalog::{ArchivedTypes, Created, Replaced, Slice};
+use everhook_store::catalog::{ArchivedTypes, Created, Replaced, Slice, event_type_bytes};
 use everhook_store::dedup::DedupKey;
+use everhook_store::piece::Piece;
 use rusqlite::{Connection, params};
 
 use crate::catalog::{Claim, NAME_ENDS, bounds, claim, directed, limit, release};
@@ -64,13 +65,13 @@ pub(crate) fn list(
     environment: EnvironmentId,
     archived: ArchivedTypes,
     slice: &Slice<Name>,
-) -> Result<Vec<EventType>, Fault> {
+) -> Result<Piece<EventType, Name>, Fault> {
     let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
     let archived = archived == ArchivedTypes::Included;
     let mut list = conn.prepare_cached(&directed(LIST_EVENT_TYPE, slice.order))?;
     let params = params![environment.0, above, below, archived, limit(slice.limit)];
     let rows = list.query_and_then(params, rows::event_type)?;
-    rows.collect()
+    Piece::gather(rows, slice.limit, event_type_bytes, |row| row.name.clone(), None)
 }
 
 pub(crate) fn replace(

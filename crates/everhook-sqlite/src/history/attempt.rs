@@ -4,17 +4,19 @@ use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Mes
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::Trigger;
-use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf};
+use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
+use everhook_store::piece::Piece;
 use rusqlite::{Connection, Row, ToSql, params};
 
-use crate::catalog::{bounds, directed, limit};
+use crate::catalog::{directed, limit, scan_end};
 use crate::failure::Fault;
 use crate::history::time_bounds;
-use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, names_to_json};
+use crate::rows::{Record, names_to_json};
 use crate::writer::Tx;
 
 const LIST_ATTEMPT_MESSAGE: &str = include_str!("../../queries/list_attempt_message.sql");
 const LIST_ATTEMPT_ENDPOINT: &str = include_str!("../../queries/list_attempt_endpoint.sql");
+const SCAN_ATTEMPT: &str = include_str!("../../queries/scan_attempt.sql");
 const FIND_ATTEMPT: &str = include_str!("../../queries/find_attempt.sql");
 const EXPUNGE_ATTEMPT: &str = include_str!("../../queries/expunge_attempt.sql");
 
@@ -23,14 +25,18 @@ pub(crate) fn list(
     environment: EnvironmentId,
     application: ApplicationId,
     filter: &AttemptFilter,
-) -> Result<Vec<Attempt>, Fault> {
+) -> Result<Piece<Attempt, AttemptId>, Fault> {
     let (sql, of, endpoint) = match &filter.of {
         AttemptsOf::Message(message, endpoint) => (LIST_ATTEMPT_MESSAGE, message.as_bytes(), endpoint.as_ref()),
         AttemptsOf::Endpoint(endpoint) => (LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
     };
-    let slice = &filter.slice;
-    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
-    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+    let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
+    // The few attempts of one message are sorted: there is no way to look at some of them only.
+    if filter.is_selective() && sql == LIST_ATTEMPT_ENDPOINT {
+        let params: [&dyn ToSql; 4] = [&environment.0, of, &range.above, &range.below];
+        scanned = scan_end(conn, SCAN_ATTEMPT, slice.order, &params, filter.scan)?;
+        range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+    }
     let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
     let (status_from, status_below) = match filter.status_class {
         None => (0, u32::MAX),
@@ -46,8 +52,8 @@ pub(crate) fn list(
     let shared: [&dyn ToSql; 14] = [
         &environment.0,
         of,
-        &above,
-        &below,
+        &range.above,
+        &range.below,
         &succeeded,
         &status_from,
         &status_below,
@@ -65,7 +71,7 @@ pub(crate) fn list(
     }
     let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
     let rows = list.query_and_then(params.as_slice(), read)?;
-    rows.collect()
+    Piece::gather(rows, slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
 }
 
 pub(crate) fn find(

@@ -1,16 +1,17 @@
 //! Finding jobs, their attempts, and what a session holds.
 
-use everhook_core::id::{EnvironmentId, JobId, SessionId};
+use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::JobState;
 use everhook_core::task::Task;
-use everhook_store::job::{JobAttempt, JobFilter, JobRecord};
+use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
+use everhook_store::piece::Piece;
 use rusqlite::{Connection, ToSql, params};
 
-use crate::catalog::{bounds, directed, limit};
+use crate::catalog::{directed, limit, scan_end};
 use crate::failure::Fault;
 use crate::history::time_bounds;
 use crate::job::row;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record};
+use crate::rows::{self, Record};
 
 const FIND_JOB: &str = include_str!("../../queries/find_job.sql");
 const LIST_JOB: &str = include_str!("../../queries/list_job.sql");
@@ -19,6 +20,10 @@ const LIST_JOB_OPEN: &str = include_str!("../../queries/list_job_open.sql");
 const LIST_JOB_LEASED: &str = include_str!("../../queries/list_job_leased.sql");
 const LIST_JOB_DEAD: &str = include_str!("../../queries/list_job_dead.sql");
 const LIST_JOB_ATTEMPT: &str = include_str!("../../queries/list_job_attempt.sql");
+const SCAN_JOB: &str = include_str!("../../queries/scan_job.sql");
+const SCAN_JOB_BATCH: &str = include_str!("../../queries/scan_job_batch.sql");
+const SCAN_JOB_DEAD: &str = include_str!("../../queries/scan_job_dead.sql");
+const SCAN_TASK: &str = include_str!("../../queries/scan_task.sql");
 const LIST_TASK_HELD: &str = include_str!("../../queries/list_task_held.sql");
 
 /// Whether a payload is read; those of lists are not.
@@ -51,15 +56,20 @@ fn read(
 
 /// Lists jobs: candidates by the index that knows most of the filter, each then read and asked the rest. While the list is being read, the
 /// connection stays on one snapshot.
-pub(crate) fn list(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, Fault> {
-    let slice = &filter.slice;
-    let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
-    let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
+pub(crate) fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    filter: &JobFilter,
+) -> Result<Piece<JobRecord, JobId>, Fault> {
+    let (slice, scanned) = (&filter.slice, scanned(conn, environment, filter)?);
+    let range = filter.range();
+    let range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
+    let (above, below) = (&range.above, &range.below);
     let (later_than, earlier_than) = time_bounds(filter.after, filter.before);
     let name = |name: &Option<everhook_core::name::Name>| name.as_ref().map(|name| name.as_str().to_owned());
     let (queue, kind, tag) = (name(&filter.queue), name(&filter.kind), name(&filter.tag));
     let batch = filter.batch.map(|batch| batch.as_bytes().to_vec());
-    let mut params: Vec<&dyn ToSql> = vec![&environment.0, &above, &below];
+    let mut params: Vec<&dyn ToSql> = vec![&environment.0, above, below];
     let sql = match (filter.state, &filter.batch) {
         (Some(JobState::Dead), _) => LIST_JOB_DEAD,
         (Some(JobState::Leased), _) => LIST_JOB_LEASED,
@@ -74,15 +84,31 @@ pub(crate) fn list(conn: &Connection, environment: EnvironmentId, filter: &JobFi
         }
     };
     let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
-    let mut candidates = list.query(params.as_slice())?;
-    let mut jobs = Vec::new();
-    while jobs.len() < slice.limit
-        && let Some(row) = candidates.next()?
-    {
-        let id = JobId(Record::new(row, "job").id(0, "id")?);
-        jobs.extend(find_bare(conn, environment, id)?.filter(|record| filter.wants(record)));
-    }
-    Ok(jobs)
+    let candidates = list.query_and_then(params.as_slice(), |row| Record::new(row, "job").id(0, "id").map(JobId))?;
+    let found = candidates.filter_map(|id| match id.and_then(|id| find_bare(conn, environment, id)) {
+        Ok(found) => found.filter(|record| filter.wants(record)).map(Ok),
+        Err(fault) => Some(Err(fault)),
+    });
+    Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+}
+
+/// How far a search for jobs looks; none where every candidate is of the list, or there are not so many.
+fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) -> Result<Option<Id>, Fault> {
+    let (range, batch) = (filter.range(), filter.batch.map(|batch| batch.as_bytes().to_vec()));
+    let mut params: Vec<&dyn ToSql> = vec![&environment.0, &range.above, &range.below];
+    let sql = match (filter.state, &filter.batch) {
+        _ if !filter.is_selective() => return Ok(None),
+        (Some(JobState::Dead), _) => SCAN_JOB_DEAD,
+        // Sessions hold only so many.
+        (Some(JobState::Leased), _) => return Ok(None),
+        (_, Some(_)) => {
+            params.push(&batch);
+            SCAN_JOB_BATCH
+        }
+        (Some(JobState::Pending), None) => SCAN_TASK,
+        (None | Some(JobState::Succeeded | JobState::Cancelled), None) => SCAN_JOB,
+    };
+    scan_end(conn, sql, filter.slice.order, &params, filter.scan)
 }
 
 /// The latest attempts of a job, newest first.

@@ -134,6 +134,6 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
 
 async fn names(store: &SqliteStore, stage: &Stage) -> Vec<String> {
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
-    let schedules = store.list_schedules(stage.environment, &slice).await.unwrap();
+    let schedules = store.list_schedules(stage.environment, &slice).await.unwrap().rows;
     schedules.into_iter().map(|record| record.name.to_string()).collect()
 }

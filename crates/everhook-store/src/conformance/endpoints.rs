@@ -8,6 +8,7 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::signing::{SigningKey, SigningKeys};
@@ -15,8 +16,9 @@ use everhook_core::time::Timestamp;
 
 use crate::Store;
 use crate::catalog::{ArchivedTypes, Created, Locator, Order, Replaced, Slice};
-use crate::conformance::fixture::{Fixture, HOUR, name, new_application, new_endpoint, request_key};
+use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name, new_application, new_endpoint, request_key};
 use crate::conformance::race::at_once;
+use crate::lease::Appended;
 
 /// An endpoint with something in every field.
 fn rich<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
@@ -187,6 +189,23 @@ pub async fn a_repeated_change_is_made_once<S: Store>(fx: &Fixture<S>) {
     assert_eq!(find(fx, fx.here, old.id).await, Some(new));
 }
 
+pub async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need<S: Store>(fx: &Fixture<S>) {
+    let endpoint = fx.endpoint_with(|endpoint| {
+        endpoint.description = "a long text for people".to_owned();
+        endpoint.metadata = [("k".to_owned(), "v".to_owned())].into();
+        endpoint.headers = [("x-tenant".to_owned(), "7".to_owned())].into();
+    });
+    let (endpoint, session, room) = (endpoint.await, fx.session().await, Room::of(5));
+    let answer = fx.append_one(Some(fast(session, &room)), fx.message()).await;
+    let Appended::Accepted { leased, .. } = answer else { panic!("{answer:?}") };
+    let [(leased, _slot)] = &leased[..] else { panic!("{leased:?}") };
+    let carried = leased.endpoint.as_ref().expect("it is there");
+    assert_eq!((carried.description.as_str(), carried.metadata.len(), carried.headers.len()), ("", 0, 1));
+    let shown = find(fx, fx.here, endpoint).await.expect("it is there");
+    assert_eq!((shown.description.as_str(), shown.metadata.len()), ("a long text for people", 1));
+    fx.end(&leased.task, session, NextRow::Gone).await;
+}
+
 pub async fn endpoints_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
     let mut want = Vec::new();
     for _ in 0..5 {
@@ -297,7 +316,7 @@ pub async fn event_types_are_listed_by_the_bytes_of_their_names<S: Store>(fx: &F
         let (mut names, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit: 2 };
-            let page = fx.other.list_event_types(fx.here, archived, &slice).await.unwrap();
+            let page = fx.other.list_event_types(fx.here, archived, &slice).await.unwrap().rows;
             let Some(last) = page.last() else { return names };
             after = Some(last.name.clone());
             names.extend(page.iter().map(|event_type| event_type.name.to_string()));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::Message;
 use everhook_core::outcome::Class;
 
@@ -22,7 +23,7 @@ fn slice<K>(order: Order) -> Slice<K> {
 
 fn messages() -> MessageFilter {
     let slice = slice(Order::Ascending);
-    MessageFilter { slice, before: None, after: None, channel: None, tag: None, event_types: Vec::new() }
+    MessageFilter { slice, before: None, after: None, channel: None, tag: None, event_types: Vec::new(), scan: PLENTY }
 }
 
 fn attempts(of: AttemptsOf) -> AttemptFilter {
@@ -36,6 +37,7 @@ fn attempts(of: AttemptsOf) -> AttemptFilter {
         channel: None,
         tag: None,
         event_types: Vec::new(),
+        scan: PLENTY,
     }
 }
 
@@ -81,7 +83,7 @@ pub async fn messages_are_found_by_type_channel_and_tag<S: Store>(fx: &Fixture<S
     let x = append(fx, labelled(fx, "a", &["x", "y"], &["t"])).await.id;
     let xx = append(fx, labelled(fx, "b", &["xx"], &["t", "u"])).await.id;
     let list = async |filter: MessageFilter| {
-        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(list(messages()).await, [plain, x, xx]);
@@ -99,7 +101,7 @@ pub async fn messages_are_found_by_time<S: Store>(fx: &Fixture<S>) {
     let now = fx.store.now().await.unwrap();
     let list = async |before, after| {
         let filter = MessageFilter { before, after, ..messages() };
-        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     let (past, future) = (Some(now.minus(HOUR)), Some(now.plus(HOUR)));
@@ -124,7 +126,7 @@ pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let filter = MessageFilter { slice: Slice { after, order, limit: 2 }, ..messages() };
-            let page = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+            let page = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
             ids.extend(page.iter().map(|message| message.id));
@@ -133,6 +135,82 @@ pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture
     assert_eq!(pages(Order::Ascending).await, want);
     want.reverse();
     assert_eq!(pages(Order::Descending).await, want);
+}
+
+pub async fn a_list_of_large_messages_ends_early_and_goes_on<S: Store>(fx: &Fixture<S>) {
+    let mut want = Vec::new();
+    for _ in 0..7 {
+        let mut new = fx.message();
+        new.message.payload = Some(Bytes::from(vec![b'x'; PAGE_BYTES_MAX / 3]));
+        want.push(append(fx, new).await.id);
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
+        loop {
+            let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, ..messages() };
+            let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+            assert!(piece.rows.len() <= 4, "{} rows have more bytes than a page", piece.rows.len());
+            ids.extend(piece.rows.iter().map(|message| message.id));
+            pieces += 1;
+            after = piece.next;
+            if after.is_none() {
+                break;
+            }
+            assert_eq!(after, ids.last().copied(), "it goes on behind the last row");
+        }
+        assert_eq!((&ids, pieces), (&want, 2));
+        want.reverse();
+    }
+    let filter = MessageFilter { slice: Slice { after: None, order: Order::Ascending, limit: 2 }, ..messages() };
+    let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+    assert_eq!((piece.rows.len(), piece.next), (2, None), "all that were asked for");
+}
+
+/// Goes through a list of messages that looks at two rows at a time.
+async fn scanned<S: Store>(fx: &Fixture<S>, order: Order, filter: &MessageFilter) -> (Vec<MessageId>, usize) {
+    let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
+    loop {
+        let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, scan: 2, ..filter.clone() };
+        let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+        assert!(piece.rows.len() <= 2, "{piece:?}");
+        ids.extend(piece.rows.iter().map(|message| message.id));
+        pieces += 1;
+        assert!(pieces <= PLENTY, "it always goes on");
+        match piece.next {
+            Some(next) => after = Some(next),
+            None => return (ids, pieces),
+        }
+    }
+}
+
+pub async fn a_search_of_messages_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixture<S>) {
+    let mut wanted = Vec::new();
+    for number in 0..7 {
+        let tags: &[&str] = if number % 3 == 0 { &["t"] } else { &[] };
+        let id = append(fx, labelled(fx, "a", &[], tags)).await.id;
+        wanted.extend((number % 3 == 0).then_some(id));
+    }
+    let by_tag = MessageFilter { tag: Some(name("t")), ..messages() };
+    for order in [Order::Ascending, Order::Descending] {
+        assert_eq!(scanned(fx, order, &by_tag).await, (wanted.clone(), 4), "{order:?}");
+        wanted.reverse();
+    }
+    let none = MessageFilter { tag: Some(name("u")), ..messages() };
+    assert_eq!(scanned(fx, Order::Descending, &none).await, (Vec::new(), 4), "empty pieces go on as well");
+    let all = MessageFilter { scan: 2, ..messages() };
+    let piece = fx.other.list_messages(fx.here, fx.application, &all).await.unwrap();
+    assert_eq!((piece.rows.len(), piece.next), (7, None), "without a filter every row that is looked at is shown");
+}
+
+pub async fn a_search_of_attempts_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixture<S>) {
+    let Tried { endpoints, attempts: [_, two, _, four], .. } = tried(fx).await;
+    let failed = AttemptFilter { status_class: Some(300), scan: 2, ..attempts(AttemptsOf::Endpoint(endpoints[0])) };
+    let piece = fx.other.list_attempts(fx.here, fx.application, &failed).await.unwrap();
+    assert_eq!((piece.rows.len(), piece.next), (0, Some(two)));
+    let slice = Slice { after: Some(two), order: Order::Ascending, limit: PLENTY };
+    let piece = fx.other.list_attempts(fx.here, fx.application, &AttemptFilter { slice, ..failed }).await.unwrap();
+    let ids: Vec<_> = piece.rows.iter().map(|attempt| attempt.id).collect();
+    assert_eq!((ids, piece.next), (vec![four], None));
 }
 
 pub async fn a_payload_is_removed_for_good<S: Store>(fx: &Fixture<S>) {
@@ -192,7 +270,7 @@ async fn tried<S: Store>(fx: &Fixture<S>) -> Tried {
 }
 
 async fn list<S: Store>(fx: &Fixture<S>, filter: AttemptFilter) -> Vec<AttemptId> {
-    let list = fx.other.list_attempts(fx.here, fx.application, &filter).await.unwrap();
+    let list = fx.other.list_attempts(fx.here, fx.application, &filter).await.unwrap().rows;
     list.iter().map(|attempt| attempt.id).collect()
 }
 
@@ -205,7 +283,7 @@ pub async fn attempts_are_found_by_message_and_endpoint<S: Store>(fx: &Fixture<S
     assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(endpoints[1]))).await, [three]);
     assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(EndpointId(fx.id())))).await, []);
     let there = attempts(AttemptsOf::Endpoint(endpoints[0]));
-    assert_eq!(fx.other.list_attempts(fx.there, fx.application, &there).await.unwrap(), []);
+    assert_eq!(fx.other.list_attempts(fx.there, fx.application, &there).await.unwrap().rows, []);
 }
 
 pub async fn attempts_are_found_by_result_and_status<S: Store>(fx: &Fixture<S>) {

@@ -640,7 +640,7 @@ pub async fn lists_have_what_is_asked_for<S: JobStage>(fx: &Fixture<S>) {
     fx.other.change_jobs(fx.here, &[gone], Wish::Cancel).await.unwrap();
     let all = |limit| JobFilter::all(Slice { after: None, order: Order::Ascending, limit });
     let list = async |filter: JobFilter| {
-        let records = fx.other.list_jobs(fx.here, &filter).await.unwrap();
+        let records = fx.other.list_jobs(fx.here, &filter).await.unwrap().rows;
         assert!(records.iter().all(|record| record.job.payload.is_none()), "lists have no payloads");
         records.iter().map(|record| record.job.id).collect::<Vec<_>>()
     };
@@ -669,4 +669,38 @@ pub async fn lists_have_what_is_asked_for<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(list(JobFilter { before: Some(created), ..all(PLENTY) }).await, [dead, done]);
     let later = list(JobFilter { after: Some(created), ..all(PLENTY) }).await;
     assert!(!later.contains(&dead) && !later.contains(&running), "{later:?}");
+}
+
+pub async fn a_search_of_jobs_looks_at_a_few_and_goes_on<S: JobStage>(fx: &Fixture<S>) {
+    let mut wanted = Vec::new();
+    for number in 0..7 {
+        let mut job = fx.job();
+        job.job.tags = if number % 3 == 0 { vec![name("t")] } else { Vec::new() };
+        let id = fx.accept(job).await;
+        wanted.extend((number % 3 == 0).then_some(id));
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
+        loop {
+            let slice = Slice { after, order, limit: PLENTY };
+            let filter = JobFilter { tag: Some(name("t")), scan: 2, ..JobFilter::all(slice) };
+            let piece = fx.other.list_jobs(fx.here, &filter).await.unwrap();
+            assert!(piece.rows.len() <= 2, "{piece:?}");
+            ids.extend(piece.rows.iter().map(|record| record.job.id));
+            pieces += 1;
+            match piece.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!((&ids, pieces), (&wanted, 4), "{order:?}");
+        wanted.reverse();
+    }
+    for state in [None, Some(JobState::Pending), Some(JobState::Dead), Some(JobState::Succeeded)] {
+        let all = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: PLENTY });
+        let says = JobFilter { state, error: Some("zzz".to_owned()), scan: 2, ..all };
+        let piece = fx.other.list_jobs(fx.here, &says).await.unwrap();
+        assert_eq!(piece.rows.len(), 0);
+        assert_eq!(piece.next.is_some(), state != Some(JobState::Dead), "{state:?}: there are two and more to look at");
+    }
 }

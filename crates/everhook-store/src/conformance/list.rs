@@ -198,6 +198,7 @@ macro_rules! conformance_jobs {
             only_the_holder_reports_progress
             a_watched_job_is_taken_back_when_its_time_is_over
             lists_have_what_is_asked_for
+            a_search_of_jobs_looks_at_a_few_and_goes_on
         }
         $crate::conformance_cases! { $backend, batch:
             a_batch_completes_when_all_its_jobs_have_succeeded
@@ -281,6 +282,7 @@ macro_rules! conformance_full {
             the_same_creation_again_gets_the_same_endpoint
             a_concurrent_change_of_an_endpoint_is_noticed
             a_repeated_change_is_made_once
+            a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need
             endpoints_are_listed_piece_by_piece_both_ways
             an_event_type_is_found_as_it_was_made
             the_same_creation_again_gets_the_same_event_type
@@ -295,6 +297,9 @@ macro_rules! conformance_full {
             messages_are_found_by_type_channel_and_tag
             messages_are_found_by_time
             messages_are_listed_piece_by_piece_both_ways
+            a_list_of_large_messages_ends_early_and_goes_on
+            a_search_of_messages_looks_at_a_few_and_goes_on
+            a_search_of_attempts_looks_at_a_few_and_goes_on
             a_payload_is_removed_for_good
             attempts_are_found_by_message_and_endpoint
             attempts_are_found_by_result_and_status

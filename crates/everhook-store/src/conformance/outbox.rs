@@ -140,12 +140,12 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
     assert!(matches!(look(outbox, all).await, (Relayed::Nothing, None)));
     let status = outbox.status().await.unwrap();
     assert_eq!((status.depth, status.set_aside), (0, 2));
-    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
+    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
     let seen: Vec<_> = aside.iter().map(|row| (row.row.id, row.error.as_str(), row.row.payload.as_str())).collect();
     assert_eq!(seen, [(rows[0].id, "reason 0", "bad"), (rows[2].id, "reason 2", "worse")]);
     let as_written = |row: &OutboxRow| OutboxRow { age: Duration::ZERO, ..row.clone() };
     assert_eq!(as_written(&aside[0].row), as_written(&rows[0]), "nothing of it is lost");
-    assert_eq!(outbox.list_aside(rows[0].id, 10).await.unwrap().len(), 1);
+    assert_eq!(outbox.list_aside(rows[0].id, 10).await.unwrap().rows.len(), 1);
 
     let change = AsideChange { payload: Some("better".to_owned()), ..AsideChange::default() };
     assert!(outbox.replace_aside(rows[0].id, &change).await.unwrap());
@@ -156,7 +156,7 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
     assert_eq!((again.id, again.created_at, again.payload.as_str()), (rows[0].id, rows[0].created_at, "better"));
     assert_eq!((&again.tags, &again.application), (&rows[0].tags, &rows[0].application));
     assert_eq!(outbox.discard_aside(&[rows[2].id, rows[1].id]).await.unwrap(), 1);
-    assert_eq!(outbox.list_aside(i64::MIN, 10).await.unwrap(), []);
+    assert_eq!(outbox.list_aside(i64::MIN, 10).await.unwrap().rows, []);
 }
 
 async fn a_number_that_is_used_again_costs_no_row(stage: &dyn OutboxStage) {
@@ -170,11 +170,11 @@ async fn a_number_that_is_used_again_costs_no_row(stage: &dyn OutboxStage) {
     let id = batch.unwrap().rows[0].id;
     stage.write_under(id, "new").await;
     assert_eq!(outbox.retry_aside(&[id]).await.unwrap(), 0, "there is no place for it");
-    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
+    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
     assert_eq!((aside.len(), aside[0].row.payload.as_str()), (1, "old"));
     let (_, batch) = look(outbox, none).await;
     assert_eq!(payloads(&batch.unwrap()), ["new"]);
-    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap();
+    let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
     assert_eq!((aside.len(), aside[0].row.payload.as_str(), aside[0].error.as_str()), (1, "new", "no new"));
     assert_eq!(outbox.discard_aside(&[id]).await.unwrap(), 1);
 }
@@ -191,7 +191,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody(stage: &dyn OutboxStage) {
         seen.extend(batch.rows.into_iter().map(|row| row.payload));
     }
     assert_eq!(seen, ["before", "after"]);
-    let aside = outbox.list_aside(i64::MIN, 100).await.unwrap();
+    let aside = outbox.list_aside(i64::MIN, 100).await.unwrap().rows;
     let told: Vec<&str> = aside.iter().map(|row| row.error.as_str()).collect();
     assert_eq!(told, reasons);
     // Shown, though not whole.

@@ -174,7 +174,7 @@ pub async fn schedules_are_kept_listed_and_deleted<S: JobStage + ScheduleStore>(
     create(fx, &b).await;
     let slice = |after: Option<&str>| Slice { after: after.map(name), order: Order::Ascending, limit: PLENTY };
     let names = async |after| {
-        let schedules = fx.other.list_schedules(fx.here, &slice(after)).await.unwrap();
+        let schedules = fx.other.list_schedules(fx.here, &slice(after)).await.unwrap().rows;
         schedules.into_iter().map(|record| record.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(None).await, ["a", "b"]);

@@ -101,8 +101,9 @@ impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
             channel: None,
             tag: None,
             event_types: Vec::new(),
+            scan: PAGE_MAX,
         };
-        self.list_attempts(environment, application, &filter).await.unwrap()
+        self.list_attempts(environment, application, &filter).await.unwrap().rows
     }
 
     async fn destinations_of(

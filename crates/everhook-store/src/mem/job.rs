@@ -8,7 +8,7 @@ use bytes::Bytes;
 use everhook_core::batch::{BadChange, Change};
 use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{Job, NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::job::{Job, JobState, NotYours, Plan, Tenure, Wish, check_tenure};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -18,12 +18,14 @@ use crate::catalog::Order;
 use crate::error::StoreError;
 use crate::ids::Ids;
 use crate::job::{
-    Enqueued, JobAttempt, JobFilter, JobRecord, JobStore, NewJob, OpenTask, due_at, judge, keys_of, new_task, state_of,
+    Enqueued, JobAttempt, JobFilter, JobRecord, JobStore, NewJob, OpenTask, due_at, job_bytes, judge, keys_of,
+    new_task, state_of,
 };
 use crate::lease::{NewAttempt, Settlement};
 use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{AttemptRow, JobRow, LaneRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, batch};
+use crate::piece::Piece;
 
 /// Accepts one job.
 pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJob) -> Enqueued {
@@ -182,19 +184,36 @@ impl JobStore for MemStore {
         Ok(record(&self.lock().0, environment, id))
     }
 
-    async fn list_jobs(&self, environment: EnvironmentId, filter: &JobFilter) -> Result<Vec<JobRecord>, StoreError> {
+    async fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
         let (tables, _) = self.lock();
-        let ids = tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id);
-        let mut records: Vec<_> = ids.filter_map(|id| record(&tables, environment, id)).collect();
-        records.retain(|record| filter.wants(record));
+        let mut ids: Vec<JobId> =
+            tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id).collect();
         if filter.slice.order == Order::Descending {
-            records.reverse();
+            ids.reverse();
         }
-        records.truncate(filter.slice.limit);
-        for record in &mut records {
+        ids.retain(|id| match (filter.slice.after, filter.slice.order) {
+            (None, _) => true,
+            (Some(after), Order::Ascending) => *id > after,
+            (Some(after), Order::Descending) => *id < after,
+        });
+        // Jobs that wait, run or are dead are found by their state.
+        if let Some(state @ (JobState::Pending | JobState::Leased | JobState::Dead)) = filter.state {
+            ids.retain(|id| record(&tables, environment, *id).is_some_and(|record| record.state == state));
+        }
+        let scanned = ids.get(filter.scan.saturating_sub(1)).copied().filter(|_| filter.is_selective());
+        if scanned.is_some() {
+            ids.truncate(filter.scan);
+        }
+        let records = ids.into_iter().filter_map(|id| record(&tables, environment, id));
+        let shown = records.filter(|record| filter.wants(record)).map(|mut record| {
             record.job.payload = None;
-        }
-        Ok(records)
+            Ok(record)
+        });
+        Piece::gather(shown, filter.slice.limit, job_bytes, |record| record.job.id, scanned)
     }
 
     async fn list_job_attempts(

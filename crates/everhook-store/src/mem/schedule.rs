@@ -15,7 +15,8 @@ use crate::lease::Appended;
 use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{ScheduleRow, Tables, TaskPlace};
 use crate::mem::{MemStore, job};
-use crate::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, runs_of};
+use crate::piece::Piece;
+use crate::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, runs_of, schedule_bytes};
 
 /// Where a schedule stands that was just created or changed.
 fn begin(schedule: &ScheduleRecord, now: Timestamp) -> ScheduleState {
@@ -119,7 +120,7 @@ impl ScheduleStore for MemStore {
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
-    ) -> Result<Vec<ScheduleRecord>, StoreError> {
+    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
         let (tables, _) = self.lock();
         let of = tables.schedules.iter().filter(|(key, _)| key.0 == environment);
         let mut records: Vec<_> = of.map(|(_, row)| row.record.clone()).collect();
@@ -131,8 +132,7 @@ impl ScheduleStore for MemStore {
             (Some(after), Order::Ascending) => record.name > *after,
             (Some(after), Order::Descending) => record.name < *after,
         });
-        records.truncate(slice.limit);
-        Ok(records)
+        Piece::gather(records.into_iter().map(Ok), slice.limit, schedule_bytes, |record| record.name.clone(), None)
     }
 
     async fn replace_schedule(

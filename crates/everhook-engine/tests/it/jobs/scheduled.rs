@@ -45,7 +45,7 @@ async fn two_nodes_never_fire_a_schedule_twice() {
     assert_eq!(nominal.len(), runs.len(), "{runs:?}");
     assert!(runs.iter().all(|run| run.kind == RunKind::Fired && run.object.is_some()), "{runs:?}");
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
-    let jobs = store.list_jobs(ENVIRONMENT, &JobFilter::all(slice)).await.unwrap();
+    let jobs = store.list_jobs(ENVIRONMENT, &JobFilter::all(slice)).await.unwrap().rows;
     let runs = store.list_runs(ENVIRONMENT, id, 100).await.unwrap();
     assert_eq!(jobs.len(), runs.len());
 }

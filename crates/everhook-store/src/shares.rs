@@ -1,0 +1,85 @@
+//! Shares of searches: no environment's searches take every connection, and all searches together leave some for the rest.
+//!
+//! A permit is waited for in the order of the callers, for a while; then the search is refused, so that no queue grows without end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use everhook_core::id::EnvironmentId;
+use everhook_core::limits::SEARCH_WAIT_MAX;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::StoreError;
+
+/// How many searches run at once.
+pub struct Shares {
+    all: Arc<Semaphore>,
+    each: usize,
+    /// One entry for each environment that ever searched: as many as operators created.
+    environments: Mutex<HashMap<EnvironmentId, Arc<Semaphore>>>,
+}
+
+/// Kept while a search runs.
+pub struct Share {
+    _of_environment: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+/// Others searched for too long.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("no turn within {} s: too many searches", SEARCH_WAIT_MAX.as_secs())]
+struct NoTurn;
+
+impl Shares {
+    /// At most half of the connections for searches, and half of those for one environment; one of each at least.
+    pub fn of(connections: usize) -> Shares {
+        let all = (connections / 2).max(1);
+        Shares { all: Arc::new(Semaphore::new(all)), each: all.div_ceil(2), environments: Mutex::default() }
+    }
+
+    /// Waits for the turn of a search.
+    pub async fn wait(&self, environment: EnvironmentId, op: &'static str) -> Result<Share, StoreError> {
+        let own = {
+            let mut environments = self.environments.lock().expect("nothing panics while it holds this lock");
+            Arc::clone(environments.entry(environment).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
+        };
+        let turn = async {
+            // Its own first: an environment that waits for itself holds up no other.
+            let of_environment = own.acquire_owned().await;
+            (of_environment, Arc::clone(&self.all).acquire_owned().await)
+        };
+        match tokio::time::timeout(SEARCH_WAIT_MAX, turn).await {
+            Ok((Ok(of_environment), Ok(of_all))) => Ok(Share { _of_environment: of_environment, _of_all: of_all }),
+            Ok(_) | Err(_) => Err(StoreError::Slow { op, source: Box::new(NoTurn) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: EnvironmentId = EnvironmentId(1);
+    const OTHER: EnvironmentId = EnvironmentId(2);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_environment_leaves_room_for_others() {
+        let shares = Shares::of(8);
+        let first = shares.wait(ONE, "list").await.unwrap();
+        let _second = shares.wait(ONE, "list").await.unwrap();
+        assert!(
+            matches!(shares.wait(ONE, "list").await, Err(StoreError::Slow { op: "list", .. })),
+            "its share is taken"
+        );
+        let _others = (shares.wait(OTHER, "list").await.unwrap(), shares.wait(OTHER, "list").await.unwrap());
+        drop(first);
+        shares.wait(ONE, "list").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn searches_leave_room_for_the_rest() {
+        let shares = Shares::of(2);
+        let _first = shares.wait(ONE, "list").await.unwrap();
+        assert!(shares.wait(OTHER, "list").await.is_err());
+    }
+}
