@@ -95,6 +95,8 @@ pub const APPEND_QUEUE_MAX: usize = 4096;
 pub const SETTLE_BATCH_MAX: usize = 500;
 /// Settlements waiting for a transaction: what a node may have sent and not yet written, beside its slots.
 pub const SETTLE_QUEUE_MAX: usize = 4096;
+/// How long a node may have ended attempts to write and write none of them before it is not ready.
+pub const SETTLE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Lanes one lease looks at.
 pub const LEASE_LANES_MAX: usize = 256;
 /// Tasks one lease takes.

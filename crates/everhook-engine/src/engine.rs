@@ -1,6 +1,7 @@
 //! The engine as a whole: started with a store and a sender, stopped by draining.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::{JobState, NotYours, Tenure as HeldBy};
+use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -24,6 +26,7 @@ use everhook_store::uids::Uids;
 use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::FutureExt;
 use http::HeaderValue;
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -114,6 +117,8 @@ pub struct Engine {
     /// The loops that begin them.
     intake: TaskTracker,
     loops: TaskTracker,
+    /// A stop was announced; work is taken as before.
+    leaving: AtomicBool,
     /// Stops taking work.
     stop: CancellationToken,
     /// Stops the heartbeat and the writers, last of all.
@@ -252,6 +257,7 @@ impl Engine {
             running,
             intake,
             loops,
+            leaving: AtomicBool::new(false),
             stop,
             halt,
             interrupt,
@@ -330,6 +336,17 @@ impl Engine {
                 halt.run_until_cancelled(relay.run(stop)).await;
             }));
         }
+    }
+
+    /// Puts counters of other parts of the process on the metrics page.
+    pub fn add_metrics(&self, register: impl FnOnce(&mut Registry)) {
+        self.metrics.add(register);
+    }
+
+    /// Announces a stop: the node is not ready from now on, so that clients with a choice go elsewhere. It works on until
+    /// it is drained.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
     }
 
     /// Stops: takes no more work, lets what runs finish within `grace`, interrupts the rest, hands everything back.
@@ -411,16 +428,21 @@ impl Accept for Engine {
     }
 
     fn ready(&self) -> Result<(), String> {
-        if self.stop.is_cancelled() {
-            return Err("the node is stopping".to_owned());
+        if self.leaving.load(Ordering::Relaxed) || self.stop.is_cancelled() {
+            return Err("stopping: the node closes its listener soon".to_owned());
         }
         if let Some(why) = self.store.broken() {
             return Err(why);
         }
-        match self.sessions.current() {
-            Some(_) => Ok(()),
-            None => Err("the node has no renewed session: the store is unavailable or slow".to_owned()),
+        if self.sessions.current().is_none() {
+            return Err("the node has no renewed session: the store is unavailable or slow".to_owned());
         }
+        let stalled = self.settler.stalled();
+        if stalled > SETTLE_STALL_MAX {
+            let seconds = stalled.as_secs();
+            return Err(format!("no attempt could be settled for {seconds} s although some have ended: see the log"));
+        }
+        Ok(())
     }
 }
 

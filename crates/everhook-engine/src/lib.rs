@@ -14,6 +14,7 @@ pub mod jobs;
 mod lines;
 mod metrics;
 mod outbound;
+mod progress;
 pub mod relay;
 pub mod session;
 mod settle;

@@ -3,8 +3,8 @@
 //! Counted where it happens, or by a look at the store every `BACKLOG_INTERVAL`: a scrape costs the store nothing. Labels are
 //! bounded: none names a tenant, an application or an endpoint.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
@@ -57,7 +57,7 @@ pub(crate) struct Now {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     clock: Arc<Clock>,
-    registry: Registry,
+    registry: Mutex<Registry>,
     accepted: Counter,
     append_size: Histogram,
     append_seconds: Histogram,
@@ -93,9 +93,9 @@ impl Metrics {
     pub(crate) fn new(clock: Arc<Clock>) -> Metrics {
         let sizes = || Histogram::new(exponential_buckets(1.0, 2.0, 10));
         let seconds = || Histogram::new(SECONDS);
-        let mut metrics = Metrics {
+        let metrics = Metrics {
             clock,
-            registry: Registry::with_prefix("everhook"),
+            registry: Mutex::new(Registry::with_prefix("everhook")),
             accepted: Counter::default(),
             append_size: sizes(),
             append_seconds: seconds(),
@@ -125,8 +125,13 @@ impl Metrics {
             pool_busy: Gauge::default(),
             pool_waiting: Gauge::default(),
         };
-        metrics.register();
+        metrics.add(|registry| metrics.register(registry));
         metrics
+    }
+
+    /// Puts more on the page.
+    pub(crate) fn add(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry.lock().expect("registering does not panic"));
     }
 
     /// When something begins whose time is to be observed.
@@ -138,8 +143,7 @@ impl Metrics {
         self.clock.elapsed().saturating_sub(begun).as_secs_f64()
     }
 
-    fn register(&mut self) {
-        let registry = &mut self.registry;
+    fn register(&self, registry: &mut Registry) {
         registry.register("messages_accepted", "Messages committed", self.accepted.clone());
         registry.register("append_size", "Messages in one append transaction", self.append_size.clone());
         let seconds = |registry: &mut Registry, name: &str, help: &str, histogram: &Histogram| {
@@ -195,7 +199,7 @@ impl Metrics {
         self.pool_waiting.set(gauge(pool.waiting as u64));
         let mut page = String::new();
         // Writing to a string does not fail; half a page would tell.
-        let _ = text::encode(&mut page, &self.registry);
+        let _ = text::encode(&mut page, &self.registry.lock().expect("registering does not panic"));
         page
     }
 

@@ -34,6 +34,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::jobs::counts::Counts;
 use crate::metrics::Metrics;
+use crate::progress::Progress;
 use crate::session::Tenure;
 use crate::wakeup::Wakeups;
 
@@ -148,6 +149,8 @@ pub(crate) struct Settler {
     turn: Mutex<Option<Duration>>,
     /// What gave its slot back and is not written.
     unsettled: TaskTracker,
+    /// Of the writers, a batch at a time.
+    progress: Progress,
 }
 
 /// What a settler stands on.
@@ -167,8 +170,26 @@ impl Settler {
     pub(crate) fn new(parts: SettlerParts) -> Settler {
         let SettlerParts { store, ids, entropy, clock, policy, wakeups, metrics, counts } = parts;
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
-        let (waiting, turn, unsettled) = (Mutex::new(waiting), Mutex::default(), TaskTracker::new());
-        Settler { store, ids, clock, policy, entropy, wakeups, metrics, counts, queue, waiting, turn, unsettled }
+        Settler {
+            store,
+            ids,
+            clock,
+            policy,
+            entropy,
+            wakeups,
+            metrics,
+            counts,
+            queue,
+            waiting: Mutex::new(waiting),
+            turn: Mutex::default(),
+            unsettled: TaskTracker::new(),
+            progress: Progress::default(),
+        }
+    }
+
+    /// For how long no batch was written although one is to be.
+    pub(crate) fn stalled(&self) -> Duration {
+        self.progress.stalled(self.clock.elapsed())
     }
 
     /// Waits until everything is written that gave its slot back before.
@@ -219,6 +240,7 @@ impl Settler {
             // One writer waits for work at a time, so that it gets all of what has come, not a share.
             let mut waiting = self.waiting.lock().await;
             batch.extend(waiting.recv().await);
+            self.progress.begin(self.clock.elapsed());
             let mut turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
             if let Ok(last) = &mut turn {
                 let nobody_asks = batch.iter().all(|ended| matches!(ended.by, Holder::Node(_)));
@@ -237,6 +259,7 @@ impl Settler {
             }
             drop(waiting);
             self.write(&mut batch).await;
+            self.progress.end(self.clock.elapsed());
             drop(turn);
             batch.clear();
         }

@@ -8,6 +8,7 @@ mod exhausted;
 mod faulty;
 mod fixture;
 mod jobs;
+mod ready;
 mod receiver;
 mod refused;
 mod roles;

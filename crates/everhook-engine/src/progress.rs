@@ -1,0 +1,68 @@
+//! Whether work that never ends gets on.
+//!
+//! Several workers begin pieces of it and end them. As long as any of them ends one now and then, it gets on. For readiness: a
+//! node whose settlements hang must not be sent more work. Times are spans since the node started.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// What is under way, and when it last got on.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    under_way: usize,
+    /// When the last piece ended, or the first one began after a pause.
+    last: Duration,
+}
+
+impl Progress {
+    /// A piece begins.
+    pub(crate) fn begin(&self, now: Duration) {
+        let mut state = self.lock();
+        if state.under_way == 0 {
+            state.last = now;
+        }
+        state.under_way += 1;
+    }
+
+    /// A piece has ended.
+    pub(crate) fn end(&self, now: Duration) {
+        let mut state = self.lock();
+        state.under_way = state.under_way.saturating_sub(1);
+        state.last = now;
+    }
+
+    /// For how long no piece has ended although some are under way.
+    pub(crate) fn stalled(&self, now: Duration) -> Duration {
+        let state = self.lock();
+        if state.under_way == 0 { Duration::ZERO } else { now.saturating_sub(state.last) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn work_that_ends_now_and_then_gets_on() {
+        let progress = Progress::default();
+        assert_eq!(progress.stalled(100 * SECOND), Duration::ZERO, "there is none");
+        progress.begin(100 * SECOND);
+        progress.begin(105 * SECOND);
+        assert_eq!(progress.stalled(110 * SECOND), 10 * SECOND, "since the first began");
+        progress.end(110 * SECOND);
+        assert_eq!(progress.stalled(112 * SECOND), 2 * SECOND, "the other one is under way");
+        progress.end(113 * SECOND);
+        assert_eq!(progress.stalled(500 * SECOND), Duration::ZERO);
+        progress.begin(500 * SECOND);
+        assert_eq!(progress.stalled(500 * SECOND), Duration::ZERO, "the pause does not count");
+    }
+}
