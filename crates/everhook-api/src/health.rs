@@ -1,15 +1,21 @@
 //! Whether the server lives, and whether it can do its work. Needs no key and tells no secrets.
+//!
+//! Also served, with the metrics, on a listener of their own: clients of the API cannot crowd them out there.
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use axum::routing::get as on_get;
+use axum::{Json, Router};
+use everhook_core::role::Role;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::accept::Accept;
+use crate::error::ApiError;
 use crate::routes::Routes;
 use crate::scope::AsAdmin;
 use crate::state::Api;
@@ -30,8 +36,28 @@ pub(crate) struct ReadyOut {
 
 /// What the server does, in numbers: `/metrics`, where Prometheus looks for it. Needs an admin key.
 pub(crate) async fn metrics(State(api): State<Arc<Api>>, _: AsAdmin) -> impl IntoResponse {
+    page(&*api.accept)
+}
+
+fn page(node: &dyn Accept) -> impl IntoResponse + use<> {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, OPEN_METRICS)], api.accept.metrics())
+    ([(CONTENT_TYPE, OPEN_METRICS)], node.metrics())
+}
+
+/// What the listener for operators serves. Its metrics need no key: a key is looked up in the store, and metrics matter most
+/// while that is away.
+pub fn ops_router(node: Arc<dyn Accept>, version: &'static str, role: Role) -> Router {
+    let ready = on_get(async move |State(node): State<Arc<dyn Accept>>| readiness(&*node, version, role));
+    Router::new()
+        .route("/api/v1/health", on_get(get))
+        .route("/api/v1/health/ping", on_get(ping))
+        .route("/api/v1/health/ready", ready)
+        .route("/metrics", on_get(async |State(node): State<Arc<dyn Accept>>| page(&*node)))
+        .fallback(async || {
+            let detail = "This listener serves /api/v1/health, /api/v1/health/ready and /metrics only.";
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
+        })
+        .with_state(node)
 }
 
 pub(crate) fn routes() -> Routes {
@@ -63,9 +89,13 @@ async fn ping() -> StatusCode {
     )
 )]
 async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, Json<ReadyOut>) {
-    let (status, reason) = match api.accept.ready() {
+    readiness(&*api.accept, api.version, api.role)
+}
+
+fn readiness(node: &dyn Accept, version: &'static str, role: Role) -> (StatusCode, Json<ReadyOut>) {
+    let (status, reason) = match node.ready() {
         Ok(()) => (StatusCode::OK, None),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, Some(reason)),
     };
-    (status, Json(ReadyOut { ready: reason.is_none(), version: api.version, role: api.role.as_str(), reason }))
+    (status, Json(ReadyOut { ready: reason.is_none(), version, role: role.as_str(), reason }))
 }

@@ -7,6 +7,7 @@
 
 pub mod accept;
 mod access;
+mod addresses;
 mod application;
 mod attempt;
 mod auth;
@@ -28,6 +29,7 @@ mod message;
 mod node;
 mod once;
 mod outbox;
+mod paced;
 mod page;
 mod portal;
 mod query;
@@ -42,8 +44,9 @@ mod strict;
 mod worker;
 
 pub use crate::document::openapi;
+pub use crate::health::ops_router;
 pub use crate::limits::CONNECTIONS_MAX;
 pub use crate::outbox::NamedOutbox;
 pub use crate::routes::router;
-pub use crate::serve::serve;
+pub use crate::serve::{Budget, ConnectionMetrics, Server, Stop, listen};
 pub use crate::state::ApiConfig;

@@ -2,8 +2,18 @@
 
 use std::time::Duration;
 
-/// Connections served at once; more wait in the listen queue.
+/// Connections of the API served at once where the system has the files for them; more wait in the listen queue.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Connections served at once by the listener for health and metrics.
+pub(crate) const OPS_CONNECTIONS_MAX: usize = 64;
+/// How many of them one address may have.
+pub(crate) const OPS_CONNECTIONS_PER_ADDRESS: usize = 32;
+/// Bytes of answers that the system keeps for a client which has not taken them yet (Linux doubles it for its own needs).
+pub(crate) const SEND_BUFFER_BYTES: usize = 128 * 1024;
+/// How long a client has to take `WRITE_BYTES_MIN` of an answer that waits for it.
+pub(crate) const WRITE_WINDOW: Duration = Duration::from_secs(30);
+/// How much of an answer a client has to take within `WRITE_WINDOW`, if there is as much left.
+pub(crate) const WRITE_BYTES_MIN: usize = 16 * 1024;
 /// How long a connection may be idle, or take to send the head of a request.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest head of a request.

@@ -87,7 +87,7 @@ pub(crate) struct QueueStatsOut {
     dead: u64,
     /// How long the one has waited that has been due longest.
     oldest_due_seconds: Option<f64>,
-    /// Attempts that ended within the last whole minute.
+    /// Attempts that ended within the last whole minute of the clock, not within the last 60 seconds.
     ended_last_minute: u64,
 }
 

@@ -1,52 +1,157 @@
 //! The HTTP server: accepts connections and owns them until they end.
 //!
-//! Whoever awaits [`serve`] bounds its end: after `shutdown` the requests that are running are finished and idle
-//! connections closed; dropping the future closes what is left.
+//! A client cannot hold a connection for free: it has to send requests and take answers at a minimum pace, and one address
+//! has a bounded number of connections. A stop has two steps, see [`Stop`]. Whoever awaits [`Server::run`] bounds its
+//! end: dropping the future closes the connections that are left.
 
-use std::io;
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::pin::pin;
 
 use axum::Router;
 use axum::body::Body;
-use http::Request;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::{debug, warn};
 
-use crate::limits::{ACCEPT_PAUSE, CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_TIMEOUT};
+use crate::addresses::{Addresses, Place};
+use crate::limits::{
+    ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
+};
+use crate::paced::Paced;
 
-/// Serves `router` on `listener` until `shutdown`, then finishes what is running.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
-    let mut connections = JoinSet::new();
-    loop {
-        let event = tokio::select! {
-            () = shutdown.cancelled() => Event::Stop,
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => Event::Accepted(accepted),
-            Some(_) = connections.join_next() => Event::Ended,
-        };
-        match event {
-            Event::Stop => break,
-            Event::Ended => {}
-            Event::Accepted(Ok((stream, _))) => {
-                connections.spawn(connection(stream, router.clone(), shutdown.clone()));
-            }
-            Event::Accepted(Err(error)) => pause(&error).await,
-        }
+/// A listener and what it serves.
+pub struct Server {
+    /// Where clients connect: see [`listen`].
+    pub listener: TcpListener,
+    /// What they find there.
+    pub router: Router,
+    /// How many connections it serves.
+    pub budget: Budget,
+    /// When it ends.
+    pub stop: Stop,
+    /// What it counts.
+    pub metrics: ConnectionMetrics,
+}
+
+/// How many connections a listener serves at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Connections beyond it wait in the listen queue.
+    pub connections: usize,
+    /// How many of them one client address may have; more are refused.
+    pub per_address: usize,
+}
+
+impl Budget {
+    /// The budget of the listener for health and metrics: small, and not touched by the clients of the API.
+    pub fn ops() -> Budget {
+        Budget { connections: OPS_CONNECTIONS_MAX, per_address: OPS_CONNECTIONS_PER_ADDRESS }
     }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
+}
+
+/// The two steps of a stop.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    /// First, connections are still accepted and requests served, but each answer ends its connection, so that a client
+    /// with a choice takes its next request elsewhere.
+    pub leaving: CancellationToken,
+    /// Then, the listener closes, running requests are finished, and idle connections closed.
+    pub closing: CancellationToken,
+}
+
+/// What a listener counts.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionMetrics {
+    open: Gauge,
+    refused: Counter,
+    unread: Counter,
+}
+
+impl ConnectionMetrics {
+    /// Adds the counters to a metrics page.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("connections_open", "Connections of clients", self.open.clone());
+        let refused = "Connections refused because their address had connections_per_address already";
+        registry.register("connections_refused", refused, self.refused.clone());
+        let unread = "Connections ended because the client did not take its answers";
+        registry.register("connections_unread", unread, self.unread.clone());
+    }
+}
+
+/// Listens on `address`, with a bounded send buffer: answers that clients do not take stay with us, where they are timed.
+pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await?;
+    // Accepted connections inherit it.
+    SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    Ok(listener)
+}
+
+impl Server {
+    /// Serves until both steps of the stop were taken and the last running request is answered.
+    pub async fn run(self) {
+        let Server { listener, router, budget, stop, metrics } = self;
+        let addresses = Addresses::new(budget.per_address);
+        let mut connections = JoinSet::new();
+        loop {
+            metrics.open.set(i64::try_from(connections.len()).unwrap_or(i64::MAX));
+            let event = tokio::select! {
+                () = stop.closing.cancelled() => Event::Stop,
+                accepted = listener.accept(), if connections.len() < budget.connections => Event::Accepted(accepted),
+                Some(_) = connections.join_next() => Event::Ended,
+            };
+            match event {
+                Event::Stop => break,
+                Event::Ended => {}
+                Event::Accepted(Ok((stream, from))) => match Addresses::take(&addresses, from.ip()) {
+                    Some(place) => {
+                        let (router, stop, unread) = (router.clone(), stop.clone(), metrics.unread.clone());
+                        connections.spawn(connection(stream, place, router, stop, unread));
+                    }
+                    None => {
+                        metrics.refused.inc();
+                        refuse(stream, from, budget.per_address);
+                    }
+                },
+                Event::Accepted(Err(error)) => pause(&error).await,
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+        metrics.open.set(0);
+    }
 }
 
 enum Event {
-    Accepted(io::Result<(TcpStream, std::net::SocketAddr)>),
+    Accepted(io::Result<(TcpStream, SocketAddr)>),
     Ended,
     Stop,
+}
+
+/// Answers once, without waiting for the client: the send buffer of a new connection has room.
+fn refuse(stream: TcpStream, from: SocketAddr, max: usize) {
+    const BODY: &str =
+        r#"{"code":"too_many_connections","detail":"This address has too many connections: close some."}"#;
+    let head =
+        "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-type: application/json";
+    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
+    let ip = from.ip();
+    warn!(client.ip = %ip, "refused a connection from {ip}, which has {max} already: raise `connections_per_address` if it is a proxy");
+    if let Err(error) = stream.into_std().and_then(|mut stream| stream.write_all(answer.as_bytes())) {
+        debug!("could not answer a refused connection: {error}");
+    }
 }
 
 /// A client that gave up concerns nobody else; where the system ran out of files, trying at once would only spin.
@@ -59,21 +164,31 @@ async fn pause(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-async fn connection(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+async fn connection(stream: TcpStream, _place: Place, router: Router, stop: Stop, unread: Counter) {
     // Answers are small and complete; waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not switch off delays for a connection: {error}");
     }
-    let service = service_fn(move |request: Request<Incoming>| router.clone().call(request.map(Body::new)));
+    let Stop { leaving, closing } = stop;
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (answer, leaving) = (router.clone().call(request.map(Body::new)), leaving.clone());
+        async move {
+            let mut answer = answer.await?;
+            if leaving.is_cancelled() {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Paced::new(stream, unread)), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = shutdown.cancelled() => None,
+        () = closing.cancelled() => None,
     };
     let ended = match ended {
         Some(ended) => ended,

@@ -205,6 +205,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
         ("EVERHOOK_RETRY_SCHEDULE", SCHEDULE.to_owned()),
         ("EVERHOOK_GRACE_SECONDS", "1".to_owned()),
         ("EVERHOOK_BOOTSTRAP_KEY", first_key().expose().to_owned()),
+        ("EVERHOOK_STOP_DELAY_SECONDS", "0".to_owned()),
     ];
     settings.extend(plan.mutant.clone().map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
     let (database, disk, standby) = match &plan.store {

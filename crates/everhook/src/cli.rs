@@ -53,6 +53,9 @@ enum Command {
         /// Listen on this address [default: 127.0.0.1:8071].
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<String>,
+        /// Serve health and metrics on this address, too, where clients of the API cannot crowd them out.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen_ops: Option<String>,
         /// Accept and deliver, or one of both: all, api, worker [default: all].
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
@@ -207,18 +210,18 @@ impl Cli {
             }
             command => command,
         };
-        let (listen, role) = match &command {
-            Command::Serve { listen, role } => (listen.clone(), role.clone()),
-            _ => (None, None),
+        let (listen, listen_ops, role) = match &command {
+            Command::Serve { listen, listen_ops, role } => (listen.clone(), listen_ops.clone(), role.clone()),
+            _ => (None, None, None),
         };
-        let flags = Flags { listen, role, data: self.settings.data, database: self.settings.database };
+        let flags = Flags { listen, listen_ops, role, data: self.settings.data, database: self.settings.database };
         let settings = Settings::load(self.settings.config.as_deref(), flags)?;
         let config = settings.check()?;
-        let _logs = logging::init(&config);
+        let logs = logging::init(&config)?;
         settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         let runtime = runtime()?;
         match command {
-            Command::Serve { .. } => runtime.block_on(serve::serve(config)),
+            Command::Serve { .. } => runtime.block_on(serve::serve(config, &logs)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),

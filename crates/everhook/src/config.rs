@@ -30,6 +30,9 @@ use crate::environment::{self, Variable};
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
+    /// Where health and metrics are served, too.
+    pub(crate) listen_ops: Option<SocketAddr>,
+    pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
     /// How long a server that starts waits for its database.
@@ -41,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    /// How long a node that was told to stop goes on serving.
+    pub(crate) stop_delay: Duration,
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
     pub(crate) retention: Ages,
@@ -88,6 +93,7 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
+    pub(crate) listen_ops: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) database: Option<String>,
@@ -108,8 +114,10 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 38] = [
+const KEYS: [(&str, Kind); 41] = [
     ("listen", Kind::Text),
+    ("listen_ops", Kind::Text),
+    ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
     ("database", Kind::Url),
@@ -122,6 +130,7 @@ const KEYS: [(&str, Kind); 38] = [
     ("timeout_seconds", Kind::Number),
     ("connect_timeout_seconds", Kind::Number),
     ("lease_seconds", Kind::Number),
+    ("stop_delay_seconds", Kind::Number),
     ("grace_seconds", Kind::Number),
     ("wakeups", Kind::Switch),
     ("poll_interval_ms", Kind::Number),
@@ -220,7 +229,13 @@ impl Settings {
 
     fn add_flags(&mut self, flags: Flags) {
         let data = flags.data.map(|folder| folder.display().to_string());
-        let flags = [("listen", flags.listen), ("role", flags.role), ("data", data), ("database", flags.database)];
+        let flags = [
+            ("listen", flags.listen),
+            ("listen_ops", flags.listen_ops),
+            ("role", flags.role),
+            ("data", data),
+            ("database", flags.database),
+        ];
         let table = flags.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::String(text?)))).collect();
         self.add(table, |_| Source::Flag).expect("flags are texts under known keys, and clap refuses both stores");
     }

@@ -1,125 +1,82 @@
 //! Logs: text for people or JSON for machines, to stderr.
 //!
-//! Lines are handed to a thread that writes them, so that a slow terminal or pipe delays no delivery; none is dropped, and
-//! what is queued is written before the process ends in good order. Dependencies never log below info: at debug level the
-//! database client logs the values of statements, payloads and secrets among them.
+//! Lines are handed to a thread that writes them (`queue`): nothing ever waits for whoever reads stderr. What does not fit is
+//! dropped and counted. One place of the code may log only so much (`limit`), so that a receiver that fails a thousand times a
+//! second does not push everything else out of the log. Queued lines are written before the process ends in good order.
 
-use anyhow::bail;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::{LevelFilter, Targets};
+mod levels;
+mod limit;
+mod queue;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use tracing::warn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{Config, LogFormat};
+use crate::logging::limit::{LINES_MAX, Limit, PERIOD};
+use crate::logging::queue::{Lines, Report, Writer};
 use crate::plain::PlainLog;
 
-/// The targets of this program's own crates begin with this.
-const OWN: &str = "everhook";
-/// The most that dependencies may log.
-const DEPENDENCIES_MAX: LevelFilter = LevelFilter::INFO;
+pub(crate) use crate::logging::levels::filter;
 
-/// Sets the process's logger up, once. Dropping the guard writes what is queued.
-pub(crate) fn init(config: &Config) -> WorkerGuard {
-    let (writer, guard) = NonBlockingBuilder::default().lossy(false).finish(std::io::stderr());
-    let lines = fmt::layer().with_writer(PlainLog(writer));
-    let lines = match config.log_format {
-        LogFormat::Text => lines.with_ansi(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+/// The process's logs. Dropping them writes what is queued.
+pub(crate) struct Logs {
+    _writer: Writer,
+    dropped: Counter,
+    limited: Counter,
+}
+
+/// Sets the process's logger up, once.
+pub(crate) fn init(config: &Config) -> anyhow::Result<Logs> {
+    let limit = Limit::default();
+    let (dropped, limited) = (Counter::default(), limit.limited());
+    let lines = Lines::new(dropped.clone());
+    let format = fmt::layer().with_writer(PlainLog(lines.clone()));
+    let format = match config.log_format {
+        LogFormat::Text => format.with_ansi(false).boxed(),
+        LogFormat::Json => format.json().flatten_event(true).with_current_span(false).boxed(),
     };
-    tracing_subscriber::registry().with(config.log_filter.clone()).with(lines).init();
-    guard
+    let subscriber = tracing_subscriber::registry().with(config.log_filter.clone()).with(format).with(limit.clone());
+    subscriber.try_init().context("could not start the logger")?;
+    let writer = lines.write_to(std::io::stderr(), Reporter { limit })?;
+    Ok(Logs { _writer: writer, dropped, limited })
 }
 
-/// Parses a level, or levels for targets: `info` or `info,everhook_sender=debug`.
-pub(crate) fn filter(text: &str) -> anyhow::Result<Targets> {
-    let (mut default, mut targets) = (None, Vec::new());
-    for directive in text.split(',').map(str::trim) {
-        match directive.split_once('=') {
-            None => {
-                if default.replace(level(directive)?).is_some() {
-                    bail!("there is more than one level: name one, and others with their targets");
-                }
-            }
-            Some((target, level)) => targets.push((target.trim(), self::level(level.trim())?)),
-        }
-    }
-    let default = default.unwrap_or(LevelFilter::INFO);
-    let mut filter = Targets::new().with_default(default.min(DEPENDENCIES_MAX)).with_target(OWN, default);
-    for (target, level) in targets {
-        if target.is_empty() {
-            bail!("a target is missing before `=`: use the form {OWN}_sender=debug");
-        }
-        if !target.starts_with(OWN) && level > DEPENDENCIES_MAX {
-            bail!("{target} may log {DEPENDENCIES_MAX} at most: below that, dependencies log payloads and secrets");
-        }
-        filter = filter.with_target(target, level);
-    }
-    Ok(filter)
-}
-
-fn level(text: &str) -> anyhow::Result<LevelFilter> {
-    const LEVELS: [(&str, LevelFilter); 6] = [
-        ("error", LevelFilter::ERROR),
-        ("warn", LevelFilter::WARN),
-        ("info", LevelFilter::INFO),
-        ("debug", LevelFilter::DEBUG),
-        ("trace", LevelFilter::TRACE),
-        ("off", LevelFilter::OFF),
-    ];
-    match LEVELS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
-        Some((_, level)) => Ok(*level),
-        None => bail!("{text:?} is no level: use error, warn, info, debug, trace or off"),
+impl Logs {
+    /// Adds the counters to a metrics page.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let dropped = "Log lines dropped because stderr was not read fast enough";
+        registry.register("log_lines_dropped", dropped, self.dropped.clone());
+        let limited = "Log lines left out because one place of the code logged too many";
+        registry.register("log_lines_limited", limited, self.limited.clone());
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use tracing::Level;
+/// Logs what was not logged.
+struct Reporter {
+    limit: Limit,
+}
 
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, target: &str, most: Option<Level>) {
-        let filter = filter(text).unwrap();
-        let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
-        assert_eq!(levels.into_iter().find(|level| filter.would_enable(target, level)), most, "{text}: {target}");
+impl Report for Reporter {
+    fn dropped(&self, lines: u64) {
+        warn!(log.lines = lines, "{lines} log lines dropped: stderr was not read fast enough");
     }
 
-    #[test]
-    fn a_level_is_for_everything() {
-        check("warn", "everhook_api::app", Some(Level::WARN));
-        check("warn", "hyper", Some(Level::WARN));
-        check("INFO", "everhook", Some(Level::INFO));
-        check("off", "everhook", None);
-    }
-
-    #[test]
-    fn a_target_has_its_own_level_and_the_others_keep_theirs() {
-        check("everhook_sender=debug", "everhook_sender::dns", Some(Level::DEBUG));
-        check("everhook_sender=debug", "everhook_api", Some(Level::INFO));
-        check("error, everhook_sender = trace", "everhook_api", Some(Level::ERROR));
-        check("info,hyper=off", "hyper::proto", None);
-    }
-
-    #[test]
-    fn dependencies_never_log_what_they_are_given() {
-        for text in ["debug", "trace", "trace,tokio_postgres=info", "everhook=trace"] {
-            for target in ["tokio_postgres::query", "tokio_postgres", "rusqlite", "rustls::client", "log"] {
-                check(text, target, Some(Level::INFO));
-            }
+    fn now_and_then(&self, now: Duration) {
+        for (place, lines) in self.limit.left_out(now) {
+            let (target, line) = (place.target(), place.line().unwrap_or_default());
+            let seconds = PERIOD.as_secs();
+            warn!(
+                log.lines = lines,
+                log.target = target,
+                "left out {lines} log lines of {target}:{line}: it logs at most {LINES_MAX} in {seconds} s"
+            );
         }
-        for text in ["tokio_postgres=debug", "tokio_postgres::query=trace", "info,t=trace", "hyper=debug"] {
-            assert!(filter(text).unwrap_err().to_string().contains("may log info at most"), "{text}");
-        }
-    }
-
-    #[test]
-    fn anything_else_is_refused() {
-        for text in ["", "warning", "loud", "info,loud", "everhook=loud", "everhook[span]", "info,", "=info"] {
-            let refused = filter(text).unwrap_err().to_string();
-            assert!(refused.contains("use "), "{text}: {refused}");
-        }
-        assert!(filter("info,warn").unwrap_err().to_string().contains("name one"));
     }
 }

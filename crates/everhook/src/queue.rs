@@ -129,7 +129,7 @@ fn shown(queue: &Value) -> String {
         ("running", cell(stats, "running")),
         ("dead", cell(stats, "dead")),
         ("oldest due", oldest_due(stats)),
-        ("ended in the last minute", cell(stats, "endedLastMinute")),
+        ("ended in the last whole minute", cell(stats, "endedLastMinute")),
         ("limits", limits(queue)),
         ("target", cell(queue, "targetUrl")),
         ("changed", time(queue, "updatedAt")),

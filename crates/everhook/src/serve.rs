@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use axum::Router;
 use everhook_api::accept::Accept;
-use everhook_api::{ApiConfig, NamedOutbox, router};
+use everhook_api::{ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, Stop, listen, ops_router, router};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
@@ -21,7 +22,6 @@ use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::print;
@@ -29,6 +29,7 @@ use crate::config::{Config, StoreConfig};
 use crate::environment;
 use crate::files;
 use crate::first_key::FirstKey;
+use crate::logging::Logs;
 use crate::outboxes;
 use crate::patience::Patience;
 use crate::store::{self, Opened};
@@ -38,13 +39,13 @@ const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the server until SIGTERM or SIGINT; a second one exits at once.
-pub(crate) async fn serve(mut config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let files = files::fit(&mut config);
     let patience = Patience::begin(config.database_wait);
     let opened = tokio::select! {
         opened = patience.insist(|| store::open_server(&config)) => opened?,
-        () = signals.next() => {
+        _ = signals.next() => {
             info!("stopped before it had started");
             return Ok(());
         }
@@ -54,9 +55,7 @@ pub(crate) async fn serve(mut config: Config) -> anyhow::Result<()> {
     }
     let outboxes = outboxes::sources(&config, &opened)?;
     // Bound before anything is delivered: a port in use is found out at once.
-    let listener =
-        TcpListener::bind(config.listen).await.with_context(|| format!("could not listen on {}", config.listen))?;
-    let address = listener.local_addr().context("could not tell the address listened on")?;
+    let listeners = Listeners::bind(&config).await?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let engine = patience.insist(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
@@ -73,34 +72,117 @@ pub(crate) async fn serve(mut config: Config) -> anyhow::Result<()> {
     let (accept, jobs) = (Arc::clone(&engine) as Arc<dyn Accept>, Arc::clone(&engine) as Arc<dyn RunJobs>);
     let router = router(Arc::clone(&opened.store), accept, jobs, api);
     engine.relay(&(Arc::clone(&opened.store) as Arc<dyn Catalog>), outboxes);
-    let stop = CancellationToken::new();
-    let mut server = JoinSet::new();
-    server.spawn(everhook_api::serve(listener, router, stop.clone()));
-    tokio::select! {
-        greeting = patience.insist(|| greeting(&config, &opened, address)) => {
+    let metrics = ConnectionMetrics::default();
+    engine.add_metrics(|registry| {
+        logs.register(registry);
+        metrics.register(registry);
+    });
+    let addresses = listeners.addresses()?;
+    let ops_router = ops_router(Arc::clone(&engine) as Arc<dyn Accept>, VERSION, config.role);
+    let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
+    let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
+    let asked = tokio::select! {
+        greeting = patience.insist(|| greeting(&config, &opened, &addresses)) => {
             print(&greeting?)?;
-            signals.next().await;
+            signals.next().await
         }
-        () = signals.next() => {}
-    }
-    info!("stopping: a second signal exits at once");
-    stop.cancel();
+        asked = signals.next() => asked,
+    };
+    let delay = stop_delay(&config, asked);
+    info!("stopping: the listener closes in {} s; a second signal exits at once", delay.as_secs());
+    engine.leave();
+    served.api_stop.leaving.cancel();
     let orderly = async {
+        tokio::time::sleep(delay).await;
+        served.api_stop.closing.cancel();
         engine.drain(config.grace).await;
-        // Clients that are still sending have had the grace period, too.
-        if tokio::time::timeout(CLIENTS_DEADLINE, server.join_next()).await.is_err() {
-            warn!("cut off clients that had not finished their requests");
-        }
+        served.end().await;
         opened.close().await;
     };
     tokio::select! {
         () = orderly => info!("stopped"),
-        () = signals.next() => {
+        _ = signals.next() => {
             warn!("second signal: exiting at once; what was in flight is taken over at the next start");
             std::process::exit(1);
         }
     }
     Ok(())
+}
+
+/// The sockets that are listened on.
+struct Listeners {
+    api: TcpListener,
+    ops: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Listeners> {
+        let bind = async |address| listen(address).await.with_context(|| format!("could not listen on {address}"));
+        let api = bind(config.listen).await?;
+        let ops = match config.listen_ops {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        Ok(Listeners { api, ops })
+    }
+
+    fn addresses(&self) -> anyhow::Result<Addresses> {
+        let address = |listener: &TcpListener| listener.local_addr().context("could not tell the address listened on");
+        Ok(Addresses { api: address(&self.api)?, ops: self.ops.as_ref().map(address).transpose()? })
+    }
+}
+
+/// Where clients and operators connect.
+struct Addresses {
+    api: SocketAddr,
+    ops: Option<SocketAddr>,
+}
+
+/// What the listeners serve.
+struct Routers {
+    api: Router,
+    ops: Router,
+}
+
+/// The listeners at work.
+struct Served {
+    api: JoinSet<()>,
+    api_stop: Stop,
+    ops: JoinSet<()>,
+    ops_stop: Stop,
+}
+
+impl Served {
+    fn start(listeners: Listeners, routers: Routers, budget: Budget, metrics: ConnectionMetrics) -> Served {
+        let (api_stop, ops_stop) = (Stop::default(), Stop::default());
+        let (mut api, mut ops) = (JoinSet::new(), JoinSet::new());
+        let (listener, router, stop) = (listeners.api, routers.api, api_stop.clone());
+        api.spawn(Server { listener, router, budget, stop, metrics }.run());
+        if let Some(listener) = listeners.ops {
+            let (router, stop, metrics) = (routers.ops, ops_stop.clone(), ConnectionMetrics::default());
+            ops.spawn(Server { listener, router, budget: Budget::ops(), stop, metrics }.run());
+        }
+        Served { api, api_stop, ops, ops_stop }
+    }
+
+    /// Waits a little for clients that are still sending: they have had the grace period, too. The listener for operators
+    /// closes last, so that it tells until the end that the node lives and stops.
+    async fn end(&mut self) {
+        if tokio::time::timeout(CLIENTS_DEADLINE, self.api.join_next()).await.is_err() {
+            warn!("cut off clients that had not finished their requests");
+        }
+        self.ops_stop.closing.cancel();
+        let _ = tokio::time::timeout(CLIENTS_DEADLINE, self.ops.join_next()).await;
+    }
+}
+
+/// How long a node goes on serving after it was asked to stop. Clients are sent to a worker by nobody, and whoever presses
+/// Ctrl-C waits for the end.
+fn stop_delay(config: &Config, asked: Asked) -> Duration {
+    match asked {
+        Asked::Terminate if config.role.accepts() => config.stop_delay,
+        Asked::Terminate | Asked::Interrupt => Duration::ZERO,
+    }
 }
 
 async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: usize) -> anyhow::Result<Arc<Engine>> {
@@ -138,8 +220,12 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
 }
 
 /// Where it listens, where its data is, and on an empty store its first key with something to try.
-async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyhow::Result<String> {
+async fn greeting(config: &Config, opened: &Opened, addresses: &Addresses) -> anyhow::Result<String> {
+    let address = addresses.api;
     let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {}\n", store::place(config));
+    if let Some(ops) = addresses.ops {
+        text += &format!("health and metrics: http://{ops}\n");
+    }
     if config.role != Role::All {
         text += &format!("role: {}\n", config.role);
     }
@@ -148,6 +234,13 @@ async fn greeting(config: &Config, opened: &Opened, address: SocketAddr) -> anyh
         text += &FirstKey::ensure(config, opened).await?.greeting(address);
     }
     Ok(text)
+}
+
+/// How the process was asked to stop.
+#[derive(Clone, Copy)]
+enum Asked {
+    Terminate,
+    Interrupt,
 }
 
 struct Signals {
@@ -161,10 +254,10 @@ impl Signals {
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Asked::Terminate,
+            _ = self.interrupt.recv() => Asked::Interrupt,
         }
     }
 }

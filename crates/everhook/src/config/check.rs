@@ -1,8 +1,10 @@
 //! Turns settings into a checked [`Config`]: every value in its range, every error with its key and remedy.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use everhook_api::CONNECTIONS_MAX;
 use everhook_core::api_key::ApiKey;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::limits::PUSH_TIMEOUT_MAX;
@@ -48,6 +50,8 @@ impl Settings {
             store,
             wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
+            listen_ops: self.listen_ops()?,
+            connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
             dispatch: DispatchConfig { slots, slots_per_lane, poll_interval },
@@ -55,6 +59,7 @@ impl Settings {
             retry: self.retry()?,
             timeout,
             connect_timeout,
+            stop_delay: self.seconds("stop_delay_seconds", 0..=3600)?,
             grace: self.seconds("grace_seconds", 0..=3600)?,
             jobs: self.jobs()?,
             retention: self.retention()?,
@@ -70,6 +75,18 @@ impl Settings {
                 other => bail!("bad `log_format` {:?}: use text or json", other.unwrap_or_default()),
             },
         })
+    }
+
+    fn listen_ops(&self) -> anyhow::Result<Option<SocketAddr>> {
+        if self.text("listen_ops").is_none_or(str::is_empty) {
+            return Ok(None);
+        }
+        let listen_ops: SocketAddr =
+            self.parsed("listen_ops", "an address and port, such as 127.0.0.1:8072, or nothing")?;
+        if listen_ops.port() != 0 && self.text("listen") == self.text("listen_ops") {
+            bail!("`listen_ops` is the same as `listen`, which serves health and metrics already: use another port");
+        }
+        Ok(Some(listen_ops))
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {

@@ -220,3 +220,16 @@ fn a_variable_that_is_not_text_is_refused() {
     let refused = Settings::defaults().add_variables(vec![variable]).unwrap_err();
     assert_eq!(refused.to_string(), "bad EVERHOOK_DATA: UTF-8 is expected");
 }
+
+#[test]
+fn the_listener_for_operators_is_one_of_its_own() {
+    assert_eq!(check("", &[], Flags::default()).unwrap().listen_ops, None);
+    let listen_ops =
+        |value: &str| check("", &[("listen_ops", value)], Flags::default()).map(|config| config.listen_ops);
+    assert_eq!(listen_ops("").unwrap(), None);
+    assert_eq!(listen_ops("127.0.0.1:8072").unwrap().unwrap().port(), 8072);
+    assert!(listen_ops("8072").unwrap_err().contains("bad `listen_ops` \"8072\" (EVERHOOK_LISTEN_OPS)"));
+    assert!(listen_ops("127.0.0.1:8071").unwrap_err().contains("use another port"));
+    let flags = Flags { listen_ops: Some("127.0.0.1:9".to_owned()), ..Flags::default() };
+    assert_eq!(check("", &[("listen_ops", "127.0.0.1:8")], flags).unwrap().listen_ops.unwrap().port(), 9);
+}

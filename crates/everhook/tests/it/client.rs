@@ -61,6 +61,15 @@ impl Client {
         Client { address, key: key.to_owned() }
     }
 
+    /// Where the server listens now.
+    pub(crate) fn address(&self) -> String {
+        self.address.get()
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, &[], b"").expect("an answer")

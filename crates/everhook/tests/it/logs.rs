@@ -1,15 +1,17 @@
 //! The log: one line for each attempt, in text or JSON, and nothing in it that is nobody's business.
 
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::receiver::{Answer, Receiver};
 use crate::server::{Backend, Server, on_both_stores};
-use crate::wait::until;
+use crate::wait::{until, until_true};
 
 on_both_stores! {
     every_attempt_is_one_line_of_json_without_payload_or_secrets,
+    a_log_that_nobody_reads_stops_nothing,
 }
 
 fn every_attempt_is_one_line_of_json_without_payload_or_secrets(backend: Arc<Backend>) {
@@ -39,4 +41,31 @@ fn every_attempt_is_one_line_of_json_without_payload_or_secrets(backend: Arc<Bac
     for private in ["in-the-payload", "in-the-url", "told-by-the-receiver", server.key(), &secret, &signature] {
         assert!(!log.contains(private), "{private} is in the log");
     }
+}
+
+fn a_log_that_nobody_reads_stops_nothing(backend: Arc<Backend>) {
+    let settings = [("LOG_LEVEL", "trace"), ("LISTEN_OPS", "127.0.0.1:0")];
+    let mut server = Server::prepare(&backend, &settings).with_unread_log();
+    server.start_again();
+    let receiver = Receiver::start();
+    let application = server.client().application("Acme");
+    // Each message makes a line or more for each of them.
+    let endpoints = (0..30).map(|_| application.endpoint(&receiver.url("/"))).collect::<Vec<_>>();
+    let dropped = || {
+        let page = server.ops().send_to("GET", "/metrics", &[], b"").unwrap();
+        let page = String::from_utf8(page.body).unwrap();
+        let line = page.lines().find_map(|line| line.strip_prefix("everhook_log_lines_dropped_total "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    until_true("the log is full", || {
+        application.send_many(5);
+        dropped() > 0
+    });
+    let message = application.send(&json!({}));
+    application.wait_for(&message, &endpoints[0], "success");
+    assert_eq!(server.ops().get("/health/ready").expect(200)["ready"], true);
+
+    let mut lines = BufReader::new(server.take_log()).lines();
+    let told = lines.find_map(|line| Some(line.unwrap()).filter(|line| line.contains("log lines dropped")));
+    assert!(told.unwrap().contains("stderr was not read fast enough"));
 }

@@ -36,6 +36,7 @@ mod random;
 mod receiver;
 mod replicas;
 mod retry;
+mod rolling;
 mod server;
 mod signature;
 mod stop;

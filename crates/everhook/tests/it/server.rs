@@ -82,8 +82,19 @@ pub(crate) struct Server {
     file: Option<String>,
     folder: TempDir,
     address: Address,
+    /// Where it serves health and metrics, if it was given such a listener.
+    ops: Address,
     key: String,
     process: Option<Process>,
+    log: Log,
+}
+
+/// Where a server logs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Log {
+    File,
+    /// A pipe that nobody reads until the test does.
+    Pipe,
 }
 
 struct Process {
@@ -122,8 +133,10 @@ impl Server {
             file: None,
             folder: tempfile::tempdir().unwrap(),
             address: Address::default(),
+            ops: Address::default(),
             key: random::api_key(),
             process: None,
+            log: Log::File,
         }
     }
 
@@ -136,8 +149,10 @@ impl Server {
             file: self.file.clone(),
             folder: tempfile::tempdir().unwrap(),
             address: Address::default(),
+            ops: Address::default(),
             key: self.key.clone(),
             process: None,
+            log: self.log,
         }
     }
 
@@ -159,6 +174,12 @@ impl Server {
         self
     }
 
+    /// The same with a log that nobody reads.
+    pub(crate) fn with_unread_log(mut self) -> Server {
+        self.log = Log::Pipe;
+        self
+    }
+
     /// Starts a process on the same store with the same settings, and waits until it serves.
     #[track_caller]
     pub(crate) fn start_again(&mut self) {
@@ -169,7 +190,10 @@ impl Server {
     /// Starts a process and waits for nothing.
     pub(crate) fn spawn(&mut self) {
         assert!(self.process.is_none(), "it runs already");
-        let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
+        let log = match self.log {
+            Log::File => OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap().into(),
+            Log::Pipe => Stdio::piped(),
+        };
         let (name, value) = self.backend.setting();
         let is_current = self.binary == environment::binary();
         let mut command = environment::command(&self.binary);
@@ -177,6 +201,10 @@ impl Server {
             let path = self.folder.path().join("everhook.toml");
             fs::write(&path, text).unwrap();
             command.arg("--config").arg(path);
+        }
+        if is_current {
+            // Most tests have no load balancer to wait for. An earlier binary does not know the setting.
+            command.env("EVERHOOK_STOP_DELAY_SECONDS", "0");
         }
         let mut child = command
             .arg("serve")
@@ -202,8 +230,9 @@ impl Server {
             return;
         }
         let give_up = Deadline::new(PATIENCE);
-        let mut address = None;
-        while address.is_none() || self.key.is_empty() {
+        let (mut address, mut ops) = (None, None);
+        let has_ops = self.settings.iter().any(|(name, _)| name == "EVERHOOK_LISTEN_OPS");
+        while address.is_none() || self.key.is_empty() || (has_ops && ops.is_none()) {
             let lines = &self.process.as_ref().expect("it was started").lines;
             let line = match lines.recv_timeout(give_up.left()) {
                 Ok(line) => line,
@@ -212,11 +241,14 @@ impl Server {
             };
             if let Some((_, listens)) = line.split_once("listens on http://") {
                 address = Some(listens.trim().to_owned());
+            } else if let Some(listens) = line.strip_prefix("health and metrics: http://") {
+                ops = Some(listens.trim().to_owned());
             } else if line.trim().starts_with("ehk_") {
                 self.key = line.trim().to_owned();
             }
         }
         self.address.set(address.unwrap());
+        self.ops.set(ops.unwrap_or_default());
         self.process.as_mut().expect("it was started").serves = true;
     }
 
@@ -228,6 +260,16 @@ impl Server {
     /// A client with another key.
     pub(crate) fn client_with(&self, key: &str) -> Client {
         Client::new(self.address.clone(), key)
+    }
+
+    /// A client of the listener for health and metrics, without a key.
+    pub(crate) fn ops(&self) -> Client {
+        Client::new(self.ops.clone(), "")
+    }
+
+    /// The log of a server that nobody reads, to read it after all.
+    pub(crate) fn take_log(&mut self) -> impl Read + use<> {
+        self.process.as_mut().expect("it runs").child.stderr.take().expect("its log is a pipe")
     }
 
     /// Where it serves now.

@@ -8,12 +8,13 @@ use crate::checker::{Load, Run};
 use crate::random;
 use crate::receiver::Receiver;
 use crate::server::{Backend, Server, on_both_stores};
-use crate::wait::until_true;
+use crate::wait::{until, until_true};
 
 on_both_stores! {
     a_stopping_server_finishes_what_is_in_flight,
     what_outlasts_the_grace_period_is_handed_back,
     a_second_signal_ends_the_server_at_once,
+    a_server_that_was_told_to_stop_says_so_and_still_serves,
     no_acknowledged_message_is_lost_when_the_server_is_stopped_under_load,
 }
 
@@ -82,6 +83,24 @@ fn a_second_signal_ends_the_server_at_once(backend: Arc<Backend>) {
     receiver.release("/");
     server.start_again();
     application.wait_for(&message, &endpoint, "success");
+}
+
+fn a_server_that_was_told_to_stop_says_so_and_still_serves(backend: Arc<Backend>) {
+    let settings = [("STOP_DELAY_SECONDS", "600"), ("LISTEN_OPS", "127.0.0.1:0")];
+    let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/"));
+    server.client().get("/health/ready").expect(200);
+    server.terminate();
+    for client in [server.client(), server.ops()] {
+        let told = until("it says so", || Some(client.get("/health/ready")).filter(|told| told.status == 503));
+        assert!(told.json()["reason"].as_str().unwrap().starts_with("stopping"), "{told:?}");
+        client.get("/health").expect(204);
+    }
+    let message = application.send(&json!({}));
+    application.wait_for(&message, &endpoint, "success");
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(1), "a second signal does not wait for the delay");
 }
 
 fn no_acknowledged_message_is_lost_when_the_server_is_stopped_under_load(backend: Arc<Backend>) {
