@@ -41,7 +41,7 @@ pub(crate) struct EndpointIn {
     url: String,
     /// A text for people.
     description: Option<String>,
-    /// Whether deliveries are held.
+    /// Whether it gets nothing: open deliveries wait until it is enabled, and messages accepted meanwhile are not delivered to it.
     disabled: Option<bool>,
     /// The event types it wants; none means all.
     event_types: Option<Vec<String>>,
