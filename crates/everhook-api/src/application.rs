@@ -9,7 +9,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Created, Locator, Order, Replaced};
+use everhook_store::catalog::{Created, Having, Locator, Order, Replaced};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -96,6 +96,19 @@ pub(crate) struct CreateParams {
     get_if_exists: Option<bool>,
 }
 
+/// Which applications a list has.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExcludeParams {
+    /// Leave out those without endpoints.
+    #[serde(deserialize_with = "query::one")]
+    exclude_apps_with_no_endpoints: Option<bool>,
+    /// Leave out those whose endpoints are all disabled.
+    #[serde(deserialize_with = "query::one")]
+    exclude_apps_with_disabled_endpoints: Option<bool>,
+}
+
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .add(list, __path_list)
@@ -109,7 +122,7 @@ pub(crate) fn routes() -> Routes {
 /// List applications.
 #[utoipa::path(
     get, path = "/api/v1/app", operation_id = "v1.application.list", tag = "Application",
-    params(PageParams, OrderParams),
+    params(PageParams, OrderParams, ExcludeParams),
     responses((status = 200, body = Page<ApplicationOut>))
 )]
 async fn list(
@@ -117,9 +130,10 @@ async fn list(
     InEnvironment { environment }: InEnvironment,
     Query(page): Query<PageParams>,
     Query(order): Query<OrderParams>,
+    Query(exclude): Query<ExcludeParams>,
 ) -> Result<Json<Page<ApplicationOut>>, ApiError> {
     let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.store.list_applications(environment, &cursor.slice()).await?;
+    let rows = api.store.list_applications(environment, exclude.having(), &cursor.slice()).await?;
     Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
 }
 
@@ -299,6 +313,18 @@ async fn replace(
 
 fn uid_taken() -> ApiError {
     ApiError::conflict("An application with this uid exists already.")
+}
+
+impl ExcludeParams {
+    fn having(&self) -> Having {
+        match (self.exclude_apps_with_disabled_endpoints, self.exclude_apps_with_no_endpoints) {
+            (Some(true), Some(true)) => Having::EnabledEndpoints,
+            // One without endpoints has none that is disabled.
+            (Some(true), _) => Having::NotOnlyDisabledEndpoints,
+            (_, Some(true)) => Having::Endpoints,
+            (_, _) => Having::Anything,
+        }
+    }
 }
 
 impl ApplicationIn {

@@ -1,5 +1,7 @@
 //! Attempts: every try of a delivery, as it was.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use axum::Json;
@@ -11,14 +13,16 @@ use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
+use everhook_store::catalog::Locator;
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf};
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::message::{ContentParams, FilterParams};
+use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
 use crate::query::{self, Query};
 use crate::routes::Routes;
@@ -55,6 +59,10 @@ pub(crate) struct MessageAttemptOut {
     /// When it began; of an abandoned one, when it was leased.
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// The message, without its payload; only with `with_msg`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<MessageOut>)]
+    msg: Option<Value>,
 }
 
 /// Which attempts a list has.
@@ -72,6 +80,9 @@ pub(crate) struct AttemptParams {
     /// Whether the client knows status 4, canceled; else it is shown as 2.
     #[serde(deserialize_with = "query::one")]
     expanded_statuses: Option<bool>,
+    /// With the message of each attempt, but for its payload.
+    #[serde(deserialize_with = "query::one")]
+    with_msg: Option<bool>,
 }
 
 /// To which endpoint.
@@ -246,8 +257,29 @@ impl Asked {
             scan: SCAN_ROWS_MAX,
         };
         let piece = api.store.list_attempts(environment, application, &filter).await?;
-        Ok(Json(cursor.page_of(piece, |row| row.id, show)))
+        let mut page = cursor.page_of(piece, |row| row.id, show);
+        if params.with_msg == Some(true) {
+            add_messages(api, (environment, application), &mut page.data).await?;
+        }
+        Ok(Json(page))
     }
+}
+
+/// Adds the message of each attempt; one that was forgotten since is left out.
+async fn add_messages(
+    api: &Api,
+    (environment, application): (EnvironmentId, ApplicationId),
+    attempts: &mut [MessageAttemptOut],
+) -> Result<(), ApiError> {
+    let mut known = BTreeMap::new();
+    for attempt in attempts {
+        if let Entry::Vacant(unknown) = known.entry(attempt.msg_id) {
+            let found = api.store.find_message(environment, application, &Locator::Id(attempt.msg_id)).await?;
+            unknown.insert(found.map(|found| MessageOut::without_content(&found)));
+        }
+        attempt.msg = known.get(&attempt.msg_id).cloned().flatten();
+    }
+    Ok(())
 }
 
 impl AttemptParams {
@@ -299,6 +331,7 @@ impl MessageAttemptOut {
             },
             class: attempt.class.to_string(),
             timestamp: attempt.started_at,
+            msg: None,
         }
     }
 }

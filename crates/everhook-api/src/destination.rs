@@ -76,6 +76,9 @@ async fn resend(
     at: AtEndpoint,
     input: Input,
 ) -> Result<(StatusCode, Json<EmptyResponse>), ApiError> {
+    if of.message.payload_at(api.now()).is_none() {
+        return Err(no_payload());
+    }
     let (message, endpoint) = (of.message.id, at.endpoint.id);
     let wish = Resend { application: of.application, message, endpoint, key: input.key };
     match api.store.resend(of.environment, &wish).await? {
@@ -83,11 +86,13 @@ async fn resend(
         Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),
         Resent::NotFound => return Err(ApiError::not_found()),
-        Resent::NoPayload => {
-            return Err(ApiError::bad_request("missing_payload", "The payload of the message was removed."));
-        }
+        Resent::NoPayload => return Err(no_payload()),
     }
     Ok((StatusCode::ACCEPTED, Json(EmptyResponse {})))
+}
+
+fn no_payload() -> ApiError {
+    ApiError::bad_request("missing_payload", "The payload of the message was removed.")
 }
 
 impl From<Destination> for MessageEndpointOut {

@@ -410,7 +410,7 @@ impl EndpointIn {
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
-            keys: SigningKeys::new(endpoint_secret::given_or_random("secret", self.secret)?),
+            keys: SigningKeys::new(endpoint_secret::given_or_random("secret", self.secret, api.default_signature)?),
             event_types: check_event_types(api, environment, self.event_types.or(self.filter_types)).await?,
             created_at: now,
             updated_at: now,

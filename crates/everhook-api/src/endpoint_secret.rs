@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::signing::{BadSigningKey, SigningKey, SigningKeys};
+use everhook_core::signing::{BadSigningKey, SignatureKind, SigningKey, SigningKeys};
 use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -71,7 +71,8 @@ async fn rotate(
         let rule = format!("must be at most {}", ROTATE_GRACE_MAX.as_secs());
         return Err(ApiError::invalid(["body", "gracePeriodSeconds"], rule));
     }
-    let key = given_or_random("key", wanted.key)?;
+    // Its receivers verify this kind of signature.
+    let key = given_or_random("key", wanted.key, at.endpoint.keys.current.kind())?;
     let now = api.now();
     let change = |old: Endpoint| {
         let rotated = old.keys.rotate(key.clone(), grace, now);
@@ -91,11 +92,15 @@ impl EndpointSecretOut {
     }
 }
 
-/// The secret that was given, or a new one.
-pub(crate) fn given_or_random(field: &'static str, given: Option<String>) -> Result<SigningKey, ApiError> {
+/// The secret that was given, or a new one of this kind.
+pub(crate) fn given_or_random(
+    field: &'static str,
+    given: Option<String>,
+    kind: SignatureKind,
+) -> Result<SigningKey, ApiError> {
     match given {
         Some(text) => parse(&text).map_err(|error| ApiError::invalid(["body", field, "__all__"], error)),
-        None => Ok(SigningKey::generate(random())),
+        None => Ok(kind.generate(random())),
     }
 }
 

@@ -5,7 +5,9 @@
 //! is still there.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
-use everhook_core::limits::SCAN_ROWS_MAX;
-use everhook_core::message::{self, Message};
+use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
+use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
@@ -23,7 +25,8 @@ use everhook_store::history::MessageFilter;
 use everhook_store::lease::NewMessage;
 use everhook_store::piece::Piece;
 use everhook_store::uids::Found;
-use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -63,9 +66,12 @@ pub(crate) struct MessageIn<'a> {
     /// For finding it again.
     #[schema(max_items = 8)]
     tags: Option<Vec<String>>,
-    /// Days that the payload is wanted for; it is kept as long as the message.
+    /// Days that the payload is kept for, if that is shorter than messages are kept.
     #[schema(minimum = 5, maximum = 90)]
     payload_retention_period: Option<u16>,
+    /// The same in hours.
+    #[schema(minimum = 1, maximum = 2160)]
+    payload_retention_hours: Option<u16>,
     /// When to deliver it, at most 30 days ahead; it is accepted at once. A time in the past means now.
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
@@ -86,6 +92,8 @@ pub(crate) struct MessageIn<'a> {
 pub(crate) struct TransformationsParams {
     /// Sent byte for byte in the place of the payload.
     raw_payload: Option<String>,
+    /// The `content-type` of the payload; no other header can be set here.
+    headers: Option<BTreeMap<String, String>>,
 }
 
 /// A message.
@@ -106,6 +114,10 @@ pub(crate) struct MessageOut<'a> {
     payload: Cow<'a, RawValue>,
     #[schema(value_type = String, format = DateTime)]
     timestamp: Timestamp,
+    /// When it was to be delivered, if it said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<Timestamp>,
     /// Only with 200, the answer to a call that was not sent: this message has the once-slot.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
@@ -135,11 +147,11 @@ pub(crate) struct FilterParams {
     #[serde(deserialize_with = "query::one")]
     #[param(value_type = Option<String>)]
     pub(crate) tag: Option<Name>,
-    /// Before this.
+    /// Earlier than this.
     #[serde(deserialize_with = "query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) before: Option<Timestamp>,
-    /// After this.
+    /// At this or later.
     #[serde(deserialize_with = "query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) after: Option<Timestamp>,
@@ -200,20 +212,26 @@ async fn send(
 ) -> Result<Option<Response>, ApiError> {
     let mut wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
+    let content_type = wanted.content_type()?;
     let payload = wanted.payload()?;
     let once = wanted.once.take().map(OnceIn::check).transpose()?;
     let deliver_at = draft::check_deliver_at(wanted.deliver_at, api.now())?;
+    let payload_until = wanted.payload_until(api.now())?;
+    if payload_until.is_some() && deliver_at > payload_until {
+        return Err(ApiError::invalid(["body", "deliverAt"], "must be before the payload's retention ends"));
+    }
+    let rest = Rest { deliver_at, payload_until, content_type };
     let Found { id: application, revision } = found;
-    let message = wanted.into_new(api, application, payload.bytes())?;
+    let message = wanted.into_new(api, application, payload.bytes(), rest)?;
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
     let new = NewMessage { environment, message, keys, revision, once, deliver_at };
     match api.accept.accept(new).await? {
-        Accepted::New(new) => Ok(Some(show(&new, content, payload.verbatim()))),
+        Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
-            Ok(Some(show(&found.ok_or_else(ApiError::not_found)?, content, None)))
+            Ok(Some(show(&found.ok_or_else(ApiError::not_found)?, api.now(), content, None)))
         }
         Accepted::KeyReused => Err(ApiError::key_reused()),
         Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
@@ -249,7 +267,8 @@ async fn list(
     };
     let Piece { rows, next } = api.store.list_messages(environment, application.id, &filter).await?;
     let piece = Piece { rows: rows.iter().collect::<Vec<&Message>>(), next };
-    let page = cursor.page_of(piece, |row| row.id, |row| MessageOut::new(row, &content, None));
+    let now = api.now();
+    let page = cursor.page_of(piece, |row| row.id, |row| MessageOut::new(row, now, &content, None));
     Ok(Json(page).into_response())
 }
 
@@ -258,8 +277,12 @@ async fn list(
     get, path = "/api/v1/app/{app_id}/msg/{msg_id}", operation_id = "v1.message.get", tag = "Message",
     params(ApplicationPath, MessagePath, ContentParams), responses((status = 200, body = MessageOut))
 )]
-async fn get(OfMessage { message, .. }: OfMessage, Query(content): Query<ContentParams>) -> Response {
-    Json(MessageOut::new(&message, &content, None)).into_response()
+async fn get(
+    State(api): State<Arc<Api>>,
+    OfMessage { message, .. }: OfMessage,
+    Query(content): Query<ContentParams>,
+) -> Response {
+    Json(MessageOut::new(&message, api.now(), &content, None)).into_response()
 }
 
 /// Remove a message's payload for good; its open deliveries are cancelled.
@@ -272,8 +295,8 @@ async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
 }
 
-fn show(message: &Message, content: &ContentParams, payload: Option<&RawValue>) -> Response {
-    (StatusCode::ACCEPTED, Json(MessageOut::new(message, content, payload))).into_response()
+fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {
+    (StatusCode::ACCEPTED, Json(MessageOut::new(message, now, content, payload))).into_response()
 }
 
 /// The answer to whoever came after the winner of a once-slot.
@@ -287,7 +310,7 @@ async fn show_suppressed(
     let found = api.store.find_message(environment, application, &Locator::Id(winner)).await?;
     Ok(match &found {
         Some(message) => {
-            Json(MessageOut { suppressed: true, ..MessageOut::new(message, content, None) }).into_response()
+            Json(MessageOut { suppressed: true, ..MessageOut::new(message, api.now(), content, None) }).into_response()
         }
         // It is gone since: its id is what is left to tell, and says when it was accepted.
         None => Json(serde_json::json!({
@@ -339,10 +362,51 @@ impl<'a> MessageIn<'a> {
         }
     }
 
-    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes) -> Result<Message, ApiError> {
-        if self.payload_retention_period.is_some_and(|days| !(5..=90).contains(&days)) {
+    /// What the payload is, where the request says so.
+    fn content_type(&self) -> Result<Option<String>, ApiError> {
+        let refuse = |name: &str, rule: String| {
+            ApiError::invalid(["body", "transformationsParams", "headers", name].map(str::to_owned), rule)
+        };
+        let mut content_type = None;
+        let headers = self.transformations_params.as_ref().and_then(|params| params.headers.as_ref());
+        for (name, value) in headers.into_iter().flatten() {
+            if !name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()) || content_type.is_some() {
+                return Err(refuse(
+                    name,
+                    "only one content-type can be set here: set headers on the endpoint".to_owned(),
+                ));
+            }
+            if value.len() > CONTENT_TYPE_BYTES_MAX || HeaderValue::from_str(value).is_err() {
+                let rule = format!("must have at most {CONTENT_TYPE_BYTES_MAX} bytes and no control characters");
+                return Err(refuse(name, rule));
+            }
+            content_type = Some(value.clone());
+        }
+        Ok(content_type)
+    }
+
+    /// Until when the payload is kept, where the request says so.
+    fn payload_until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let (days, hours) = (self.payload_retention_period, self.payload_retention_hours);
+        if days.is_some_and(|days| !(5..=90).contains(&days)) {
             return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
         }
+        if hours.is_some_and(|hours| !(1..=90 * 24).contains(&hours)) {
+            return Err(ApiError::invalid(["body", "payloadRetentionHours"], "must be from 1 to 2160"));
+        }
+        match (days, hours) {
+            (None, None) => Ok(None),
+            (Some(days), None) => Ok(Some(now.plus(24 * HOUR * u32::from(days)))),
+            (None, Some(hours)) => Ok(Some(now.plus(HOUR * u32::from(hours)))),
+            (Some(_), Some(_)) => {
+                let rule = "must not be there together with payloadRetentionPeriod";
+                Err(ApiError::invalid(["body", "payloadRetentionHours"], rule))
+            }
+        }
+    }
+
+    fn into_new(self, api: &Api, application: ApplicationId, payload: Bytes, rest: Rest) -> Result<Message, ApiError> {
         let (event_type, event_id) = (self.event_type, self.event_id);
         let checked = Draft { event_type, event_id, channels: self.channels, tags: self.tags }.check()?;
         Ok(Message {
@@ -354,14 +418,29 @@ impl<'a> MessageIn<'a> {
             tags: checked.tags,
             payload: Some(payload),
             created_at: api.now(),
+            rest,
         })
+    }
+}
+
+impl MessageOut<'_> {
+    /// A message as it is shown beside something else: its payload is left out.
+    pub(crate) fn without_content(message: &Message) -> serde_json::Value {
+        let content = ContentParams { with_content: Some(false) };
+        serde_json::to_value(MessageOut::new(message, message.created_at, &content, None))
+            .expect("a message is always JSON")
     }
 }
 
 impl<'a> MessageOut<'a> {
     /// Shows a message; `payload` is given where it is at hand as JSON.
-    fn new(message: &'a Message, content: &ContentParams, payload: Option<&'a RawValue>) -> MessageOut<'a> {
-        let payload = match (payload, &message.payload) {
+    fn new(
+        message: &'a Message,
+        now: Timestamp,
+        content: &ContentParams,
+        payload: Option<&'a RawValue>,
+    ) -> MessageOut<'a> {
+        let payload = match (payload, message.payload_at(now)) {
             _ if !content.is_wanted() => json(r"{}"),
             (Some(payload), _) => Cow::Borrowed(payload),
             (None, Some(bytes)) => stored_payload(bytes),
@@ -376,6 +455,7 @@ impl<'a> MessageOut<'a> {
             tags: some(&message.tags),
             payload,
             timestamp: message.created_at,
+            deliver_at: message.rest.deliver_at,
             suppressed: false,
         }
     }

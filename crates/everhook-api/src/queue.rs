@@ -9,7 +9,7 @@ use axum::extract::State;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
-use everhook_core::signing::SigningKeys;
+use everhook_core::signing::{SignatureKind, SigningKeys};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Replaced};
 use everhook_store::queue::QueueStats;
@@ -179,7 +179,7 @@ async fn patch(
     let check_url = |url: String| api.egress.check_url(&url).at("targetUrl").map(String::from);
     let url = patch.target_url.map(|url| url.map(check_url).transpose()).transpose()?;
     // Drawn once, however often the change is tried.
-    let keys = SigningKeys::new(endpoint_secret::given_or_random("secret", None)?);
+    let keys = SigningKeys::new(endpoint_secret::given_or_random("secret", None, SignatureKind::Hmac256)?);
     let changed = replace(&api, environment, &name, |old| {
         let target = match &url {
             None => old.target,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use everhook_core::id::Id;
 use everhook_core::role::Role;
+use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
 use everhook_engine::jobs::RunJobs;
 use everhook_sender::egress::Egress;
@@ -22,6 +23,8 @@ use crate::strict::KnownByRoute;
 pub struct ApiConfig {
     /// The secret that tokens are signed with (HS256); without it there are only API keys.
     pub jwt_secret: Option<String>,
+    /// What kind of key endpoints get that come without one.
+    pub default_signature: SignatureKind,
     /// Where endpoints may be.
     pub egress: Egress,
     /// The binary's version, shown by the readiness route and the documentation.
@@ -43,6 +46,7 @@ pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) accept: Arc<dyn Accept>,
     pub(crate) jobs: Arc<dyn RunJobs>,
+    pub(crate) default_signature: SignatureKind,
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
     pub(crate) role: Role,
@@ -69,6 +73,7 @@ impl Api {
             store,
             accept,
             jobs,
+            default_signature: config.default_signature,
             egress: config.egress,
             version: config.version,
             role: config.role,

@@ -6,9 +6,9 @@ use crate::task::TaskState;
 /// Where one message stands with one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// Not tried yet.
+    /// Waits for its first attempt, or for a retry.
     Pending,
-    /// Held by a node, or waiting for a retry.
+    /// Held by a node.
     Sending,
     /// Waits because its endpoint is disabled.
     Held,
@@ -24,12 +24,7 @@ pub enum DeliveryState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryTrace {
     /// Its task is open.
-    Open {
-        /// Where the task stands.
-        state: TaskState,
-        /// Whether any attempt was counted.
-        tried: bool,
-    },
+    Open(TaskState),
     /// Its task is gone; the last attempt says how.
     Ended(EndState),
 }
@@ -48,13 +43,12 @@ pub enum EndpointPresence {
 /// Where a delivery stands.
 pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState {
     match trace {
-        DeliveryTrace::Open { state: TaskState::Dead, .. } => DeliveryState::Dead,
-        DeliveryTrace::Open { state: TaskState::Leased, .. } => DeliveryState::Sending,
-        DeliveryTrace::Open { state: TaskState::Pending, tried } => match endpoint {
+        DeliveryTrace::Open(TaskState::Dead) => DeliveryState::Dead,
+        DeliveryTrace::Open(TaskState::Leased) => DeliveryState::Sending,
+        DeliveryTrace::Open(TaskState::Pending) => match endpoint {
             // The row is still on its way out, however late it is due.
             EndpointPresence::Deleted => DeliveryState::Cancelled,
             EndpointPresence::Disabled => DeliveryState::Held,
-            EndpointPresence::Enabled if tried => DeliveryState::Sending,
             EndpointPresence::Enabled => DeliveryState::Pending,
         },
         DeliveryTrace::Ended(EndState::Succeeded) => DeliveryState::Succeeded,
@@ -70,18 +64,19 @@ mod tests {
 
     #[test]
     fn a_waiting_delivery_depends_on_its_endpoint() {
-        let waiting = |tried| DeliveryTrace::Open { state: TaskState::Pending, tried };
-        assert_eq!(state(waiting(false), EndpointPresence::Enabled), DeliveryState::Pending);
-        assert_eq!(state(waiting(true), EndpointPresence::Enabled), DeliveryState::Sending);
-        assert_eq!(state(waiting(true), EndpointPresence::Disabled), DeliveryState::Held);
-        assert_eq!(state(waiting(false), EndpointPresence::Deleted), DeliveryState::Cancelled);
+        let waiting = DeliveryTrace::Open(TaskState::Pending);
+        assert_eq!(state(waiting, EndpointPresence::Enabled), DeliveryState::Pending);
+        assert_eq!(state(waiting, EndpointPresence::Disabled), DeliveryState::Held);
+        assert_eq!(state(waiting, EndpointPresence::Deleted), DeliveryState::Cancelled);
+        let leased = DeliveryTrace::Open(TaskState::Leased);
+        assert_eq!(state(leased, EndpointPresence::Enabled), DeliveryState::Sending);
     }
 
     #[test]
     fn an_ended_delivery_stays_what_it_is() {
         for endpoint in [EndpointPresence::Enabled, EndpointPresence::Disabled, EndpointPresence::Deleted] {
             assert_eq!(state(DeliveryTrace::Ended(EndState::Succeeded), endpoint), DeliveryState::Succeeded);
-            let dead = DeliveryTrace::Open { state: TaskState::Dead, tried: true };
+            let dead = DeliveryTrace::Open(TaskState::Dead);
             assert_eq!(state(dead, endpoint), DeliveryState::Dead);
         }
     }

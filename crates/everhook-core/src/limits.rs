@@ -24,6 +24,8 @@ pub const FEATURE_FLAGS_MAX: usize = 25;
 pub const SCHEMAS_MAX: usize = 100;
 /// Largest schemas of an event type, all versions as JSON text.
 pub const SCHEMAS_BYTES_MAX: usize = 256 * 1024;
+/// Longest content type of a raw payload.
+pub const CONTENT_TYPE_BYTES_MAX: usize = 256;
 /// Largest metadata, as JSON text.
 pub const METADATA_BYTES_MAX: usize = 4096;
 /// Event types an endpoint may ask for.

@@ -1,6 +1,7 @@
 //! A message: what happened, accepted once; and the rules its payload has to keep.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{ApplicationId, MessageId};
 use crate::limits::PAYLOAD_DEPTH_MAX;
@@ -26,6 +27,38 @@ pub struct Message {
     pub payload: Option<Bytes>,
     /// When it was accepted.
     pub created_at: Timestamp,
+    /// What few messages have.
+    pub rest: Rest,
+}
+
+/// What few messages have; kept together, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rest {
+    /// When its producer wanted it delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_at: Option<Timestamp>,
+    /// Until when its payload is shown and sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_until: Option<Timestamp>,
+    /// What its payload is, where that is not JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+impl Rest {
+    /// As it is kept; none where there is nothing to keep.
+    pub fn to_json(&self) -> Option<String> {
+        (*self != Rest::default()).then(|| serde_json::to_string(self).expect("times and texts are always JSON"))
+    }
+}
+
+impl Message {
+    /// The payload, unless it was removed or is kept no longer.
+    pub fn payload_at(&self, now: Timestamp) -> Option<&Bytes> {
+        let is_kept = self.rest.payload_until.is_none_or(|until| now < until);
+        self.payload.as_ref().filter(|_| is_kept)
+    }
 }
 
 /// Why a payload is refused.
@@ -85,6 +118,16 @@ mod tests {
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(check_payload(&nested(127)), Ok(()));
         assert_eq!(check_payload(&nested(128)), Err(BadPayload::TooDeep));
+    }
+
+    #[test]
+    fn a_message_keeps_what_little_else_it_has() {
+        assert_eq!(Rest::default().to_json(), None);
+        let at = Timestamp::from_micros(1_614_265_330_123_456);
+        let rest =
+            Rest { deliver_at: Some(at), payload_until: Some(at), content_type: Some("text/csv; a=\"b\"".to_owned()) };
+        assert_eq!(serde_json::from_str::<Rest>(&rest.to_json().unwrap()).unwrap(), rest);
+        assert_eq!(serde_json::from_str::<Rest>(r#"{"ofANewerServer": 1}"#).unwrap(), Rest::default());
     }
 
     #[test]

@@ -50,10 +50,42 @@ pub enum BadSigningKey {
     KeyPair,
 }
 
+/// What kind of key is made where none is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SignatureKind {
+    /// HMAC-SHA256 with a secret that is shared with the receiver.
+    #[default]
+    Hmac256,
+    /// Ed25519, of which the receiver gets the public half.
+    Ed25519,
+}
+
+impl SignatureKind {
+    /// A new key of this kind from 32 random bytes.
+    pub fn generate(self, random: [u8; 32]) -> SigningKey {
+        match self {
+            SignatureKind::Hmac256 => SigningKey::generate(random),
+            SignatureKind::Ed25519 => {
+                let pair = Ed25519KeyPair::from_seed_unchecked(&random).expect("every 32 bytes are a seed");
+                let public = pair.public_key().as_ref().try_into().expect("a public key has 32 bytes");
+                SigningKey::Ed25519 { seed: random, public }
+            }
+        }
+    }
+}
+
 impl SigningKey {
     /// A new symmetric key from 32 random bytes.
     pub fn generate(random: [u8; 32]) -> SigningKey {
         SigningKey::Symmetric(random.to_vec())
+    }
+
+    /// What kind of key it is.
+    pub const fn kind(&self) -> SignatureKind {
+        match self {
+            SigningKey::Symmetric(_) => SignatureKind::Hmac256,
+            SigningKey::Ed25519 { .. } => SignatureKind::Ed25519,
+        }
     }
 
     /// The whole secret as text, as the stores keep it.
@@ -178,6 +210,19 @@ mod tests {
         let key: SigningKey = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let signature = SigningKeys::new(key).sign("msg_p5jXN8AQM9LWM0D4loKWxJek", AT, br#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn a_key_is_made_of_the_kind_that_is_wanted() {
+        for (kind, prefix, shared, version) in
+            [(SignatureKind::Hmac256, "whsec_", "whsec_", "v1,"), (SignatureKind::Ed25519, "whsk_", "whpk_", "v1a,")]
+        {
+            let key = kind.generate([7; 32]);
+            assert_eq!(key.kind(), kind);
+            assert!(key.expose().starts_with(prefix) && key.shared().starts_with(shared));
+            assert_eq!(key.expose().parse(), Ok(key.clone()), "it can be read again");
+            assert!(SigningKeys::new(key).sign("msg_1", AT, b"{}").starts_with(version));
+        }
     }
 
     #[test]

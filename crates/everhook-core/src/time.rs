@@ -77,10 +77,31 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = jiff::Error;
 
+    /// Reads RFC 3339, also with a space for the `T`. A time without an offset, or with ` UTC` in its place, is UTC: client libraries
+    /// send such times.
     fn from_str(text: &str) -> Result<Timestamp, jiff::Error> {
-        text.parse::<jiff::Timestamp>().map(|at| Timestamp(at.as_microsecond()))
+        let read = text.parse::<jiff::Timestamp>().or_else(|error| {
+            let plain = text.strip_suffix(" UTC").or_else(|| text.strip_suffix("UTC")).unwrap_or(text);
+            let is_plain = |(at, byte): (usize, u8)| match byte {
+                b'0'..=b'9' => true,
+                // An offset or a zone that could not be read must not be left out.
+                b'-' => at < DATE_BYTES,
+                b':' | b'.' => at > DATE_BYTES,
+                b'T' | b't' | b' ' => at == DATE_BYTES,
+                _ => false,
+            };
+            if plain.len() <= DATE_BYTES || !plain.bytes().enumerate().all(is_plain) {
+                return Err(error);
+            }
+            let at = plain.parse::<jiff::civil::DateTime>()?;
+            jiff::tz::Offset::UTC.to_timestamp(at)
+        });
+        read.map(|at| Timestamp(at.as_microsecond()))
     }
 }
+
+/// `2026-01-31`.
+const DATE_BYTES: usize = 10;
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -107,6 +128,33 @@ mod tests {
         assert_eq!("2021-02-25T15:02:10.123456Z".parse::<Timestamp>().unwrap(), at);
         assert_eq!("2021-02-25T16:02:10.123456+01:00".parse::<Timestamp>().unwrap(), at);
         assert_eq!(Timestamp::NEVER.to_string(), "never");
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_utc() {
+        let at = "2021-02-25T15:02:10.123456Z".parse::<Timestamp>().unwrap();
+        for text in [
+            "2021-02-25T15:02:10.123456",
+            "2021-02-25 15:02:10.123456",
+            "2021-02-25 15:02:10.123456 UTC",
+            "2021-02-25T15:02:10.123456UTC",
+            "2021-02-25 15:02:10.123456+00:00",
+        ] {
+            assert_eq!(text.parse::<Timestamp>().unwrap(), at, "{text}");
+        }
+        for text in [
+            "",
+            "UTC",
+            "2021-02-25",
+            "2021-02-25T15:02:10 CET",
+            "2021-02-25T15:02:10[Europe/Berlin]",
+            "2021-02-25T15:02:10-99:00",
+            "2021-02-30T15:02:10",
+            "2021-02-25T25:00:00",
+            "yesterday",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use everhook_sender::Request;
 use everhook_store::lease::{LeaseAsk, LeaseStore, Leased};
 use everhook_store::slots::Slot;
 use futures_util::FutureExt;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
@@ -109,7 +109,8 @@ impl Deliverer {
     async fn attempt(&self, leased: &Leased, tenure: &Tenure, start: Start) -> Option<End> {
         let started_at = self.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
-        let target = target.and_then(|(endpoint, message)| Some((endpoint, message, message.payload.clone()?)));
+        let payload = |message: &Message| message.payload_at(started_at).cloned();
+        let target = target.and_then(|(endpoint, message)| Some((endpoint, message, payload(message)?)));
         let Some((endpoint, message, body)) = target else {
             return Some(End::Attempted(cancelled(leased, started_at)));
         };
@@ -174,6 +175,9 @@ impl Deliverer {
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt };
         self.outbound.sign(&mut headers, signed)?;
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
+        if let Some(content_type) = &message.rest.content_type {
+            headers.insert(CONTENT_TYPE, header(content_type.clone())?);
+        }
         Ok(headers)
     }
 }

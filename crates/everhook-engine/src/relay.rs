@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::relay::{Look, Pace, id_time};
@@ -161,6 +161,7 @@ impl Relay {
                 tags: checked.tags,
                 payload: Some(Bytes::copy_from_slice(row.payload.as_bytes())),
                 created_at: now,
+                rest: Rest { deliver_at: row.deliver_at, ..Rest::default() },
             };
             let (revision, deliver_at) = (found.revision, row.deliver_at);
             let message = NewMessage { environment, message, keys, revision, once, deliver_at };

@@ -1,6 +1,6 @@
--- Remove what is kept of a reply. Index: the primary key, by its beginning.
+-- Remove what is kept of a reply; clients of the API know the word that stands for it. Index: the primary key, by its beginning.
 update everhook.attempt
-set reply = ''
+set reply = 'EXPUNGED'
 where environment = $1
     and subject = $2
     and id = $3;

@@ -12,7 +12,7 @@ where attempt.environment = $1
     and attempt.status >= $6
     and attempt.status < $7
     and attempt.started_at < $8
-    and attempt.started_at > $9
+    and attempt.started_at >= $9
     and (
         ($10::text is null and $11::text is null and $12::text[] is null)
         or exists (

@@ -35,7 +35,7 @@ where task.environment = $1
     and ($6::text is null or job.tags::jsonb ? $6)
     and ($7::bytea is null or job.batch = $7)
     and job.created_at < $8
-    and job.created_at > $9
+    and job.created_at >= $9
     and (
         $10::bytea is null
         or strpos(lower(encode(attempt.note, 'escape')), lower(encode($10, 'escape'))) > 0

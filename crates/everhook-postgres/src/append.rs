@@ -312,7 +312,7 @@ async fn write(
     );
     let now = now.as_micros();
     let mut message_params = messages.params().to_vec();
-    message_params.push(&now);
+    message_params.extend([&now as _, messages.rests()]);
     let task_params = tasks.params();
     let writes = try_join3(
         transaction.execute(&append_message, &message_params),

@@ -12,7 +12,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, ID_BYTES, KeyId, OrgId};
 use everhook_core::name::Name;
-use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Locator, NewKey, Order, Replaced, Slice};
+use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Having, Locator, NewKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::piece::Piece;
@@ -71,9 +71,11 @@ impl Catalog for PostgresStore {
     async fn list_applications(
         &self,
         environment: EnvironmentId,
+        having: Having,
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, StoreError> {
-        self.run_search(environment, "list applications", || self.list_applications_once(environment, slice)).await
+        self.run_search(environment, "list applications", || self.list_applications_once(environment, having, slice))
+            .await
     }
 
     async fn replace_application(

@@ -19,6 +19,7 @@ pub(crate) struct MessageColumns<'a> {
     channels: Vec<Option<String>>,
     tags: Vec<Option<String>>,
     payloads: Vec<Option<&'a [u8]>>,
+    rests: Vec<Option<String>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -33,6 +34,7 @@ impl<'a> MessageColumns<'a> {
             channels: each().map(|message| rows::names(&message.channels)).collect(),
             tags: each().map(|message| rows::names(&message.tags)).collect(),
             payloads: each().map(|message| message.payload.as_deref()).collect(),
+            rests: each().map(|message| message.rest.to_json()).collect(),
         }
     }
 
@@ -47,6 +49,11 @@ impl<'a> MessageColumns<'a> {
             &self.tags,
             &self.payloads,
         ]
+    }
+
+    /// What few messages have.
+    pub(crate) fn rests(&self) -> &(dyn ToSql + Sync) {
+        &self.rests
     }
 }
 

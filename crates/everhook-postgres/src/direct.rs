@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everhook_core::id::{EnvironmentId, LaneId};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::lease::{Append, Appended, NewMessage};
@@ -83,8 +83,8 @@ impl PostgresStore {
         let mut guess =
             Guess { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
         for new in &append.messages {
-            // Who has a slot is decided by what is in the table, under a lock.
-            if new.once.is_some() {
+            // Who has a slot is decided by what is in the table, under a lock. The one statement writes no `rest`.
+            if new.once.is_some() || new.message.rest != Rest::default() {
                 return None;
             }
             let key = (new.environment, new.message.application);

@@ -323,12 +323,12 @@ impl Trace {
         let mut rest = Reader::from(row, "task", ENDPOINT_COLUMNS);
         let deleted = rest.get::<Option<i64>>("deleted_at")?.is_some();
         let (task, epoch) = (TaskId(rest.id("task")?), rest.get("epoch")?);
-        let (state, tries): (Option<i16>, Option<i32>) = (rest.get("state")?, rest.get("tries")?);
+        let state: Option<i16> = rest.get("state")?;
         let due_at = rest.get::<Option<i64>>("due_at")?.map(Timestamp::from_micros);
         let trace = match state {
             Some(state) => {
                 let state = TaskState::from_db(state).ok_or(Fault::Corrupt { table: "task", column: "state" })?;
-                DeliveryTrace::Open { state, tried: tries.is_some_and(|tries| tries > 0) }
+                DeliveryTrace::Open(state)
             }
             None => DeliveryTrace::Ended(rest.coded("end_state", EndState::from_db)?),
         };
@@ -337,7 +337,7 @@ impl Trace {
 
     /// The newest life counts, an open task before its attempts, the last attempt before earlier ones.
     fn rank(&self) -> (TaskId, bool, i32) {
-        (self.task, matches!(self.trace, DeliveryTrace::Open { .. }), self.epoch)
+        (self.task, matches!(self.trace, DeliveryTrace::Open(_)), self.epoch)
     }
 
     fn destination(self) -> Destination {
@@ -346,7 +346,7 @@ impl Trace {
             EndpointState::Enabled => EndpointPresence::Enabled,
             EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
         };
-        let pending = matches!(self.trace, DeliveryTrace::Open { state: TaskState::Pending, .. });
+        let pending = matches!(self.trace, DeliveryTrace::Open(TaskState::Pending));
         Destination {
             state: delivery::state(self.trace, presence),
             next_attempt: self.due_at.filter(|_| pending && presence == EndpointPresence::Enabled),

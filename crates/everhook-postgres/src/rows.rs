@@ -237,6 +237,7 @@ pub(crate) fn message(row: &Row) -> Result<(EnvironmentId, Message), Fault> {
         tags: row.json_opt("tags")?.unwrap_or_default(),
         payload: row.get::<Option<&[u8]>>("payload")?.map(Bytes::copy_from_slice),
         created_at: row.time("created_at")?,
+        rest: row.json_opt("rest")?.unwrap_or_default(),
     };
     Ok((environment, message))
 }

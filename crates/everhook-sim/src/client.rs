@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::{Accept, Accepted};
 use everhook_store::dedup::DedupKey;
@@ -53,6 +53,7 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
             tags: Vec::new(),
             payload: Some(body.clone()),
             created_at: Timestamp::default(),
+            rest: Rest::default(),
         };
         let new = NewMessage { keys: vec![key.clone()], ..NewMessage::new(ENVIRONMENT, message) };
         let answer = async {

@@ -174,6 +174,7 @@ impl Batch<'_> {
             rows::names_to_json(&message.tags)?,
             message.payload.as_deref(),
             message.created_at.as_micros(),
+            message.rest.to_json(),
         ])?;
         let mut fault = None;
         let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {

@@ -9,7 +9,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, KeyId, OrgId};
 use everhook_core::name::Name;
-use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Locator, NewKey, Order, Replaced, Slice};
+use everhook_store::catalog::{ArchivedTypes, Catalog, Created, Having, Locator, NewKey, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::piece::Piece;
@@ -153,10 +153,12 @@ impl Catalog for SqliteStore {
     async fn list_applications(
         &self,
         environment: EnvironmentId,
+        having: Having,
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, StoreError> {
         let slice = slice.clone();
-        self.search(environment, "list_applications", move |conn| application::list(conn, environment, &slice)).await
+        self.search(environment, "list_applications", move |conn| application::list(conn, environment, having, &slice))
+            .await
     }
 
     async fn replace_application(

@@ -220,6 +220,7 @@ pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Messa
         tags: record.json(4, "tags")?.unwrap_or_default(),
         payload: record.bytes(5, "payload")?,
         created_at: record.time(6, "created_at")?,
+        rest: record.json(7, "rest")?.unwrap_or_default(),
     })
 }
 

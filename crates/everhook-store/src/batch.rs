@@ -6,7 +6,7 @@ use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId}
 use everhook_core::job::report::Note;
 use everhook_core::job::{Job, JobState, Plan};
 use everhook_core::lifecycle::EndState;
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 
@@ -94,6 +94,7 @@ pub fn announcement(
         tags: Vec::new(),
         payload: Some(notice.to_json().into()),
         created_at: Timestamp::default(),
+        rest: Rest::default(),
     };
     let keys = vec![DedupKey::event_id(record.application, &event_id)];
     Some(NewMessage { keys, ..NewMessage::new(environment, message) })

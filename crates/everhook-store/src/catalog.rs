@@ -134,6 +134,7 @@ pub trait Catalog: Send + Sync {
     async fn list_applications(
         &self,
         environment: EnvironmentId,
+        having: Having,
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, StoreError>;
 
@@ -219,6 +220,31 @@ pub trait Catalog: Send + Sync {
 
     /// Which of these names are not event types that an endpoint may ask for (unknown or archived).
     async fn unknown_event_types(&self, environment: EnvironmentId, names: &[Name]) -> Result<Vec<Name>, StoreError>;
+}
+
+/// Which applications a list has, by their endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Having {
+    /// Whatever they have.
+    Anything,
+    /// At least one endpoint.
+    Endpoints,
+    /// At least one endpoint that is enabled.
+    EnabledEndpoints,
+    /// An endpoint that is enabled, or none at all.
+    NotOnlyDisabledEndpoints,
+}
+
+impl Having {
+    /// The number that stands for it in statements.
+    pub const fn to_db(self) -> i16 {
+        match self {
+            Having::Anything => 0,
+            Having::Endpoints => 1,
+            Having::EnabledEndpoints => 2,
+            Having::NotOnlyDisabledEndpoints => 3,
+        }
+    }
 }
 
 /// Whether a list has archived event types.

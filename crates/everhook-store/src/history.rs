@@ -27,7 +27,7 @@ pub struct MessageFilter {
     pub slice: Slice<MessageId>,
     /// Accepted before this.
     pub before: Option<Timestamp>,
-    /// Accepted after this.
+    /// Accepted at this or later.
     pub after: Option<Timestamp>,
     /// On this channel.
     pub channel: Option<Name>,
@@ -116,7 +116,7 @@ pub struct AttemptFilter {
     pub status_class: Option<u16>,
     /// Made before this.
     pub before: Option<Timestamp>,
-    /// Made after this.
+    /// Made at this or later.
     pub after: Option<Timestamp>,
     /// Of messages on this channel.
     pub channel: Option<Name>,

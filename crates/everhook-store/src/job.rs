@@ -180,7 +180,7 @@ pub struct JobFilter {
     pub batch: Option<BatchId>,
     /// Accepted before this.
     pub before: Option<Timestamp>,
-    /// Accepted after this.
+    /// Accepted at this or later.
     pub after: Option<Timestamp>,
     /// Whose latest attempt says this, in whatever case.
     pub error: Option<String>,
@@ -244,7 +244,7 @@ impl JobFilter {
             && self.tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
             && self.batch.is_none_or(|batch| record.job.batch == Some(batch))
             && self.before.is_none_or(|before| record.created_at < before)
-            && self.after.is_none_or(|after| record.created_at > after)
+            && self.after.is_none_or(|after| record.created_at >= after)
             && self.error.as_ref().is_none_or(says)
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, ScheduleId};
 use everhook_core::job::{Job, RunAt};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::schedule::Schedule;
 use everhook_core::schedule::fire::{Firing, LeftOut, ScheduleState};
@@ -91,6 +91,7 @@ impl Starts {
                     tags: template.tags.clone(),
                     payload: Some(template.payload.clone()),
                     created_at: Timestamp::default(),
+                    rest: Rest::default(),
                 };
                 Begun::Message(Box::new(NewMessage::new(environment, message)))
             }

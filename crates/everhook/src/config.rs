@@ -18,6 +18,7 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::nearest::nearest;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::signing::SignatureKind;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
@@ -51,6 +52,7 @@ pub(crate) struct Config {
     pub(crate) retention: Ages,
     pub(crate) egress_allow: Vec<IpNet>,
     pub(crate) https_only: bool,
+    pub(crate) default_signature: SignatureKind,
     pub(crate) jwt_secret: Option<String>,
     /// The first key of an empty store.
     pub(crate) bootstrap_key: Option<ApiKey>,
@@ -114,7 +116,7 @@ enum Kind {
 }
 
 /// Every key there is. `TEMPLATE` documents them; a test holds the two together.
-const KEYS: [(&str, Kind); 41] = [
+const KEYS: [(&str, Kind); 42] = [
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
     ("connections_per_address", Kind::Number),
@@ -151,6 +153,7 @@ const KEYS: [(&str, Kind); 41] = [
     ("keep_sessions_days", Kind::Number),
     ("egress_allow", Kind::Texts),
     ("https_only", Kind::Switch),
+    ("default_signature", Kind::Text),
     ("jwt_secret", Kind::Secret),
     ("bootstrap_key", Kind::Secret),
     ("log_level", Kind::Text),

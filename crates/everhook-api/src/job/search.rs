@@ -53,7 +53,7 @@ pub(crate) struct JobParams {
     #[serde(deserialize_with = "query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
-    /// Accepted after this.
+    /// Accepted at this or later.
     #[serde(deserialize_with = "query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
@@ -110,7 +110,7 @@ pub(crate) struct RedriveJobsIn {
     /// Accepted before this.
     #[schema(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
-    /// Accepted after this.
+    /// Accepted at this or later.
     #[schema(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
     /// Whose latest attempt says this, in whatever case.

@@ -62,3 +62,20 @@ async fn bad_applications_are_refused_by_field() {
     insta::assert_snapshot!(world.post("/app", &large).await, @r#"422 {"detail":[{"loc":["body","metadata"],"msg":"metadata must have at most 4096 bytes as JSON","type":"value_error"}]}"#);
     assert_eq!(world.post("/app", r#"{"name": "a", "metadata": null}"#).await.status, 201);
 }
+
+#[tokio::test]
+async fn applications_are_listed_by_their_endpoints() {
+    let world = World::new().await;
+    for uid in ["none", "enabled", "disabled"] {
+        world.application(uid).await;
+    }
+    world.endpoint("enabled", "main").await;
+    world.endpoint("disabled", "main").await;
+    assert_eq!(world.patch("/app/disabled/endpoint/main", r#"{"disabled": true}"#).await.status, 200);
+    let list = async |query: &str| world.get(&format!("/app?{query}")).await.each("uid");
+    assert_eq!(list("exclude_apps_with_no_endpoints=false").await, ["none", "enabled", "disabled"]);
+    assert_eq!(list("exclude_apps_with_no_endpoints=true").await, ["enabled", "disabled"]);
+    assert_eq!(list("exclude_apps_with_disabled_endpoints=true").await, ["none", "enabled"]);
+    let both = "exclude_apps_with_no_endpoints=true&exclude_apps_with_disabled_endpoints=true&limit=1";
+    assert_eq!(list(both).await, ["enabled"]);
+}

@@ -124,3 +124,65 @@ async fn a_message_is_sent_once_more() {
     world.delete(&format!("/app/acme/msg/{message}/content")).await;
     insta::assert_snapshot!(world.post(&path, "").await, @r#"400 {"code":"missing_payload","detail":"The payload of the message was removed."}"#);
 }
+
+#[tokio::test]
+async fn an_expunged_reply_says_so() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let message = world.message("acme", "a").await;
+    assert_eq!(world.deliver(200, b"thanks", NextRow::Gone).await, 1);
+    let attempt = world.get("/app/acme/attempt/endpoint/main").await.text("/data/0/id");
+    let path = format!("/app/acme/msg/{message}/attempt/{attempt}");
+    assert_eq!(world.get(&path).await.text("/response"), "thanks");
+    assert_eq!(world.delete(&format!("{path}/content")).await.status, 204);
+    assert_eq!(world.get(&path).await.text("/response"), "EXPUNGED");
+}
+
+#[tokio::test]
+async fn attempts_are_shown_with_their_messages_on_request() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let messages = [world.message("acme", "a").await, world.message("acme", "b").await];
+    assert_eq!(world.deliver(200, b"", NextRow::Gone).await, 2);
+    let plain = world.get("/app/acme/attempt/endpoint/main").await;
+    assert_eq!(plain.json()["data"][0].get("msg"), None, "{plain}");
+    for path in ["/app/acme/attempt/endpoint/main", &format!("/app/acme/attempt/msg/{}", messages[0])] {
+        let shown = world.get(&format!("{path}?with_msg=true")).await.json();
+        for attempt in shown["data"].as_array().unwrap() {
+            assert_eq!(attempt["msg"]["id"], attempt["msgId"], "{attempt}");
+            assert_eq!(attempt["msg"]["payload"], serde_json::json!({}), "never the payload: {attempt}");
+        }
+        assert!(!shown["data"].as_array().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_waits_for_its_retry_is_pending() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let message = world.message("acme", "a").await;
+    let path = format!("/app/acme/msg/{message}/endpoint");
+    assert_eq!(world.get(&path).await.each("statusText"), ["pending"]);
+    assert_eq!(world.deliver(500, b"", NextRow::Pending { due_in: std::time::Duration::from_secs(3600) }).await, 1);
+    assert_eq!(world.get(&path).await.each("statusText"), ["pending"]);
+    assert_eq!(world.get(&path).await.each("status"), ["1"]);
+    assert!(world.get(&path).await.json()["data"][0]["nextAttempt"].is_string());
+}
+
+#[tokio::test]
+async fn times_without_an_offset_are_utc_and_after_includes_its_boundary() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let message = world.message("acme", "a").await;
+    let created = world.get(&format!("/app/acme/msg/{message}")).await.text("/timestamp");
+    let naive = created.strip_suffix('Z').unwrap();
+    let spaced = format!("{}%20UTC", naive.replace('T', "%20"));
+    for time in [&*created, naive, &spaced] {
+        assert_eq!(world.get(&format!("/app/acme/msg?after={time}")).await.each("id"), [&*message], "{time}");
+        assert_eq!(world.get(&format!("/app/acme/msg?before={time}")).await.each("id"), [""; 0], "{time}");
+    }
+    assert_eq!(world.get("/app/acme/msg?after=yesterday").await.status, 422);
+}

@@ -169,3 +169,73 @@ async fn a_message_may_be_delivered_later() {
     assert_eq!(send("2001-01-01T00:00:00Z".parse().unwrap()).await.status, 202);
     assert_eq!(world.lease().await.len(), 1, "a time in the past means now");
 }
+
+#[tokio::test]
+async fn a_payload_is_gone_when_its_retention_ends() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let create = async |more: &str| {
+        world.post("/app/acme/msg", &format!(r#"{{"eventType": "a", "payload": {{"n": 1}}, {more}}}"#)).await
+    };
+    let days = create(r#""payloadRetentionPeriod": 5"#).await.created();
+    let hours = create(r#""payloadRetentionHours": 2"#).await.created();
+    let plain = world.message("acme", "a").await;
+    let payload = async |id: &str| world.get(&format!("/app/acme/msg/{id}")).await.json()["payload"].clone();
+    let resend = async |id: &str| world.post(&format!("/app/acme/msg/{id}/endpoint/main/resend"), "").await.status;
+    world.node.pass(Duration::from_secs(2 * 3600 - 1));
+    assert_eq!(payload(&hours).await, json!({ "n": 1 }));
+    world.node.pass(Duration::from_secs(1));
+    assert_eq!(payload(&hours).await, json!({ "expired": true }));
+    assert_eq!(resend(&hours).await, 400);
+    assert_eq!(payload(&days).await, json!({ "n": 1 }));
+    world.node.pass(Duration::from_secs(5 * 24 * 3600));
+    assert_eq!(payload(&days).await, json!({ "expired": true }));
+    assert_eq!(payload(&plain).await, json!({ "n": 1 }));
+    let listed = world.get("/app/acme/msg").await.json();
+    let expired = listed["data"].as_array().unwrap().iter().filter(|one| one["payload"] == json!({ "expired": true }));
+    assert_eq!(expired.count(), 2, "{listed}");
+    let late = world.node.now().plus(Duration::from_secs(6 * 24 * 3600));
+    let late = create(&format!(r#""payloadRetentionPeriod": 5, "deliverAt": "{late}""#)).await;
+    assert_eq!(late.json()["detail"][0]["loc"], json!(["body", "deliverAt"]), "{late}");
+    for bad in [
+        r#""payloadRetentionHours": 0"#,
+        r#""payloadRetentionHours": 2161"#,
+        r#""payloadRetentionHours": 24, "payloadRetentionPeriod": 5"#,
+    ] {
+        assert_eq!(create(bad).await.status, 422, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_delivery_is_shown() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let at = world.node.now().plus(Duration::from_secs(24 * 3600));
+    let body = format!(r#"{{"eventType": "a", "payload": {{}}, "deliverAt": "{at}"}}"#);
+    let created = world.post("/app/acme/msg", &body).await;
+    assert_eq!(created.text("/deliverAt"), at.to_string());
+    let found = world.get(&format!("/app/acme/msg/{}", created.created())).await;
+    assert_eq!(found.text("/deliverAt"), at.to_string());
+    let plain = world.message("acme", "a").await;
+    assert_eq!(world.get(&format!("/app/acme/msg/{plain}")).await.json().get("deliverAt"), None);
+}
+
+#[tokio::test]
+async fn a_raw_payload_names_its_content_type_and_no_other_header() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let with = async |headers: &str| {
+        let body = format!(
+            r#"{{"eventType": "a", "payload": {{}}, "transformationsParams": {{"rawPayload": "a,b", "headers": {headers}}}}}"#
+        );
+        world.post("/app/acme/msg", &body).await
+    };
+    assert_eq!(with(r#"{"Content-Type": "text/csv"}"#).await.status, 202);
+    let leased = world.lease().await;
+    assert_eq!(leased[0].message.as_ref().unwrap().rest.content_type.as_deref(), Some("text/csv"));
+    insta::assert_snapshot!(with(r#"{"x-other": "1"}"#).await, @r#"422 {"detail":[{"loc":["body","transformationsParams","headers","x-other"],"msg":"only one content-type can be set here: set headers on the endpoint","type":"value_error"}]}"#);
+    insta::assert_snapshot!(with(r#"{"content-type": "a\nb"}"#).await, @r#"422 {"detail":[{"loc":["body","transformationsParams","headers","content-type"],"msg":"must have at most 256 bytes and no control characters","type":"value_error"}]}"#);
+    assert_eq!(with(r#"{"content-type": "a/b", "Content-Type": "c/d"}"#).await.status, 422);
+}

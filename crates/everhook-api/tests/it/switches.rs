@@ -1,5 +1,6 @@
 //! Jobs and schedules can be switched off: their routes say so, and everything else works.
 
+use everhook_core::signing::SignatureKind;
 use serde_json::json;
 
 use crate::world::{Switches, World};
@@ -19,6 +20,21 @@ async fn without_jobs_their_routes_say_so() {
     let message = json!({ "application": "acme", "eventType": "a", "payload": {} });
     let sends = json!({ "name": "s", "cron": "@daily", "message": message });
     assert_eq!(world.post("/schedule", &sends.to_string()).await.status, 201);
+}
+
+#[tokio::test]
+async fn new_endpoints_sign_as_the_server_is_told() {
+    let world = World::with_switches(Switches { signature: SignatureKind::Ed25519, ..Switches::default() }).await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let key = world.get("/app/acme/endpoint/main/secret").await.text("/key");
+    assert!(key.starts_with("whpk_"), "the public half: {key}");
+    let rotated = world.post("/app/acme/endpoint/main/secret/rotate", "{}").await.text("/key");
+    assert!(rotated.starts_with("whpk_") && rotated != key, "rotation keeps the kind: {rotated}");
+    let given = r#"{"url": "https://example.com", "uid": "given", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
+    assert_eq!(world.post("/app/acme/endpoint", given).await.status, 201);
+    let key = world.get("/app/acme/endpoint/given/secret").await.text("/key");
+    assert!(key.starts_with("whsec_"), "a given secret is taken as it is: {key}");
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
@@ -62,12 +63,13 @@ pub(crate) struct World {
 pub(crate) struct Switches {
     pub(crate) jobs: bool,
     pub(crate) schedules: bool,
+    pub(crate) signature: SignatureKind,
     pub(crate) endpoints_max: usize,
 }
 
 impl Default for Switches {
     fn default() -> Switches {
-        Switches { jobs: true, schedules: true, endpoints_max: ENDPOINTS_MAX }
+        Switches { jobs: true, schedules: true, signature: SignatureKind::Hmac256, endpoints_max: ENDPOINTS_MAX }
     }
 }
 
@@ -245,6 +247,7 @@ impl World {
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
         let config = ApiConfig {
             jwt_secret: secret.map(str::to_owned),
+            default_signature: switches.signature,
             egress,
             version: "1.2.3",
             role,

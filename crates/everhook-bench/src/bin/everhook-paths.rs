@@ -18,7 +18,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -201,6 +201,7 @@ fn message(environment: EnvironmentId, id: MessageId, number: usize, now: Timest
         tags: Vec::new(),
         payload: Some(Bytes::from(vec![b'x'; 512])),
         created_at: now,
+        rest: Rest::default(),
     };
     let key = DedupKey::request("POST", "/api/v1/app/bench/msg", &format!("auto_{number:032x}"), b"body");
     NewMessage { keys: vec![key], ..NewMessage::new(environment, message) }

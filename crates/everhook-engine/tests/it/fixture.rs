@@ -8,7 +8,7 @@ use bytes::Bytes;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
@@ -110,6 +110,7 @@ pub(crate) fn message(payload: &str) -> NewMessage {
         tags: Vec::new(),
         payload: Some(Bytes::from(payload.to_owned())),
         created_at: EPOCH,
+        rest: Rest::default(),
     };
     NewMessage::new(ENVIRONMENT, message)
 }

@@ -2,7 +2,7 @@
 
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
-use everhook_store::catalog::{Created, Locator, Replaced, Slice};
+use everhook_store::catalog::{Created, Having, Locator, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use tokio_postgres::Row;
 
@@ -83,11 +83,12 @@ impl PostgresStore {
     pub(crate) async fn list_applications_once(
         &self,
         environment: EnvironmentId,
+        having: Having,
         slice: &Slice<ApplicationId>,
     ) -> Result<Vec<Application>, Fault> {
         let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(ApplicationId::as_bytes));
         let text = sql::directed(&sql::LIST_APPLICATION, slice.order);
-        let params: crate::statement::Params<'_> = &[&environment.0, &low, &high, &count(slice.limit)];
+        let params: crate::statement::Params<'_> = &[&environment.0, &low, &high, &count(slice.limit), &having.to_db()];
         let found = self.database.read_as(&sql::LIST_APPLICATION, &text, params).await?;
         found.iter().map(rows::application).collect()
     }

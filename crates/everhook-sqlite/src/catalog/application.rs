@@ -3,7 +3,7 @@
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::name::Name;
-use everhook_store::catalog::{Created, Locator, Replaced, Slice};
+use everhook_store::catalog::{Created, Having, Locator, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use rusqlite::{Connection, params};
 
@@ -90,13 +90,14 @@ fn find_by_uid(
 pub(crate) fn list(
     conn: &Connection,
     environment: EnvironmentId,
+    having: Having,
     slice: &Slice<ApplicationId>,
 ) -> Result<Vec<Application>, Fault> {
     let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
     let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
     let mut list = conn.prepare_cached(&directed(LIST_APPLICATION, slice.order))?;
-    let rows = list.query_and_then(params![environment.0, above, below, limit(slice.limit)], rows::application)?;
-    rows.collect()
+    let params = params![environment.0, above, below, limit(slice.limit), having.to_db()];
+    list.query_and_then(params, rows::application)?.collect()
 }
 
 pub(crate) fn replace(

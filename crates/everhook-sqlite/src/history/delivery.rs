@@ -66,11 +66,10 @@ fn read_life(row: &Row<'_>) -> Result<Life, Fault> {
     let is_open = !record.is_null(ENDPOINT_COLUMNS + 3)?;
     let (trace, due_at) = if is_open {
         let state = record.variant(ENDPOINT_COLUMNS + 3, "state", TaskState::from_db)?;
-        let tried = record.get::<u32>(ENDPOINT_COLUMNS + 4, "tries")? > 0;
-        let due_at = record.time(ENDPOINT_COLUMNS + 5, "due_at")?;
-        (DeliveryTrace::Open { state, tried }, (state == TaskState::Pending).then_some(due_at))
+        let due_at = record.time(ENDPOINT_COLUMNS + 4, "due_at")?;
+        (DeliveryTrace::Open(state), (state == TaskState::Pending).then_some(due_at))
     } else {
-        let end = record.variant(ENDPOINT_COLUMNS + 6, "end_state", EndState::from_db)?;
+        let end = record.variant(ENDPOINT_COLUMNS + 5, "end_state", EndState::from_db)?;
         (DeliveryTrace::Ended(end), None)
     };
     Ok(Life { endpoint, presence, rank: (task, is_open, epoch), trace, due_at })

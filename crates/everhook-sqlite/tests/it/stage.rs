@@ -14,7 +14,7 @@ use everhook_core::id::{
 use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
@@ -98,6 +98,7 @@ impl Stage {
             tags: Vec::new(),
             payload: Some(Bytes::from_static(b"{}")),
             created_at: Timestamp::default(),
+            rest: Rest::default(),
         };
         NewMessage { keys, ..NewMessage::new(self.environment, message) }
     }

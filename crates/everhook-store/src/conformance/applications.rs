@@ -4,13 +4,14 @@
 
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::application::Application;
+use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, KeyId, OrgId};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
 use crate::Store;
-use crate::catalog::{Created, Locator, NewKey, Order, Replaced, Slice};
+use crate::catalog::{Created, Having, Locator, NewKey, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
 use crate::lease::{Append, Appended, NewMessage};
 
@@ -211,7 +212,7 @@ pub async fn applications_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fix
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit };
-            let page = fx.other.list_applications(fx.here, &slice).await.unwrap();
+            let page = fx.other.list_applications(fx.here, Having::Anything, &slice).await.unwrap();
             assert!(page.len() <= limit);
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
@@ -222,6 +223,40 @@ pub async fn applications_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fix
     assert_eq!(pages(Order::Ascending, PLENTY).await, want);
     want.reverse();
     assert_eq!(pages(Order::Descending, 2).await, want);
+}
+
+pub async fn applications_are_listed_by_what_endpoints_they_have<S: Store>(fx: &Fixture<S>) {
+    let none = fx.application;
+    let [enabled, disabled, deleted] =
+        [create(fx, None).await.id, create(fx, None).await.id, create(fx, None).await.id];
+    for (application, state) in [
+        (enabled, EndpointState::Disabled),
+        (enabled, EndpointState::Enabled),
+        (disabled, EndpointState::Disabled),
+        (disabled, EndpointState::Gone),
+        (deleted, EndpointState::Enabled),
+    ] {
+        let endpoint = Endpoint { state, ..new_endpoint(EndpointId(fx.id()), application) };
+        fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
+        if application == deleted {
+            assert!(fx.store.delete_endpoint(fx.here, application, endpoint.id).await.unwrap());
+        }
+    }
+    let list = async |having| {
+        let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
+        let page = fx.other.list_applications(fx.here, having, &slice).await.unwrap();
+        let mut ids: Vec<_> = page.iter().map(|application| application.id).collect();
+        ids.sort();
+        ids
+    };
+    let sorted = |mut ids: Vec<ApplicationId>| {
+        ids.sort();
+        ids
+    };
+    assert_eq!(list(Having::Anything).await, sorted(vec![none, enabled, disabled, deleted]));
+    assert_eq!(list(Having::Endpoints).await, sorted(vec![enabled, disabled]));
+    assert_eq!(list(Having::EnabledEndpoints).await, [enabled]);
+    assert_eq!(list(Having::NotOnlyDisabledEndpoints).await, sorted(vec![none, enabled, deleted]));
 }
 
 pub async fn a_message_of_an_application_that_has_changed_since_is_refused<S: Store>(fx: &Fixture<S>) {

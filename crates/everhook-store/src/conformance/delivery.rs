@@ -25,7 +25,7 @@ pub async fn a_delivery_is_shown_through_its_whole_life<S: Stage>(fx: &Fixture<S
     let leased = fx.lease_one(session).await;
     assert_eq!(fx.state(sent).await, DeliveryState::Sending);
     fx.end(&leased.task, session, NOW).await;
-    assert_eq!(fx.state(sent).await, DeliveryState::Sending);
+    assert_eq!(fx.state(sent).await, DeliveryState::Pending, "it waits for its retry");
     fx.switch(endpoint, EndpointState::Disabled).await;
     assert_eq!(fx.state(sent).await, DeliveryState::Held);
     fx.switch(endpoint, EndpointState::Enabled).await;
@@ -83,7 +83,7 @@ pub async fn each_endpoint_has_its_own_state<S: Stage>(fx: &Fixture<S>) {
         };
         fx.end(&leased.task, session, row).await;
     }
-    let states = [DeliveryState::Succeeded, DeliveryState::Dead, DeliveryState::Sending];
+    let states = [DeliveryState::Succeeded, DeliveryState::Dead, DeliveryState::Pending];
     assert_eq!(fx.states(sent).await, endpoints.into_iter().zip(states).collect::<Vec<_>>());
 }
 

@@ -16,7 +16,7 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
@@ -444,5 +444,6 @@ pub fn new_message(id: MessageId, application: ApplicationId) -> Message {
         tags: Vec::new(),
         payload: Some(Bytes::from_static(b"{\"amount\": 1.10, \"to\":\"S\xc3\xb6hne\"}")),
         created_at: Timestamp::default(),
+        rest: Rest::default(),
     }
 }

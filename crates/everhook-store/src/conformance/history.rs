@@ -8,8 +8,9 @@ use bytes::Bytes;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::PAGE_BYTES_MAX;
-use everhook_core::message::Message;
+use everhook_core::message::{Message, Rest};
 use everhook_core::outcome::Class;
+use everhook_core::time::Timestamp;
 
 use crate::Store;
 use crate::catalog::{Locator, Order, Slice};
@@ -108,6 +109,10 @@ pub async fn messages_are_found_by_time<S: Store>(fx: &Fixture<S>) {
     assert_eq!(list(future, past).await, [sent]);
     assert_eq!(list(past, None).await, []);
     assert_eq!(list(None, future).await, []);
+    let found = fx.other.find_message(fx.here, fx.application, &Locator::Id(sent)).await.unwrap();
+    let exactly = Some(found.expect("it was sent").created_at);
+    assert_eq!(list(None, exactly).await, [sent], "the time itself is not too early");
+    assert_eq!(list(exactly, None).await, [], "the time itself is too late");
 }
 
 pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
@@ -211,6 +216,22 @@ pub async fn a_search_of_attempts_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixt
     let piece = fx.other.list_attempts(fx.here, fx.application, &AttemptFilter { slice, ..failed }).await.unwrap();
     let ids: Vec<_> = piece.rows.iter().map(|attempt| attempt.id).collect();
     assert_eq!((ids, piece.next), (vec![four], None));
+}
+
+pub async fn a_message_keeps_what_few_others_have<S: Store>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let mut new = fx.message();
+    let at = Timestamp::from_micros(1_614_265_330_123_456);
+    new.message.rest =
+        Rest { deliver_at: Some(at), payload_until: Some(at.plus(HOUR)), content_type: Some("text/csv".to_owned()) };
+    let sent = append(fx, new.clone()).await;
+    assert_eq!(sent.rest, new.message.rest);
+    let found = fx.other.find_message(fx.here, fx.application, &Locator::Id(sent.id)).await.unwrap();
+    assert_eq!(found, Some(sent.clone()));
+    let list = fx.other.list_messages(fx.here, fx.application, &messages()).await.unwrap();
+    assert_eq!(list.rows, std::slice::from_ref(&sent));
+    let leased = fx.lease(fx.session().await).await;
+    assert_eq!(leased[0].message.as_deref(), Some(&sent), "whoever sends it knows");
 }
 
 pub async fn a_payload_is_removed_for_good<S: Store>(fx: &Fixture<S>) {
@@ -366,7 +387,7 @@ pub async fn an_attempt_is_found_in_its_message_and_its_reply_removed<S: Store>(
     for _ in 0..2 {
         assert!(fx.store.expunge_attempt(fx.here, messages[0], one).await.unwrap());
     }
-    assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::new(), ..seen }));
+    assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), ..seen }));
     assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
 }
 

@@ -270,6 +270,7 @@ macro_rules! conformance_full {
             a_change_of_an_endpoint_is_a_change_of_its_application
             a_message_of_an_application_that_has_changed_since_is_refused
             a_deleted_application_is_gone_and_its_uid_is_free
+            applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
         $crate::conformance_cases! { $backend, endpoints:
@@ -300,6 +301,7 @@ macro_rules! conformance_full {
             a_list_of_large_messages_ends_early_and_goes_on
             a_search_of_messages_looks_at_a_few_and_goes_on
             a_search_of_attempts_looks_at_a_few_and_goes_on
+            a_message_keeps_what_few_others_have
             a_payload_is_removed_for_good
             attempts_are_found_by_message_and_endpoint
             attempts_are_found_by_result_and_status

@@ -57,14 +57,14 @@ pub async fn messages_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &
         assert_eq!(fx.attempts(message).await, []);
         assert_eq!(fx.states(message).await, []);
     }
-    assert_eq!(fx.state(waiting).await, DeliveryState::Sending);
+    assert_eq!(fx.state(waiting).await, DeliveryState::Pending);
     assert_eq!(fx.state(dead).await, DeliveryState::Dead);
     assert!(!fx.attempts(waiting).await.is_empty(), "what is open keeps its history");
     assert_eq!(prune(fx, Prunable::DeadDeliveries, began).await, 0);
     assert_eq!(prune(fx, Prunable::DeadDeliveries, later(fx).await).await, 1);
     prune(fx, Prunable::Messages, later(fx).await).await;
     assert_eq!(fx.states(dead).await, []);
-    assert_eq!(fx.state(waiting).await, DeliveryState::Sending);
+    assert_eq!(fx.state(waiting).await, DeliveryState::Pending);
 }
 
 pub async fn jobs_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {

@@ -135,7 +135,7 @@ fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTree
                 TaskPlace::Leased(_) => TaskState::Leased,
                 TaskPlace::Dead => TaskState::Dead,
             };
-            let trace = DeliveryTrace::Open { state, tried: task.tries > 0 };
+            let trace = DeliveryTrace::Open(state);
             let due_at = (row.place == TaskPlace::Pending).then_some(task.due_at);
             put(task.lane, Life { task: task.key.id, trace, due_at });
         }

@@ -10,6 +10,7 @@ use everhook_core::dispatch::DispatchConfig;
 use everhook_core::limits::PUSH_TIMEOUT_MAX;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::signing::SignatureKind;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use ipnet::IpNet;
@@ -65,6 +66,11 @@ impl Settings {
             retention: self.retention()?,
             egress_allow: self.networks()?,
             https_only: self.switch("https_only"),
+            default_signature: match self.text("default_signature") {
+                Some("hmac256") => SignatureKind::Hmac256,
+                Some("ed25519") => SignatureKind::Ed25519,
+                other => bail!("bad `default_signature` {:?}: use hmac256 or ed25519", other.unwrap_or_default()),
+            },
             jwt_secret: self.jwt_secret()?,
             bootstrap_key: self.bootstrap_key()?,
             outboxes: outboxes::check(self.list("outbox"))?,

@@ -114,6 +114,7 @@ fn errors_name_the_key_the_source_and_the_remedy() {
     );
     assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
+    assert!(fail("default_signature = 'rsa'", &[]).contains("use hmac256 or ed25519"));
     let short = fail(&format!("jwt_secret = '{}'", "x".repeat(31)), &[]);
     assert_eq!(short, "`jwt_secret` is too short: use at least 32 bytes, such as `openssl rand -base64 32` prints");
     assert!(fail("x = [", &[]).starts_with("everhook.toml is not valid TOML"));

@@ -9,6 +9,7 @@ for each case and `N passed` at the end; ends with 1 if one failed.
 
 import asyncio
 import base64
+import datetime
 import hashlib
 import hmac
 import http.server
@@ -42,6 +43,7 @@ from svix.api import (
     SvixAsync,
     SvixOptions,
 )
+from svix.api.message import message_in_raw
 from svix.exceptions import HttpError, HTTPValidationError
 from svix.models import AppPortalCapability, MessageStatus
 
@@ -205,7 +207,7 @@ def a_failed_delivery_shows_its_next_attempt(client):
     message = place.send()
     until("it was tried", lambda: place.attempts(message, status=MessageStatus.FAIL))
     (destination,) = client.message_attempt.list_attempted_destinations(place.uid, message.id).data
-    assert destination.status == MessageStatus.SENDING and destination.next_attempt
+    assert destination.status == MessageStatus.PENDING and destination.next_attempt
 
 
 @case
@@ -363,6 +365,42 @@ def a_signed_token_opens_its_environment(client):
     fails(403, lambda: application.application.list())
     elsewhere = Svix(token(sub="org_1srOrx2ZWZBpBUvZwXKQmoEYga2"), SvixOptions(server_url=SERVER_URL))
     fails(404, lambda: elsewhere.application.get(place.uid))
+
+
+@case
+def lists_take_naive_times_and_the_options_of_the_client(client):
+    place = Place(client)
+    sent = place.send()
+    place.receiver.next()
+    found = client.message.get(place.uid, sent.id)
+    naive = found.timestamp.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    assert [one.id for one in client.message.list(place.uid, MessageListOptions(after=naive)).data] == [sent.id]
+    assert client.message.list(place.uid, MessageListOptions(before=naive)).data == []
+    options = MessageAttemptListByEndpointOptions(with_msg=True)
+    attempts = until(
+        "the attempt is there",
+        lambda: client.message_attempt.list_by_endpoint(place.uid, place.endpoint.id, options).data,
+    )
+    assert attempts[0].msg.id == sent.id and attempts[0].msg.payload == {}
+    client.message_attempt.expunge_content(place.uid, sent.id, attempts[0].id)
+    assert client.message_attempt.get(place.uid, sent.id, attempts[0].id).response == "EXPUNGED"
+    empty = client.application.create(ApplicationIn(name="Empty", uid=f"app-{uuid.uuid4()}"))
+    options = ApplicationListOptions(exclude_apps_with_no_endpoints=True, order="descending", limit=250)
+    listed = {one.id for one in client.application.list(options).data}
+    assert place.application.id in listed and empty.id not in listed
+
+
+@case
+def a_raw_payload_is_sent_as_what_it_is(client):
+    place = Place(client)
+    client.message.create(place.uid, message_in_raw("invoice.paid", "a,b\n1,2\n", "text/csv"))
+    headers, body = place.receiver.next()
+    assert {key.lower(): value for key, value in headers.items()}["content-type"] == "text/csv"
+    assert body == b"a,b\n1,2\n"
+    later = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) + datetime.timedelta(hours=1)
+    put_off = place.send(deliver_at=later)
+    assert put_off.deliver_at.replace(tzinfo=None) == later, "a time without an offset is UTC"
+    assert client.message.get(place.uid, put_off.id).deliver_at == put_off.deliver_at
 
 
 @case

@@ -148,7 +148,7 @@ fn check_waits(seconds: i64, application: &Application, message: &str, endpoint:
         let destination = application.destination(message, endpoint);
         destination["nextAttempt"].is_string().then_some(destination)
     });
-    assert_eq!(destination["statusText"], "sending");
+    assert_eq!(destination["statusText"], "pending");
     let next = text(&destination["nextAttempt"]).parse::<Timestamp>().unwrap();
     let wait = next.as_second() - unix_seconds();
     assert!((seconds * 7 / 10..=seconds * 13 / 10).contains(&wait), "waits {wait} s: {destination}");
