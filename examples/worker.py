@@ -8,7 +8,7 @@ takes jobs from the queues `email` and `reports`. Try it with
 
 The contract: a job is yours while you say often enough that you live, and everything you say of it carries its epoch, which tells your
 turn from other turns. A job may run more than once (a worker can die after the work and before the word), so a handler must be
-safe to repeat. SIGTERM stops it in good order: it takes nothing new and finishes what it has.
+safe to repeat. SIGTERM stops it in good order: it takes nothing new, finishes what it has, and signs off.
 """
 
 import json
@@ -87,13 +87,13 @@ class Refused(Exception):
         self.status, self.code = status, body.get("code")
 
 
-def call(path, body):
-    """Posts to the API; returns the answer."""
-    request = urllib.request.Request(f"{URL}/api/v1{path}", json.dumps(body).encode(), method="POST")
+def call(path, body, method="POST"):
+    """Calls the API; returns the answer."""
+    request = urllib.request.Request(f"{URL}/api/v1{path}", json.dumps(body).encode(), method=method)
     request.add_header("authorization", f"Bearer {KEY}")
     try:
         with urllib.request.urlopen(request, timeout=WAIT_SECONDS + 30) as answer:
-            return json.load(answer)
+            return None if answer.status == 204 else json.load(answer)
     except urllib.error.HTTPError as error:
         content = error.read()
         raise Refused(error.code, json.loads(content) if content.startswith(b"{") else {}) from error
@@ -185,7 +185,15 @@ class Worker:
                 if free:
                     for job in self.lease(free):
                         slots.submit(self.work, job)
+        self.sign_off()
         print("stopped", flush=True)
+
+    def sign_off(self):
+        """Says that we are gone. Without it, our lease runs out, and only then is what we might still hold given to others."""
+        try:
+            call(f"/worker/{self.id}", {}, method="DELETE")
+        except (OSError, Refused):
+            pass
 
     def lease(self, limit):
         """Waits for jobs. What we hold is sent along: if an answer was lost on the way, its jobs go back at once."""

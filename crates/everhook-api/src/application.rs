@@ -158,7 +158,7 @@ async fn create(
         Created::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_parent()),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -187,7 +187,7 @@ async fn put(
     Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
-    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let locator = scope::application(&app_id)?;
     let mut wanted = input.json::<ApplicationIn>()?;
     if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
         // Without this, the same request again would create another one.
@@ -205,13 +205,13 @@ async fn put(
         return Ok((StatusCode::OK, Json(changed.into())));
     }
     if let Locator::Id(_) = locator {
-        return Err(ApiError::not_found());
+        return Err(scope::no_application(&app_id));
     }
     match api.store.create_application(environment, &wanted, None).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_parent()),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -228,7 +228,7 @@ async fn patch(
     Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
     input: Input,
 ) -> Result<Json<ApplicationOut>, ApiError> {
-    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let locator = scope::application(&app_id)?;
     let patch: ApplicationPatch = input.json()?;
     let uid = patch.uid.map(|uid| input::uid(uid, ApplicationId::PREFIX)).transpose()?;
     let name = patch.name.map(|name| input::some_text("name", name, TITLE_CHARS_MAX)).transpose()?;
@@ -242,7 +242,7 @@ async fn patch(
         ..old
     };
     let changed = replace(&api, environment, &locator, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(ApiError::not_found)
+    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
 }
 
 /// Delete an application with its endpoints; open deliveries are cancelled.
@@ -256,7 +256,7 @@ async fn delete(
     InApplication { application, .. }: InApplication,
 ) -> Result<StatusCode, ApiError> {
     let deleted = api.store.delete_application(environment, application.id).await?;
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
 }
 
 /// Finds the application of a slot; where there is none, creates `wanted`, which has to have the slot's uid.
@@ -270,13 +270,13 @@ pub(crate) async fn find_or_create(
     if let Some(found) = api.store.find_application(environment, locator).await? {
         return Ok(found);
     }
-    let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(ApiError::not_found()) };
+    let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.into_new(api)?;
     match api.store.create_application(environment, &wanted, None).await? {
         // Whoever was quicker created what was wanted.
         Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_parent()),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -309,6 +309,10 @@ async fn replace(
         }
     }
     Err(ApiError::conflict("Others keep changing the application: try again."))
+}
+
+fn no_parent() -> ApiError {
+    ApiError::not_found("environment of the caller")
 }
 
 fn uid_taken() -> ApiError {

@@ -143,7 +143,10 @@ async fn list_by_message(
     let scope = (of.environment, of.application);
     let endpoint = match to.endpoint_id {
         None => None,
-        Some(slot) => Some(scope::find_endpoint(&api, scope, &slot).await?.ok_or_else(ApiError::not_found)?.id),
+        Some(slot) => {
+            let found = scope::find_endpoint(&api, scope, &slot).await?;
+            Some(found.ok_or_else(|| scope::no_endpoint(&slot))?.id)
+        }
     };
     asked.list(&api, scope, AttemptsOf::Message(of.message.id, endpoint)).await
 }
@@ -190,7 +193,7 @@ async fn get(
     Query(params): Query<AttemptParams>,
 ) -> Result<Json<MessageAttemptOut>, ApiError> {
     let found = api.store.find_attempt(of.environment, of.message.id, path.id()?).await?;
-    let found = found.ok_or_else(ApiError::not_found)?;
+    let found = found.ok_or_else(|| path.not_found())?;
     Ok(Json(MessageAttemptOut::new(found, &params, &ContentParams::default())))
 }
 
@@ -207,7 +210,7 @@ async fn expunge(
     Slots(path): Slots<AttemptPath>,
 ) -> Result<StatusCode, ApiError> {
     let found = api.store.expunge_attempt(of.environment, of.message.id, path.id()?).await?;
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
 /// What every list of attempts may be asked.
@@ -304,7 +307,11 @@ impl AttemptParams {
 
 impl AttemptPath {
     fn id(&self) -> Result<AttemptId, ApiError> {
-        self.attempt_id.parse().map_err(|_| ApiError::not_found())
+        self.attempt_id.parse().map_err(|_| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(scope::named("attempt", &self.attempt_id))
     }
 }
 

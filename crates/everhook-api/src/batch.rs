@@ -185,7 +185,7 @@ async fn get(
     Slots(path): Slots<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
     let found = api.store.find_batch(environment, path.id()?).await?;
-    found.map(|found| Json(found.into())).ok_or_else(ApiError::not_found)
+    found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
 }
 
 /// Add a job to a batch, or up to 1,000 under `jobs` in one transaction.
@@ -201,7 +201,7 @@ async fn add_jobs(
     input: Input,
 ) -> Result<Response, ApiError> {
     let id = path.id()?;
-    api.store.find_batch(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    api.store.find_batch(environment, id).await?.ok_or_else(|| path.not_found())?;
     let JobOrJobs { jobs } = input.json()?;
     if jobs.is_none() {
         return job::enqueue_one(&api, environment, input.json()?, Some(id), input.key.clone()).await;
@@ -225,7 +225,7 @@ async fn seal(
     InJobs { environment }: InJobs,
     Slots(path): Slots<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let sealed = api.store.seal_batch(environment, path.id()?).await?.ok_or_else(ApiError::not_found)?;
+    let sealed = api.store.seal_batch(environment, path.id()?).await?.ok_or_else(|| path.not_found())?;
     // It may have announced its end: a message is pending then.
     api.accept.hint();
     Ok(Json(sealed.into()))
@@ -280,7 +280,7 @@ async fn resolve(
             Ok(Json(batch.into()))
         }
         Resolved::Bad(bad) => Err(ApiError::invalid(["body", "jobs"], bad)),
-        Resolved::NoBatch => Err(ApiError::not_found()),
+        Resolved::NoBatch => Err(path.not_found()),
     }
 }
 
@@ -291,7 +291,7 @@ pub(crate) async fn find_application(
     named: &str,
     place: &Place<'_>,
 ) -> Result<Application, ApiError> {
-    let locator = scope::locator(named, ApplicationId::PREFIX).map_err(|_| no_application(place))?;
+    let locator = scope::application(named).map_err(|_| no_application(place))?;
     api.store.find_application(environment, &locator).await?.ok_or_else(|| no_application(place))
 }
 
@@ -332,6 +332,10 @@ impl From<Counts> for CountsOut {
 impl BatchPath {
     /// What is no id names nothing.
     fn id(&self) -> Result<BatchId, ApiError> {
-        self.batch_id.parse().map_err(|_| ApiError::not_found())
+        self.batch_id.parse().map_err(|_| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(scope::named("batch", &self.batch_id))
     }
 }

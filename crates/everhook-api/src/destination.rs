@@ -85,7 +85,7 @@ async fn resend(
         Resent::Pending => api.accept.hint(),
         Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),
-        Resent::NotFound => return Err(ApiError::not_found()),
+        Resent::NotFound => return Err(ApiError::not_found(format_args!("delivery of {message} to {endpoint}"))),
         Resent::NoPayload => return Err(no_payload()),
     }
     Ok((StatusCode::ACCEPTED, Json(EmptyResponse {})))

@@ -217,7 +217,7 @@ async fn put(
     Slots(EndpointPath { endpoint_id }): Slots<EndpointPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
-    let locator = scope::locator(&endpoint_id, EndpointId::PREFIX)?;
+    let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
     let mut wanted = input.json::<EndpointIn>()?;
     if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
         // Without this, the same request again would create another one.
@@ -244,7 +244,7 @@ async fn put(
         return Ok((StatusCode::OK, Json(changed.into())));
     }
     if let Locator::Id(_) = locator {
-        return Err(ApiError::not_found());
+        return Err(scope::no_endpoint(&endpoint_id));
     }
     let new = insert(&api, environment, &wanted, None).await?;
     Ok((StatusCode::CREATED, Json(new.into())))
@@ -294,7 +294,7 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     };
     let locator = Locator::Id(at.endpoint.id);
     let changed = replace(&api, (at.environment, at.application), &locator, None, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(ApiError::not_found)
+    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::missing("endpoint", &locator))
 }
 
 /// Delete an endpoint; its open deliveries are cancelled.
@@ -304,7 +304,7 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
     let deleted = api.store.delete_endpoint(at.environment, at.application, at.endpoint.id).await?;
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
 /// Changes an endpoint; none if there is none. The same key again changes nothing and answers the endpoint as it is.
@@ -344,7 +344,7 @@ async fn insert(
         Created::New(new) | Created::Repeated(new) => Ok(new),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(scope::no_application(&endpoint.application.to_string())),
         Created::Full => {
             let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
             Err(ApiError::limit_reached(detail))

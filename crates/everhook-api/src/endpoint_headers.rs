@@ -19,7 +19,7 @@ use crate::endpoint;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::routes::Routes;
-use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
+use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// Shown by name only.
@@ -156,7 +156,7 @@ async fn change(
     };
     let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
     let changed = endpoint::replace(api, scope, &locator, None, change).await?;
-    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(ApiError::not_found)
+    changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))
 }
 
 /// Accepts as many changes as there can be headers. A name that no header has removes nothing.

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{ROTATE_GRACE_DEFAULT, ROTATE_GRACE_MAX};
 use crate::routes::Routes;
-use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath};
+use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
 
 /// What receivers verify with.
@@ -81,7 +81,7 @@ async fn rotate(
     };
     let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
     let changed = endpoint::replace(&api, scope, &locator, input.key.as_ref(), change).await?;
-    let changed = changed.ok_or_else(ApiError::not_found)?;
+    let changed = changed.ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))?;
     Ok(Json(EndpointSecretOut::of(&changed.keys)))
 }
 

@@ -101,11 +101,12 @@ impl ApiError {
         ApiError::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
-    pub(crate) fn not_found() -> ApiError {
-        ApiError::new(StatusCode::NOT_FOUND, "not_found", "Entity not found")
+    /// `thing` is a noun with the name that the caller gave: `job job_…` or `queue "mail"`.
+    pub(crate) fn not_found(thing: impl Display) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("{thing} not found"))
     }
 
-    pub(crate) fn conflict(detail: &'static str) -> ApiError {
+    pub(crate) fn conflict(detail: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", detail)
     }
 

@@ -189,11 +189,11 @@ async fn create(
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(old) if old.archived => {
             let revived = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await?;
-            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(ApiError::not_found)
+            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&wanted.name))
         }
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_event_type(&wanted.name)),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -209,7 +209,7 @@ async fn get(
     Slots(path): Slots<EventTypePath>,
 ) -> Result<Json<EventTypeOut>, ApiError> {
     let found = api.store.find_event_type(caller.environment, &path.name()?).await?;
-    let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(ApiError::not_found)?;
+    let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(|| path.not_found())?;
     Ok(Json(found.into()))
 }
 
@@ -238,7 +238,7 @@ async fn put(
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_event_type(&wanted.name)),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -273,7 +273,7 @@ async fn patch(
         ..old
     };
     let changed = replace(&api, environment, &path.name()?, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(ApiError::not_found)
+    changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
 }
 
 /// Archive an event type, or remove it for good.
@@ -294,7 +294,7 @@ async fn delete(
             replace(&api, environment, &name, |old| EventType { archived: true, ..old }).await?.is_some()
         }
     };
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
 /// Reads the rows of a page; what an application token may not see does not count.
@@ -390,10 +390,18 @@ fn check_group(group: Option<String>) -> Result<Option<String>, ApiError> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
+fn no_event_type(name: &Name) -> ApiError {
+    ApiError::not_found(format_args!("event type {:?}", name.as_str()))
+}
+
 impl EventTypePath {
     /// What is no name names nothing.
     fn name(&self) -> Result<Name, ApiError> {
-        self.event_type_name.parse().map_err(|_| ApiError::not_found())
+        self.event_type_name.parse().map_err(|_| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(format_args!("event type {:?}", self.event_type_name))
     }
 }
 

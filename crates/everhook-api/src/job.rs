@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::id::{BatchId, EnvironmentId, JobId};
-use everhook_core::job::{Job, JobState, Plan, Wish};
+use everhook_core::job::{Job, JobState, Plan, Wish, tries_of};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
 use everhook_store::catalog::Order;
 use everhook_store::dedup::DedupKey;
@@ -26,7 +26,7 @@ use crate::job::shown::{JobAttemptOut, JobOut, Shown};
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{InJobs, Slots};
+use crate::scope::{self, InJobs, Slots};
 use crate::state::Api;
 
 pub(crate) mod form;
@@ -258,7 +258,7 @@ pub(crate) async fn enqueue_one(
             None => Ok(Json(serde_json::json!({ "id": id, "state": "deleted" })).into_response()),
         },
         Enqueued::KeyReused => Err(ApiError::key_reused()),
-        Enqueued::NoBatch if batch.is_some() => Err(ApiError::not_found()),
+        Enqueued::NoBatch if let Some(batch) = batch => Err(ApiError::not_found(format_args!("batch {batch}"))),
         Enqueued::NoBatch => Err(ApiError::invalid(["body", "batchId"], "there is no such batch")),
         Enqueued::BatchSealed => Err(batch_sealed()),
     }
@@ -331,7 +331,7 @@ async fn change(
     refusal: &'static str,
 ) -> Result<(), ApiError> {
     let plans = api.store.change_jobs(environment, &[id], wish).await?;
-    match plans.into_iter().next().flatten().ok_or_else(ApiError::not_found)? {
+    match plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
         Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
         // The end of a job may be announced by its batch: a message is pending then.
         Plan::Hasten | Plan::Redrive | Plan::Move(_) | Plan::End | Plan::Erase => {
@@ -344,15 +344,20 @@ async fn change(
 
 /// Everything there is of a job.
 async fn show(api: &Api, environment: EnvironmentId, id: JobId) -> Result<Json<JobOut>, ApiError> {
-    let found: JobRecord = api.store.find_job(environment, id).await?.ok_or_else(ApiError::not_found)?;
+    let found: JobRecord = api.store.find_job(environment, id).await?.ok_or_else(|| no_job(id))?;
     let attempts = api.store.list_job_attempts(environment, id, JOB_ATTEMPTS_SHOWN).await?;
     let mut shown = JobOut::new(found);
+    shown.tries = shown.tries.or_else(|| Some(tries_of(attempts.iter().map(|attempt| (attempt.class, attempt.end)))));
     shown.attempts = Some(attempts.into_iter().map(JobAttemptOut::from).collect());
     if let Some(holder) = &mut shown.held_by {
         let worker = api.store.find_worker(environment, holder.worker_id).await?;
         holder.name = worker.map(|worker| worker.session.node);
     }
     Ok(Json(shown))
+}
+
+pub(crate) fn no_job(id: JobId) -> ApiError {
+    ApiError::not_found(format_args!("job {id}"))
 }
 
 const SEALED: &str = "The batch is sealed: it takes no more jobs.";
@@ -380,6 +385,6 @@ impl EnqueuedOut {
 impl JobPath {
     /// What is no id names nothing.
     pub(crate) fn id(&self) -> Result<JobId, ApiError> {
-        self.job_id.parse().map_err(|_| ApiError::not_found())
+        self.job_id.parse().map_err(|_| ApiError::not_found(scope::named("job", &self.job_id)))
     }
 }

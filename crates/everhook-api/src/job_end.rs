@@ -20,8 +20,8 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::input::{At, Input, Place};
-use crate::job::JobPath;
 use crate::job::shown::Shown;
+use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
 use crate::scope::{InJobs, Slots};
 use crate::state::Api;
@@ -200,7 +200,7 @@ async fn end(
 
 /// Why what a worker says does not count; a job that is not there is told apart from one that is not its own.
 async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: NotYours) -> Result<ApiError, ApiError> {
-    let Some(found) = api.store.find_job(environment, id).await? else { return Err(ApiError::not_found()) };
+    let Some(found) = api.store.find_job(environment, id).await? else { return Err(no_job(id)) };
     Ok(match why {
         NotYours::NotRunning => {
             let state = serde_json::to_string(&Shown(found.state)).unwrap_or_default();

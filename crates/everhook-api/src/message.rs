@@ -182,7 +182,7 @@ async fn create(
     Query(content): Query<ContentParams>,
     input: Input,
 ) -> Result<Response, ApiError> {
-    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let locator = scope::application(&app_id)?;
     let guess = match &locator {
         Locator::Id(id) => Some(Found { id: *id, revision: None }),
         Locator::Uid(uid) => api.uids.guess(environment, uid),
@@ -192,13 +192,13 @@ async fn create(
     {
         return Ok(answer);
     }
-    let Locator::Uid(_) = &locator else { return Err(ApiError::not_found()) };
+    let Locator::Uid(_) = &locator else { return Err(scope::no_application(&app_id)) };
     // Not known yet, or changed since.
     let wanted: MessageIn<'_> = input.json()?;
     let found = application::find_or_create(&api, environment, &locator, wanted.application).await?;
     let found = api.uids.remember(environment, &found);
     let answer = send(&api, environment, &locator, Found { revision: None, ..found }, &input, &content).await?;
-    answer.ok_or_else(ApiError::not_found)
+    answer.ok_or_else(|| scope::no_application(&app_id))
 }
 
 /// Sends a message of an application; none if that is not there, or no longer as it was found.
@@ -231,7 +231,8 @@ async fn send(
         Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
-            Ok(Some(show(&found.ok_or_else(ApiError::not_found)?, api.now(), content, None)))
+            let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
+            Ok(Some(show(&found, api.now(), content, None)))
         }
         Accepted::KeyReused => Err(ApiError::key_reused()),
         Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
@@ -292,7 +293,7 @@ async fn get(
 )]
 async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
     let found = api.store.expunge_message(of.environment, of.application, of.message.id).await?;
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
 fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {

@@ -132,7 +132,7 @@ async fn get(
     Slots(OncePath { key }): Slots<OncePath>,
 ) -> Result<Json<OnceOut>, ApiError> {
     let found = api.store.find_once(environment, application.id, &name(&key)?).await?;
-    found.map(|found| Json(OnceOut::new(found))).ok_or_else(ApiError::not_found)
+    found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
 }
 
 /// Reset a once-slot: its next phase is opened, and the next message that claims it is accepted. The slot itself stays.
@@ -147,10 +147,14 @@ async fn reset(
     Slots(OncePath { key }): Slots<OncePath>,
 ) -> Result<StatusCode, ApiError> {
     let found = api.store.reset_once(environment, application.id, &name(&key)?).await?;
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }
 
 /// Nothing is found under what cannot be a key.
 fn name(key: &str) -> Result<Name, ApiError> {
-    key.parse().map_err(|_| ApiError::not_found())
+    key.parse().map_err(|_| no_slot(key))
+}
+
+fn no_slot(key: &str) -> ApiError {
+    ApiError::not_found(format_args!("once-slot {key:?}"))
 }

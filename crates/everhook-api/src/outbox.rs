@@ -204,7 +204,7 @@ async fn patch_aside(
 ) -> Result<StatusCode, ApiError> {
     let change = input.json::<AsideRowPatch>()?.check()?;
     let changed = find(&api, &outbox)?.replace_aside(row.id()?, &change).await?;
-    if changed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if changed { Ok(StatusCode::NO_CONTENT) } else { Err(row.not_found()) }
 }
 
 /// Put a row that was set aside back, to be relayed at once; with an admin key.
@@ -219,7 +219,7 @@ async fn retry_aside(
     Slots(row): Slots<RowPath>,
 ) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
     match find(&api, &outbox)?.retry_aside(&[row.id()?]).await? {
-        0 => Err(ApiError::not_found()),
+        0 => Err(row.not_found()),
         retried => Ok((StatusCode::ACCEPTED, Json(RetriedOut { retried, done: true }))),
     }
 }
@@ -265,14 +265,14 @@ async fn discard_aside(
     Slots(row): Slots<RowPath>,
 ) -> Result<StatusCode, ApiError> {
     match find(&api, &outbox)?.discard_aside(&[row.id()?]).await? {
-        0 => Err(ApiError::not_found()),
+        0 => Err(row.not_found()),
         _ => Ok(StatusCode::NO_CONTENT),
     }
 }
 
 fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
     let found = api.outboxes.iter().find(|outbox| outbox.name == name);
-    found.map(|found| &*found.outbox).ok_or_else(ApiError::not_found)
+    found.map(|found| &*found.outbox).ok_or_else(|| ApiError::not_found(format_args!("outbox {name:?}")))
 }
 
 impl AsideRowPatch {
@@ -304,7 +304,11 @@ fn checked(
 impl RowPath {
     /// What is no number names nothing.
     fn id(&self) -> Result<i64, ApiError> {
-        self.row_id.parse().map_err(|_| ApiError::not_found())
+        self.row_id.parse().map_err(|_| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(format_args!("row {} set aside", self.row_id.escape_debug()))
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::capability::Capabilities;
-use everhook_core::id::ApplicationId;
 use everhook_core::limits::FEATURE_FLAGS_MAX;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -77,9 +76,10 @@ async fn create(
     let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
     let session = wanted.session_id.map(session).transpose()?;
-    let locator = scope::locator(&app_id, ApplicationId::PREFIX)?;
+    let locator = scope::application(&app_id)?;
     let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
-    let org = environments::org(&*api.store, environment).await?.ok_or_else(ApiError::not_found)?;
+    let org = environments::org(&*api.store, environment).await?;
+    let org = org.ok_or_else(|| ApiError::not_found("environment of the caller"))?;
     let token = tokens.issue(&Grant { org, id, flags, capabilities, session, expiry }, api.now());
     Ok(Json(AppPortalAccessOut { url: "/docs", token: token.ok_or_else(no_secret)? }))
 }

@@ -12,8 +12,9 @@ use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::signing::{SignatureKind, SigningKeys};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Replaced};
-use everhook_store::queue::QueueStats;
+use everhook_store::queue::{QueueDeleted, QueueStats};
 use everhook_store::worker::WorkerRecord;
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -117,6 +118,7 @@ pub(crate) fn routes() -> Routes {
         .add(pause, __path_pause)
         .add(resume, __path_resume)
         .add(get_secret, __path_get_secret)
+        .add(delete, __path_delete)
 }
 
 /// List the queues that were configured or have had a job, by name.
@@ -155,7 +157,7 @@ async fn get(
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let found = api.store.find_queue(environment, &path.name()?).await?;
-    show(&api, environment, found.ok_or_else(ApiError::not_found)?).await
+    show(&api, environment, found.ok_or_else(|| path.not_found())?).await
 }
 
 /// Change a queue's limits or its target; one that is new is configured ahead of its first job.
@@ -211,8 +213,9 @@ async fn pause(
     InJobs { environment }: InJobs,
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let change = |old| Queue { state: QueueState::Paused, ..old };
-    let changed = replace(&api, environment, &path.own_name()?, change).await?;
+    let name = path.own_name()?;
+    api.store.find_queue(environment, &name).await?.ok_or_else(|| path.not_found())?;
+    let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Paused, ..old }).await?;
     show(&api, environment, changed).await
 }
 
@@ -227,7 +230,7 @@ async fn resume(
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
-    api.store.find_queue(environment, &name).await?.ok_or_else(ApiError::not_found)?;
+    api.store.find_queue(environment, &name).await?.ok_or_else(|| path.not_found())?;
     let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Open, ..old }).await?;
     show(&api, environment, changed).await
 }
@@ -243,8 +246,29 @@ async fn get_secret(
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<EndpointSecretOut>, ApiError> {
     let found = api.store.find_queue(environment, &path.name()?).await?;
-    let target = found.and_then(|queue| queue.target).ok_or_else(ApiError::not_found)?;
-    Ok(Json(EndpointSecretOut::of(&target.keys)))
+    let found = found.ok_or_else(|| path.not_found())?;
+    let no_target = || ApiError::not_found(format_args!("target of queue {:?}", path.queue));
+    Ok(Json(EndpointSecretOut::of(&found.target.ok_or_else(no_target)?.keys)))
+}
+
+/// Delete a queue with its limits and its target. Not while it has jobs that wait, run or are dead.
+#[utoipa::path(
+    delete, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.delete", tag = "Queue",
+    params(QueuePath), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<QueuePath>,
+) -> Result<StatusCode, ApiError> {
+    match api.store.delete_queue(environment, &path.own_name()?).await? {
+        QueueDeleted::Done => Ok(StatusCode::NO_CONTENT),
+        QueueDeleted::NoQueue => Err(path.not_found()),
+        QueueDeleted::HasJobs => {
+            let rule = "has jobs that wait, run or are dead: let them end, or cancel or delete them first";
+            Err(ApiError::conflict(format!("queue {:?} {rule}", path.queue)))
+        }
+    }
 }
 
 /// Changes a queue, and tells that there may be work.
@@ -331,7 +355,11 @@ impl QueueOut {
 impl QueuePath {
     /// What is no name names nothing.
     fn name(&self) -> Result<Name, ApiError> {
-        self.queue.parse().map_err(|_| ApiError::not_found())
+        self.queue.parse().map_err(|_| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(format_args!("queue {:?}", self.queue))
     }
 
     /// The name of a queue that may be configured.

@@ -115,7 +115,7 @@ async fn create(
         }
         Created::Taken(_) => Err(ApiError::conflict("A schedule with this name exists already.")),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(ApiError::not_found()),
+        Created::NoParent => Err(no_schedule(&new.name)),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -132,7 +132,7 @@ async fn get(
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let Named { environment, name } = caller.named(&path)?;
     let found = api.store.find_schedule(environment, &name).await?;
-    show(&api, environment, found.ok_or_else(ApiError::not_found)?).await
+    show(&api, environment, found.ok_or_else(|| no_schedule(&name))?).await
 }
 
 /// Change a schedule: what is absent stays. Its next time is computed anew.
@@ -174,7 +174,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let Named { environment, name } = caller.named(&path)?.own()?;
     let found = api.store.delete_schedule(environment, &name).await?;
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
 }
 
 /// Pause a schedule: nothing is started until it is resumed, and nothing is made up for then.
@@ -218,11 +218,15 @@ async fn run(
     Slots(path): Slots<SchedulePath>,
 ) -> Result<(StatusCode, Json<RunOut>), ApiError> {
     let Named { environment, name } = caller.named(&path)?;
-    let found = api.store.find_schedule(environment, &name).await?.ok_or_else(ApiError::not_found)?;
-    let run = api.store.run_schedule(environment, &name).await?.ok_or_else(ApiError::not_found)?;
+    let found = api.store.find_schedule(environment, &name).await?.ok_or_else(|| no_schedule(&name))?;
+    let run = api.store.run_schedule(environment, &name).await?.ok_or_else(|| no_schedule(&name))?;
     api.jobs.hint_jobs();
     api.accept.hint();
     Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))
+}
+
+fn no_schedule(name: &Name) -> ApiError {
+    ApiError::not_found(format_args!("schedule {:?}", name.as_str()))
 }
 
 /// Changes a schedule. One that is as it is to be already is left alone, so that its state does not begin anew.
@@ -232,7 +236,7 @@ async fn replace(
     change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
 ) -> Result<ScheduleRecord, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let old = api.store.find_schedule(*environment, name).await?.ok_or_else(ApiError::not_found)?;
+        let old = api.store.find_schedule(*environment, name).await?.ok_or_else(|| no_schedule(name))?;
         let new = change(old.clone())?;
         if new == old {
             return Ok(old);
@@ -270,7 +274,8 @@ impl InSchedules {
 
     /// What is no name names nothing.
     fn named(&self, path: &SchedulePath) -> Result<Named, ApiError> {
-        let name: Name = path.schedule.parse().map_err(|_| ApiError::not_found())?;
+        let not_found = |_| ApiError::not_found(format_args!("schedule {:?}", path.schedule));
+        let name: Name = path.schedule.parse().map_err(not_found)?;
         let environment = if input::is_built_in(&name) { self.built_in()? } else { self.environment };
         Ok(Named { environment, name })
     }

@@ -4,6 +4,7 @@
 //! application the caller has no right to, is not found. Nothing here tells "forbidden" from "absent" but routes that an
 //! application token may not use at all.
 
+use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -89,11 +90,39 @@ pub(crate) struct OfMessage {
 }
 
 /// Reads a slot: an id if it begins like one, else a uid. Nothing is found under anything else.
-pub(crate) fn locator<I: FromStr>(text: &str, prefix: &str) -> Result<Locator<I>, ApiError> {
+pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Result<Locator<I>, ApiError> {
+    let not_found = || ApiError::not_found(named(what, text));
     if text.starts_with(prefix) {
-        return text.parse().map(Locator::Id).map_err(|_| ApiError::not_found());
+        return text.parse().map(Locator::Id).map_err(|_| not_found());
     }
-    text.parse().map(Locator::Uid).map_err(|_| ApiError::not_found())
+    text.parse().map(Locator::Uid).map_err(|_| not_found())
+}
+
+/// Reads the slot of an application.
+pub(crate) fn application(text: &str) -> Result<Locator<ApplicationId>, ApiError> {
+    locator("application", text, ApplicationId::PREFIX)
+}
+
+/// A thing and the name that the caller gave it; ids speak for themselves, other texts are quoted.
+pub(crate) fn named(what: &str, text: &str) -> String {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_plain && text.contains('_') { format!("{what} {text}") } else { format!("{what} {text:?}") }
+}
+
+pub(crate) fn no_application(text: &str) -> ApiError {
+    ApiError::not_found(named("application", text))
+}
+
+pub(crate) fn no_endpoint(text: &str) -> ApiError {
+    ApiError::not_found(named("endpoint", text))
+}
+
+/// There is nothing under this locator.
+pub(crate) fn missing<I: Display>(what: &str, locator: &Locator<I>) -> ApiError {
+    match locator {
+        Locator::Id(id) => ApiError::not_found(format_args!("{what} {id}")),
+        Locator::Uid(uid) => ApiError::not_found(named(what, uid.as_str())),
+    }
 }
 
 /// Finds an endpoint of an application.
@@ -102,7 +131,7 @@ pub(crate) async fn find_endpoint(
     scope: (EnvironmentId, ApplicationId),
     slot: &str,
 ) -> Result<Option<Endpoint>, ApiError> {
-    let locator = locator(slot, EndpointId::PREFIX)?;
+    let locator = locator("endpoint", slot, EndpointId::PREFIX)?;
     Ok(api.store.find_endpoint(scope.0, scope.1, &locator).await?)
 }
 
@@ -112,7 +141,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Slots<T> {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Slots<T>, ApiError> {
         let path = Path::<T>::from_request_parts(parts, api).await;
         // What is not UTF-8 names nothing.
-        path.map(|Path(slots)| Slots(slots)).map_err(|_| ApiError::not_found())
+        path.map(|Path(slots)| Slots(slots)).map_err(|_| ApiError::not_found("the thing that the path names"))
     }
 }
 
@@ -177,11 +206,10 @@ impl FromRequestParts<Arc<Api>> for InApplication {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
         let Caller { environment, rights } = Caller::from_request_parts(parts, api).await?;
         let Slots(ApplicationPath { app_id }) = Slots::from_request_parts(parts, api).await?;
-        let locator = locator(&app_id, ApplicationId::PREFIX)?;
-        let found = api.store.find_application(environment, &locator).await?;
-        let application = found.ok_or_else(ApiError::not_found)?;
+        let found = api.store.find_application(environment, &self::application(&app_id)?).await?;
+        let application = found.ok_or_else(|| no_application(&app_id))?;
         match rights {
-            Rights::Application { id, .. } if id != application.id => Err(ApiError::not_found()),
+            Rights::Application { id, .. } if id != application.id => Err(no_application(&app_id)),
             Rights::Application { .. } | Rights::Environment | Rights::Admin => {
                 Ok(InApplication { environment, application })
             }
@@ -196,7 +224,7 @@ impl FromRequestParts<Arc<Api>> for AtEndpoint {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
         let Slots(EndpointPath { endpoint_id }) = Slots::from_request_parts(parts, api).await?;
         let found = find_endpoint(api, (environment, application.id), &endpoint_id).await?;
-        let endpoint = found.ok_or_else(ApiError::not_found)?;
+        let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
         Ok(AtEndpoint { environment, application: application.id, endpoint })
     }
 }
@@ -207,9 +235,9 @@ impl FromRequestParts<Arc<Api>> for OfMessage {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<OfMessage, ApiError> {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
         let Slots(MessagePath { msg_id }) = Slots::from_request_parts(parts, api).await?;
-        let locator = locator(&msg_id, MessageId::PREFIX)?;
+        let locator = locator("message", &msg_id, MessageId::PREFIX)?;
         let found = api.store.find_message(environment, application.id, &locator).await?;
-        let message = found.ok_or_else(ApiError::not_found)?;
+        let message = found.ok_or_else(|| missing("message", &locator))?;
         Ok(OfMessage { environment, application: application.id, message })
     }
 }

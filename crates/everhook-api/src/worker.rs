@@ -27,7 +27,7 @@ use crate::limits::{
     WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
 };
 use crate::routes::Routes;
-use crate::scope::{InJobs, Slots};
+use crate::scope::{self, InJobs, Slots};
 use crate::state::Api;
 
 /// A worker that registers.
@@ -177,6 +177,7 @@ pub(crate) fn routes() -> Routes {
         .add(register, __path_register)
         .add(lease, __path_lease)
         .add(heartbeat, __path_heartbeat)
+        .add(delete, __path_delete)
 }
 
 /// List the workers that take jobs.
@@ -257,20 +258,43 @@ async fn heartbeat(
     Ok(Json(HeartbeatOut { lost: learned.lost, cancelled: learned.cancelled }))
 }
 
+/// Sign a worker off: it gets no more jobs, and those it still holds go back at once. Repeating it is harmless.
+#[utoipa::path(
+    delete, path = "/api/v1/worker/{worker_id}", operation_id = "v1.worker.delete", tag = "Worker",
+    params(WorkerPath), responses((status = 204))
+)]
+async fn delete(
+    State(api): State<Arc<Api>>,
+    InJobs { environment }: InJobs,
+    Slots(path): Slots<WorkerPath>,
+) -> Result<StatusCode, ApiError> {
+    let worker = find_any(&api, environment, &path).await?;
+    if worker.session.closed_at.is_none() {
+        api.jobs.close_worker(worker.session.id).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// The worker of a path. What is no id, or another environment's, names nothing.
 async fn find(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
-    let id: SessionId = path.worker_id.parse().map_err(|_| ApiError::not_found())?;
+    let found = find_any(api, environment, path).await?;
+    if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
+}
+
+/// The same, also if its session was closed.
+async fn find_any(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> Result<WorkerRecord, ApiError> {
+    let not_found = || ApiError::not_found(scope::named("worker", &path.worker_id));
+    let id: SessionId = path.worker_id.parse().map_err(|_| not_found())?;
     // A program with handlers of its own is shown, and speaks for itself.
     let found = api.store.find_worker(environment, id).await?.filter(|worker| worker.session.version == REMOTE);
-    let found = found.ok_or_else(ApiError::not_found)?;
-    if found.session.closed_at.is_some() { Err(refused(WorkerRefused::Closed)) } else { Ok(found) }
+    found.ok_or_else(not_found)
 }
 
 fn refused(why: WorkerRefused) -> ApiError {
     let (code, detail) = match why {
         WorkerRefused::Closed => (
             "worker_closed",
-            "The worker was silent for longer than its lease, and its jobs are others' by now: register again.",
+            "The worker signed off, or was silent for longer than its lease, and its jobs are others' by now: register again.",
         ),
         WorkerRefused::Busy => {
             ("worker_busy", "Another lease request of this worker is under way: wait for its answer.")

@@ -16,6 +16,7 @@ use crate::limits::{
 };
 use crate::message::{BadPayload, check_depth};
 use crate::name::{BadText, Metadata, MetadataTooLarge, Name, check_metadata, check_text};
+use crate::outcome::Class;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::task::{PRIORITY_DEFAULT, TaskState, stored_as};
 use crate::time::Timestamp;
@@ -370,6 +371,23 @@ pub fn check_tenure(held_by: Option<Tenure>, said_by: Tenure) -> Result<(), NotY
         Some(holder) if holder != said_by => Err(NotYours::Lost),
         Some(_) => Ok(()),
     }
+}
+
+/// How many tries a job took that has ended, by its attempts, newest first. Those before it was last put back with fresh tries do not count.
+pub fn tries_of(attempts: impl IntoIterator<Item = (Class, EndState)>) -> u32 {
+    let (mut tries, mut was_redriven) = (0, false);
+    for (class, end) in attempts {
+        if was_redriven && end == EndState::Dead {
+            break;
+        }
+        // An operator who cancels a dead job has not put it back.
+        was_redriven |= class != Class::Cancelled;
+        // As `lifecycle::decide` has it for jobs, whose targets stop their queue when they answer 410.
+        let is_free =
+            matches!(class, Class::Abandoned | Class::Interrupted | Class::Cancelled | Class::Snoozed | Class::Gone);
+        tries += u32::from(!is_free);
+    }
+    tries
 }
 
 #[cfg(test)]

@@ -173,6 +173,8 @@ pub const LOG_LINES_MAX: usize = 100;
 pub const LOG_LINE_BYTES_MAX: usize = 512;
 /// All that an attempt keeps of what its worker said, before it is JSON.
 pub const NOTE_BYTES_MAX: usize = 12 * 1024;
+/// Lanes of a queue that one transaction deletes.
+pub const QUEUE_LANES_DELETED_MAX: usize = 1000;
 /// Failed jobs that the announcement of a batch lists.
 pub const BATCH_FAILED_LISTED_MAX: usize = 100;
 /// Jobs that one call may retry or skip.

@@ -474,6 +474,12 @@ impl RunJobs for Engine {
         self.jobs()?.remote.heartbeat(worker, held).await
     }
 
+    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
+        self.jobs()?.remote.close(worker).await?;
+        self.hint_jobs();
+        Ok(())
+    }
+
     async fn end_job(
         &self,
         environment: EnvironmentId,

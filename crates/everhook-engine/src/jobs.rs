@@ -94,6 +94,9 @@ pub trait RunJobs: Send + Sync {
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError>;
 
+    /// Ends the tenure of a worker that signs off; what it still holds goes back at once, and uses no try.
+    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError>;
+
     /// Ends an attempt; answers where the job stands now. Saying it again is harmless.
     async fn end_job(
         &self,

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::EnvironmentId;
+use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, Rate};
 use everhook_store::catalog::{Order, Replaced, Slice};
 use everhook_store::error::StoreError;
-use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats, QueueStore};
+use everhook_store::queue::{
+    QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueDeleted, QueueStats, QueueStore,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -35,6 +38,10 @@ impl QueueStore for PostgresStore {
 
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
         self.run_plain("replace a queue", || self.replace_queue_once(environment, queue)).await
+    }
+
+    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+        self.run_plain("delete a queue", || self.delete_queue_once(environment, name)).await
     }
 
     async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
@@ -84,6 +91,34 @@ impl PostgresStore {
         };
         let Some(row) = written.first() else { return Ok(Replaced::Stale) };
         Ok(queue_at(row, 0)?.map_or(Replaced::Stale, Replaced::Done))
+    }
+
+    async fn delete_queue_once(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, Fault> {
+        let mut found = false;
+        loop {
+            let transaction = self.database.transaction().await?;
+            transaction.begin().await?;
+            let max = count(QUEUE_LANES_DELETED_MAX);
+            let lanes = transaction.rows(&sql::LOCK_LANE_QUEUE, &[&environment.0, &name.as_str(), &max]).await?;
+            let ids: Vec<&[u8]> =
+                lanes.iter().map(|row| Reader::new(row, "lane").get("id")).collect::<Result<_, _>>()?;
+            let environments = vec![environment.0; ids.len()];
+            // It leaves lanes alone in which a job is. Whoever adds one later finds no lane, and makes it again.
+            let removed = transaction.change(&sql::PRUNE_LANE, &[&environments, &ids]).await?;
+            if removed < lanes.len() as u64 {
+                transaction.roll_back().await?;
+                return Ok(QueueDeleted::HasJobs);
+            }
+            found |= removed > 0;
+            let is_all = lanes.len() < QUEUE_LANES_DELETED_MAX;
+            if is_all {
+                found |= transaction.change(&sql::DELETE_QUEUE, &[&environment.0, &name.as_str()]).await? > 0;
+            }
+            transaction.commit().await?;
+            if is_all {
+                return Ok(if found { QueueDeleted::Done } else { QueueDeleted::NoQueue });
+            }
+        }
     }
 
     async fn list_targets_once(&self) -> Result<Vec<(EnvironmentId, Name)>, Fault> {

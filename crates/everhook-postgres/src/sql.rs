@@ -141,6 +141,8 @@ files! {
     LIST_QUEUE = "list_queue" (INT4, TEXT, TEXT, INT8);
     CREATE_QUEUE = "create_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT);
     REPLACE_QUEUE = "replace_queue" (INT4, TEXT, INT2, INT4, INT4, INT8, TEXT, TEXT, INT8);
+    DELETE_QUEUE = "delete_queue" (INT4, TEXT);
+    LOCK_LANE_QUEUE = "lock_lane_queue" (INT4, TEXT, INT8);
     LIST_QUEUE_TARGET = "list_queue_target" ();
     COUNT_QUEUE = "count_queue" (INT4, TEXT, INT8, INT8);
     LIST_QUEUE_KIND = "list_queue_kind" (INT4, TEXT, INT8, INT8);

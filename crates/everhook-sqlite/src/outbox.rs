@@ -21,6 +21,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::failure::{Fault, Refusal};
+use crate::open::{Cause, OpenError, open_private};
 
 const LIST_OUTBOX: &str = include_str!("../queries/list_outbox.sql");
 const SET_ASIDE_OUTBOX: &str = include_str!("../queries/set_aside_outbox.sql");
@@ -52,10 +53,15 @@ impl SqliteOutbox {
     }
 
     /// Makes an outbox in a file. Doing it again is harmless.
-    pub fn install(file: &Path) -> Result<(), rusqlite::Error> {
-        let connection = Connection::open(file)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.execute_batch(schema::SQLITE)
+    pub fn install(file: &Path) -> Result<(), OpenError> {
+        // A new file is this user's alone: its rows are payloads.
+        open_private(file).map_err(|error| Cause::from(error).at(file))?;
+        let install = || {
+            let connection = Connection::open(file)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.execute_batch(schema::SQLITE)
+        };
+        install().map_err(|error: rusqlite::Error| Cause::from(error).at(file))
     }
 
     /// Runs `work` on the connection, on a thread that may wait.

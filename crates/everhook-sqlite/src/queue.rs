@@ -2,16 +2,17 @@
 
 use async_trait::async_trait;
 use everhook_core::id::EnvironmentId;
+use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Replaced, Slice};
 use everhook_store::error::StoreError;
-use everhook_store::queue::{QueueCount, QueueStats, QueueStore};
+use everhook_store::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::catalog::{NAME_ENDS, bounds, directed};
+use crate::catalog::{NAME_ENDS, bounds, directed, limit};
 use crate::failure::Fault;
 use crate::rows::{self, Record};
 use crate::writer::Tx;
@@ -23,6 +24,8 @@ const LIST_QUEUE: &str = include_str!("../queries/list_queue.sql");
 const CREATE_QUEUE: &str = include_str!("../queries/create_queue.sql");
 const REPLACE_QUEUE: &str = include_str!("../queries/replace_queue.sql");
 const BOOK_QUEUE: &str = "update queue set booked_until = ?3 where environment = ?1 and name = ?2";
+const DELETE_QUEUE: &str = include_str!("../queries/delete_queue.sql");
+const DELETE_LANE_QUEUE: &str = include_str!("../queries/delete_lane_queue.sql");
 const LIST_QUEUE_TARGET: &str = include_str!("../queries/list_queue_target.sql");
 
 #[async_trait]
@@ -40,6 +43,19 @@ impl QueueStore for SqliteStore {
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
         let queue = queue.clone();
         self.change("replace_queue", move |tx| replace(tx, environment, &queue)).await
+    }
+
+    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+        let mut known = false;
+        loop {
+            let name = name.clone();
+            match self.change("delete_queue", move |tx| delete(tx, environment, &name)).await? {
+                Deletion::HasJobs => return Ok(QueueDeleted::HasJobs),
+                Deletion::Part => known = true,
+                Deletion::Whole { found } if known || found => return Ok(QueueDeleted::Done),
+                Deletion::Whole { .. } => return Ok(QueueDeleted::NoQueue),
+            }
+        }
     }
 
     async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
@@ -118,6 +134,30 @@ fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Rep
         tx.now.as_micros(),
     ])?;
     Ok(Replaced::Done(Queue { updated_at: tx.now, revision: queue.revision + 1, ..queue.clone() }))
+}
+
+/// What one transaction did of a deletion.
+enum Deletion {
+    HasJobs,
+    /// There may be more lanes.
+    Part,
+    Whole {
+        found: bool,
+    },
+}
+
+fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Deletion, Fault> {
+    let stats = stats::read(tx.conn, environment, name, tx.now)?;
+    if stats.pending + stats.running + stats.dead > 0 {
+        return Ok(Deletion::HasJobs);
+    }
+    let mut delete_lanes = tx.conn.prepare_cached(DELETE_LANE_QUEUE)?;
+    let lanes = delete_lanes.execute(params![environment.0, name.as_str(), limit(QUEUE_LANES_DELETED_MAX)])?;
+    if lanes == QUEUE_LANES_DELETED_MAX {
+        return Ok(Deletion::Part);
+    }
+    let configured = tx.conn.prepare_cached(DELETE_QUEUE)?.execute(params![environment.0, name.as_str()])?;
+    Ok(Deletion::Whole { found: lanes + configured > 0 })
 }
 
 fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {

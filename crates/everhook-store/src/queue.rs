@@ -34,6 +34,17 @@ pub struct QueueStats {
     pub due_kinds: Vec<Name>,
 }
 
+/// What became of the deletion of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueDeleted {
+    /// It is gone, with its configuration.
+    Done,
+    /// There is none.
+    NoQueue,
+    /// It has jobs that wait, run or are dead; nothing was changed.
+    HasJobs,
+}
+
 /// Attempts that ended on a queue since they were last told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueCount {
@@ -56,6 +67,9 @@ pub trait QueueStore: Send + Sync {
 
     /// Changes a queue that was read at `queue.revision`, or configures one (revision 0). Whoever leases next obeys.
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError>;
+
+    /// Deletes a queue that has no open job. Records of jobs that ended stay; the next job makes the queue anew, without limits.
+    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError>;
 
     /// The open queues that have a target, of all environments.
     async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError>;

@@ -84,7 +84,7 @@ enum Command {
     /// One that fails is tried again after a while; when its attempts are used up it is dead, and waits for `retry` or `redrive`.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Show queues, pause them, limit them, push them to a URL (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Show queues, pause them, limit them, push them to a URL, delete them (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Queue(QueueCommand),
     /// Show and mend sets of jobs whose outcome is announced (EVERHOOK_URL, EVERHOOK_KEY).

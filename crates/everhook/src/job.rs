@@ -15,7 +15,7 @@ mod shown;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Put a job on a queue. Prints its id.
+    /// Put a job on a queue. Prints its id alone, also if its unique key names a job that is there already.
     #[command(after_help = "Examples:
   everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}'
   everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}' --delay 3600 --priority 0
@@ -221,7 +221,7 @@ impl JobCommand {
                 if json {
                     return Ok(format!("{answer:#}\n"));
                 }
-                Ok(format!("{} is {}, due {}\n", text(&answer, "id"), cell(&answer, "state"), time(&answer, "runAt")))
+                Ok(format!("{}\n", text(&answer, "id")))
             }
             JobCommand::List { filter, state, limit, json } => {
                 let path = format!("/job{}", query(&filter.with_state(state)));

@@ -133,7 +133,7 @@ impl OutboxCommand {
                 anyhow::bail!("--sqlite and --database are both given: name one place for the outbox")
             }
             OutboxCommand::Install { sqlite: Some(file) } => {
-                SqliteOutbox::install(&file).with_context(|| format!("could not write to {}", file.display()))?;
+                SqliteOutbox::install(&file)?;
                 Ok(format!("the outbox is in {}: name the file in an `[[outbox]]` of the settings\n", file.display()))
             }
             OutboxCommand::Install { sqlite: None } => {

@@ -34,6 +34,11 @@ pub(crate) enum QueueCommand {
         /// The queue's name.
         queue: String,
     },
+    /// Delete a queue with its limits and its target. Not while it has jobs that wait, run or are dead.
+    Delete {
+        /// The queue's name.
+        queue: String,
+    },
     /// Set or remove limits of a queue. They hold over all workers and replicas.
     #[command(after_help = "Examples:
   everhook queue limit email --limit 8        no more than 8 at once
@@ -82,6 +87,10 @@ impl QueueCommand {
             QueueCommand::Resume { queue } => {
                 remote.post(&format!("{}/resume", path(&queue)?)).await?;
                 Ok(format!("{queue} is open\n"))
+            }
+            QueueCommand::Delete { queue } => {
+                remote.delete(&path(&queue)?).await?;
+                Ok(format!("deleted {queue}\n"))
             }
             QueueCommand::Limit { queue, limit, key_limit, rate } => {
                 let mut body = Map::new();

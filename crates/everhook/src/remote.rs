@@ -126,9 +126,7 @@ impl Remote {
             (StatusCode::UNAUTHORIZED, Some(_)) => {
                 anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to one that works (`everhook key list`)")
             }
-            (StatusCode::NOT_FOUND, _) => {
-                anyhow!("{url} answered that there is no such thing: check what was named. {detail}")
-            }
+            (StatusCode::NOT_FOUND, _) => anyhow!("{detail} (asked {url})"),
             (StatusCode::UNPROCESSABLE_ENTITY, _) => anyhow!("{url} refused it: {detail}"),
             (StatusCode::FORBIDDEN, _) => anyhow!("the key in EVERHOOK_KEY may not do this at {url}. {detail}"),
             _ => anyhow!("{url} answered {status}: {detail}"),
@@ -250,6 +248,9 @@ mod tests {
         assert!(refusal(StatusCode::UNAUTHORIZED, Some("x"), "").contains("everhook key list"));
         let forbidden = refusal(StatusCode::FORBIDDEN, Some("x"), r#"{"code": "c", "detail": "Use an admin key."}"#);
         assert!(forbidden.ends_with("Use an admin key."), "{forbidden}");
+        let missing =
+            refusal(StatusCode::NOT_FOUND, None, r#"{"code": "not_found", "detail": "job job_123 not found"}"#);
+        assert_eq!(missing, "job job_123 not found (asked http://127.0.0.1:8071/)");
         assert!(refusal(StatusCode::BAD_GATEWAY, None, "<html>").contains("answered 502"));
         let rule =
             r#"{"detail": [{"loc": ["body", "jobs", "[0]", "queue"], "msg": "must not be empty", "type": "t"}]}"#;

@@ -69,9 +69,9 @@ pub(crate) struct JobOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     run_at: Option<Timestamp>,
-    /// Attempts that count against `maxAttempts`; absent once it has ended.
+    /// Attempts that count against `maxAttempts`; lists have none of jobs that succeeded or were cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tries: Option<u32>,
+    pub(crate) tries: Option<u32>,
     /// Whether someone asked for its end while it runs; its worker learns at the next heartbeat.
     cancel_requested: bool,
     /// Who has it.

@@ -15,8 +15,8 @@ async fn an_application_lives_from_create_to_delete() {
     insta::assert_snapshot!(world.patch("/app/acme", r#"{"throttleRate": 3, "metadata": {"c": "d"}}"#).await, @r#"200 {"id":"app_#1","name":"Acme 2","uid":"acme","throttleRate":3,"rateLimit":3,"metadata":{"c":"d"},"createdAt":"<time>","updatedAt":"<time>"}"#);
     insta::assert_snapshot!(world.patch("/app/acme", r#"{"throttleRate": null, "uid": null}"#).await, @r#"200 {"id":"app_#1","name":"Acme 2","throttleRate":null,"metadata":{"c":"d"},"createdAt":"<time>","updatedAt":"<time>"}"#);
     insta::assert_snapshot!(world.delete(&format!("/app/{id}")).await, @"204");
-    insta::assert_snapshot!(world.get(&format!("/app/{id}")).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
-    insta::assert_snapshot!(world.delete(&format!("/app/{id}")).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.get(&format!("/app/{id}")).await, @r#"404 {"code":"not_found","detail":"application app_#1 not found"}"#);
+    insta::assert_snapshot!(world.delete(&format!("/app/{id}")).await, @r#"404 {"code":"not_found","detail":"application app_#1 not found"}"#);
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ async fn a_token_of_an_application_reaches_only_that() {
     assert_eq!(access.status, 200, "{access}");
     let token = access.text("/token");
     assert_eq!(as_bearer(&world, &token, "/app/acme").await.status, 200);
-    insta::assert_snapshot!(as_bearer(&world, &token, "/app/other").await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(as_bearer(&world, &token, "/app/other").await, @r#"404 {"code":"not_found","detail":"application \"other\" not found"}"#);
     insta::assert_snapshot!(as_bearer(&world, &token, "/app").await, @r#"403 {"code":"insufficient access","detail":"Insufficient access for the given operation: use a key or token of the environment."}"#);
     let post = Call::new(Method::POST, "/app/acme/msg").bearer(&token).body(r#"{"eventType": "a", "payload": {}}"#);
     assert_eq!(world.call(post).await.status, 403);

@@ -68,7 +68,7 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/outbox/{outbox}/aside/{row_id} delete patch
     /api/v1/outbox/{outbox}/aside/{row_id}/retry post
     /api/v1/queue get
-    /api/v1/queue/{queue} get patch
+    /api/v1/queue/{queue} delete get patch
     /api/v1/queue/{queue}/pause post
     /api/v1/queue/{queue}/resume post
     /api/v1/queue/{queue}/secret get
@@ -78,6 +78,7 @@ async fn the_document_lists_every_route_and_is_served() {
     /api/v1/schedule/{schedule}/resume post
     /api/v1/schedule/{schedule}/run post
     /api/v1/worker get post
+    /api/v1/worker/{worker_id} delete
     /api/v1/worker/{worker_id}/heartbeat post
     /api/v1/worker/{worker_id}/lease post
     ");

@@ -29,8 +29,8 @@ async fn a_message_is_accepted_and_shown_byte_for_byte() {
     insta::assert_snapshot!(world.get("/app/acme/msg/e-1?with_content=false").await, @r#"200 {"id":"msg_#1","eventType":"user.created","eventId":"e-1","channels":["eu"],"tags":["t"],"payload":{},"timestamp":"<time>"}"#);
     insta::assert_snapshot!(world.delete("/app/acme/msg/e-1/content").await, @"204");
     insta::assert_snapshot!(world.get("/app/acme/msg/e-1").await, @r#"200 {"id":"msg_#1","eventType":"user.created","eventId":"e-1","channels":["eu"],"tags":["t"],"payload":{"expired":true},"timestamp":"<time>"}"#);
-    insta::assert_snapshot!(world.get("/app/acme/msg/nothing").await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
-    insta::assert_snapshot!(world.get("/app/acme/msg/msg_nothing").await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg/nothing").await, @r#"404 {"code":"not_found","detail":"message \"nothing\" not found"}"#);
+    insta::assert_snapshot!(world.get("/app/acme/msg/msg_nothing").await, @r#"404 {"code":"not_found","detail":"message msg_nothing not found"}"#);
 }
 
 #[tokio::test]
@@ -39,9 +39,9 @@ async fn an_application_is_named_by_id_or_uid_or_created_on_the_fly() {
     let id = world.application("acme").await;
     let simple = r#"{"eventType": "a", "payload": {}}"#;
     assert_eq!(world.post(&format!("/app/{id}/msg/"), simple).await.status, 202);
-    insta::assert_snapshot!(world.post("/app/nobody/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
-    insta::assert_snapshot!(world.post("/app/app_23rb8YdGqMT0qIzpgGwdXfHirMu/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
-    insta::assert_snapshot!(world.post("/app/app_short/msg", simple).await, @r#"404 {"code":"not_found","detail":"Entity not found"}"#);
+    insta::assert_snapshot!(world.post("/app/nobody/msg", simple).await, @r#"404 {"code":"not_found","detail":"application \"nobody\" not found"}"#);
+    insta::assert_snapshot!(world.post("/app/app_23rb8YdGqMT0qIzpgGwdXfHirMu/msg", simple).await, @r#"404 {"code":"not_found","detail":"application app_#1 not found"}"#);
+    insta::assert_snapshot!(world.post("/app/app_short/msg", simple).await, @r#"404 {"code":"not_found","detail":"application app_short not found"}"#);
     let with = |uid: &str| format!(r#"{{"eventType": "a", "payload": {{}}, "application": {{"name": "New"{uid}}}}}"#);
     insta::assert_snapshot!(world.post("/app/new/msg", &with("")).await, @r#"422 {"detail":[{"loc":["body","application","uid"],"msg":"must be the uid of the path","type":"application_uid_missing"}]}"#);
     insta::assert_snapshot!(world.post("/app/new/msg", &with(r#", "uid": "old""#)).await, @r#"422 {"detail":[{"loc":["body","application","uid"],"msg":"is not the uid of the path","type":"application_uid_mismatch"}]}"#);

@@ -78,7 +78,13 @@ async fn a_target_has_a_secret_that_stays_with_it() {
 #[tokio::test]
 async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
     let world = World::new().await;
-    assert_eq!(world.post("/queue/q/resume", "").await.code().0, 404);
+    for what in ["pause", "resume"] {
+        let refused = world.post(&format!("/queue/q/{what}"), "").await;
+        assert_eq!(refused.status.as_u16(), 404, "{refused}");
+        assert_eq!(refused.text("/detail"), "queue \"q\" not found");
+    }
+    assert_eq!(world.get("/queue").await.each("name"), [""; 0], "none was made");
+    world.patch("/queue/q", r#"{"limit": 2}"#).await;
     assert_eq!(world.post("/queue/q/pause", "").await.text("/state"), "paused", "ahead of its first job");
     let worker = world.worker(json!({})).await;
     let id = world.job(json!({})).await;
@@ -88,6 +94,25 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
     assert_eq!(world.post("/queue/q/resume", "").await.text("/state"), "open");
     assert!(world.node.hints.load(Ordering::Relaxed) > hints, "whoever waits looks again");
     assert_eq!(lease().await, [id]);
+}
+
+#[tokio::test]
+async fn a_queue_is_deleted_once_its_jobs_have_ended() {
+    let world = World::new().await;
+    let delete = async || world.delete("/queue/q").await;
+    assert_eq!(delete().await.text("/detail"), "queue \"q\" not found");
+    world.patch("/queue/q", r#"{"limit": 2}"#).await;
+    let id = world.job(json!({})).await;
+    let refused = delete().await;
+    assert_eq!(refused.code(), (409, "conflict".to_owned()), "{refused}");
+    assert!(refused.text("/detail").starts_with("queue \"q\" has jobs that wait, run or are dead"), "{refused}");
+    world.post(&format!("/job/{id}/cancel"), "").await;
+    assert_eq!(delete().await.status.as_u16(), 204);
+    assert_eq!(world.get("/queue/q").await.code().0, 404);
+    assert_eq!(world.get(&format!("/job/{id}")).await.text("/state"), "cancelled", "its record stays");
+    world.job(json!({})).await;
+    assert_eq!(world.get("/queue/q").await.json()["limit"], Value::Null);
+    assert_eq!(broken(&world.delete("/queue/everhook.mine").await).0, "path.queue");
 }
 
 #[tokio::test]

@@ -116,6 +116,7 @@ async fn a_job_is_completed_with_its_result_and_its_log() {
     let attempt = &shown["attempts"][0];
     assert_eq!((&attempt["class"], &attempt["state"]), (&json!("success"), &json!("succeeded")));
     assert_eq!((&attempt["log"], &attempt["workerId"]), (&json!(["one", "two"]), &json!(held.worker)));
+    assert_eq!(shown["tries"], 1);
     assert!(shown["endedAt"].is_string() && shown.get("runAt").is_none() && shown.get("heldBy").is_none(), "{shown}");
     let again = world.say(&held, "complete", json!({})).await;
     assert_eq!(
@@ -157,6 +158,10 @@ async fn a_failed_job_waits_and_one_that_is_snoozed_uses_no_attempt() {
     world.post(&format!("/job/{id}/retry"), "").await;
     let held = world.take(&worker).await;
     assert_eq!(world.say(&held, "fail", json!({})).await.text("/state"), "dead");
+    world.post(&format!("/job/{id}/retry"), "").await;
+    let held = world.take(&worker).await;
+    assert_eq!(world.say(&held, "complete", json!({})).await.text("/state"), "succeeded");
+    assert_eq!(world.get(&format!("/job/{id}")).await.json()["tries"], 1, "of its fresh tries");
 }
 
 #[tokio::test]
@@ -282,4 +287,25 @@ async fn a_worker_that_was_closed_registers_again() {
         assert_eq!(foreign.code().0, 404);
     }
     assert_eq!(world.post("/worker/sess_/lease", "").await.code().0, 404);
+}
+
+#[tokio::test]
+async fn a_worker_that_signs_off_gives_its_jobs_back_at_once() {
+    let world = World::new().await;
+    let (leaving, staying) = (world.worker(json!({})).await, world.worker(json!({})).await);
+    let id = world.job(json!({})).await;
+    let lease = async |worker: &str| world.post(&format!("/worker/{worker}/lease"), "").await;
+    assert_eq!(lease(&leaving).await.each("id"), [id.as_str()]);
+    assert_eq!(lease(&staying).await.each("id"), [""; 0]);
+    assert_eq!(world.elsewhere(Method::DELETE, &format!("/worker/{leaving}"), &Value::Null).await.code().0, 404);
+
+    assert_eq!(world.delete(&format!("/worker/{leaving}")).await.status.as_u16(), 204);
+    assert_eq!(world.get("/worker").await.each("id"), [staying.as_str()]);
+    assert_eq!(lease(&leaving).await.code(), (409, "worker_closed".to_owned()));
+    let again = lease(&staying).await;
+    assert_eq!(again.each("id"), [id]);
+    assert_eq!(again.json()["data"][0]["attempt"], 1, "it used no try");
+    assert_eq!(world.delete(&format!("/worker/{leaving}")).await.status.as_u16(), 204, "saying it again is harmless");
+    let unknown = world.delete("/worker/sess_23rb8YdGqMT0qIzpgGwdXfHirMu").await;
+    assert_eq!(unknown.text("/detail"), "worker sess_23rb8YdGqMT0qIzpgGwdXfHirMu not found");
 }

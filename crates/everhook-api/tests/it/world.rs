@@ -120,6 +120,10 @@ impl RunJobs for Node {
         self.engine().await.heartbeat(worker, held).await
     }
 
+    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
+        self.engine().await.close_worker(worker).await
+    }
+
     async fn end_job(
         &self,
         environment: EnvironmentId,

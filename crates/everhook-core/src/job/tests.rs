@@ -150,3 +150,18 @@ fn only_the_holder_is_heard() {
     assert_eq!(check_tenure(Some(tenure(2, 3)), tenure(1, 3)), Err(NotYours::Lost));
     assert_eq!(check_tenure(None, tenure(1, 3)), Err(NotYours::NotRunning));
 }
+
+#[test]
+fn an_ended_job_took_the_attempts_that_count() {
+    use Class::{Abandoned, Cancelled, Failed, Snoozed, Success, Timeout};
+    let open = |class| (class, EndState::Open);
+    let done = (Success, EndState::Succeeded);
+    assert_eq!(tries_of([done]), 1);
+    assert_eq!(tries_of([done, open(Failed), open(Timeout)]), 3);
+    assert_eq!(tries_of([done, open(Snoozed), open(Abandoned), open(Failed)]), 2);
+    let (dead, cancelled) = ((Failed, EndState::Dead), (Cancelled, EndState::Cancelled));
+    assert_eq!(tries_of([done, dead, open(Failed)]), 1, "it was put back with fresh tries");
+    assert_eq!(tries_of([cancelled, dead, open(Failed)]), 2);
+    assert_eq!(tries_of([cancelled]), 0);
+    assert_eq!(tries_of([]), 0);
+}

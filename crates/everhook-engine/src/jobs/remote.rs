@@ -173,6 +173,14 @@ impl Remote {
         Ok(Ok(heartbeat))
     }
 
+    /// Ends the tenure of a worker. First its session, so that it gets nothing more; then what it holds goes back. If the node dies in
+    /// between, the sweep takes over what a closed session owns.
+    pub(crate) async fn close(&self, worker: SessionId) -> Result<(), StoreError> {
+        self.lease.close_session(worker).await?;
+        info!(session.id = %worker, "closed worker {worker}: it signed off");
+        self.hand_back_unheard(worker, &[]).await
+    }
+
     /// Ends an attempt; answers where the job stands now.
     pub(crate) async fn end(
         &self,

@@ -16,7 +16,7 @@ use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
 use everhook_store::lease::NewSession;
 use everhook_store::piece::Piece;
-use everhook_store::queue::{QueueCount, QueueStats, QueueStore};
+use everhook_store::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::{FiredAll, Run, ScheduleRecord, ScheduleStore};
 use everhook_store::worker::{Takes, WorkerRecord, WorkerStore};
@@ -82,6 +82,10 @@ impl QueueStore for NodeStore {
 
     async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
         self.call("replace queue", self.shared.store.replace_queue(environment, queue)).await
+    }
+
+    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+        self.call("delete queue", self.shared.store.delete_queue(environment, name)).await
     }
 
     async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {

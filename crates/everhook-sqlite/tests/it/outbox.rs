@@ -68,3 +68,13 @@ async fn an_outbox_in_a_file_keeps_the_promises_of_every_outbox() {
     SqliteOutbox::install(&path).unwrap();
     check(&File { outbox, path }).await;
 }
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_is_this_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    SqliteOutbox::install(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}

@@ -21,6 +21,7 @@ use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::{Ends, JobStage, ids, kinds};
 use crate::job::{Enqueued, JobAsk, JobFilter, NewJob};
 use crate::lease::{Reclaimed, Settled, Settlement};
+use crate::queue::QueueDeleted;
 
 pub async fn a_job_is_leased_as_it_was_enqueued<S: JobStage>(fx: &Fixture<S>) {
     let mut new = fx.job();
@@ -425,6 +426,42 @@ pub async fn two_changes_of_a_queue_do_not_undo_each_other<S: JobStage>(fx: &Fix
     assert_eq!(fx.other.replace_queue(fx.here, &changed).await.unwrap(), Replaced::Stale);
     let found = fx.other.find_queue(fx.here, &name("q")).await.unwrap().unwrap();
     assert_eq!((found.limit, found.key_limit, found.rate, found.revision), (Some(2), Some(7), Some(rate), 2));
+}
+
+pub async fn a_queue_is_deleted_once_no_job_of_it_is_open<S: JobStage>(fx: &Fixture<S>) {
+    let delete = async || fx.store.delete_queue(fx.here, &name("q")).await.unwrap();
+    assert_eq!(delete().await, QueueDeleted::NoQueue);
+    fx.configure("q", |queue| queue.limit = Some(2)).await;
+    fx.accept(fx.job_on("other")).await;
+    let mut keyed = fx.job();
+    keyed.job.concurrency_key = Some("acme".to_owned());
+    fx.accept(keyed).await;
+    fx.accept(fx.job()).await;
+    assert_eq!(delete().await, QueueDeleted::HasJobs, "two wait");
+    let session = fx.session().await;
+    let leased = fx.lease_jobs(session).await;
+    let [first, second] = leased.as_slice() else { panic!("{leased:?}") };
+    assert_eq!(delete().await, QueueDeleted::HasJobs, "two run");
+    fx.end_job(&first.task, session, Ends::Well).await;
+    fx.end_job(&second.task, session, Ends::Dead).await;
+    assert_eq!(delete().await, QueueDeleted::HasJobs, "one is dead");
+    let found = fx.other.find_queue(fx.here, &name("q")).await.unwrap().unwrap();
+    assert_eq!(found.limit, Some(2), "and it is as it was");
+    let dead = JobId(second.task.key.subject);
+    fx.store.change_jobs(fx.here, &[dead], Wish::Delete).await.unwrap();
+
+    assert_eq!(delete().await, QueueDeleted::Done);
+    assert_eq!(fx.other.find_queue(fx.here, &name("q")).await.unwrap(), None);
+    assert_eq!(delete().await, QueueDeleted::NoQueue);
+    assert!(fx.other.find_queue(fx.there, &name("q")).await.unwrap().is_some(), "the other environment's is another");
+    assert!(fx.other.find_queue(fx.here, &name("other")).await.unwrap().is_some());
+    let done = fx.other.find_job(fx.here, JobId(first.task.key.subject)).await.unwrap().unwrap();
+    assert_eq!(done.state, JobState::Succeeded, "records stay");
+
+    let again = fx.accept(fx.job()).await;
+    let leased = fx.lease_job(session).await;
+    assert_eq!(JobId(leased.task.key.subject), again, "the next job makes it anew");
+    assert_eq!(fx.other.find_queue(fx.here, &name("q")).await.unwrap(), Some(Queue::new(name("q"))), "without limits");
 }
 
 pub async fn statistics_tell_what_is_in_a_queue<S: JobStage>(fx: &Fixture<S>) {

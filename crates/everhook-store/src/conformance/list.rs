@@ -185,6 +185,7 @@ macro_rules! conformance_jobs {
             a_target_that_wants_no_more_stops_its_queue
             queues_are_known_by_configuration_or_by_their_jobs
             two_changes_of_a_queue_do_not_undo_each_other
+            a_queue_is_deleted_once_no_job_of_it_is_open
             statistics_tell_what_is_in_a_queue
             a_unique_job_is_accepted_once_per_queue
             a_unique_key_counts_within_its_window_only

@@ -18,7 +18,7 @@ use crate::lease::{Holding, Reclaimed};
 use crate::mem::MemStore;
 use crate::mem::tables::{QueueRow, Tables, TaskPlace};
 use crate::mutant::{self, Mutant};
-use crate::queue::{QueueCount, QueueStats, QueueStore};
+use crate::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
 
 type LaneKey = (EnvironmentId, LaneId);
 
@@ -288,6 +288,21 @@ impl QueueStore for MemStore {
             return Ok(Replaced::Stale);
         }
         Ok(Replaced::Done(put(&mut tables, environment, queue, now)))
+    }
+
+    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+        let (mut tables, _) = self.lock();
+        let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
+        let lanes: BTreeSet<LaneKey> = tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect();
+        if tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane))) {
+            return Ok(QueueDeleted::HasJobs);
+        }
+        let configured = tables.queues.remove(&(environment, name.clone())).is_some();
+        for lane in &lanes {
+            tables.queue_lanes.remove(lane);
+            tables.lanes.remove(lane);
+        }
+        Ok(if configured || !lanes.is_empty() { QueueDeleted::Done } else { QueueDeleted::NoQueue })
     }
 
     async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {

@@ -109,6 +109,7 @@ fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     wait_for(&client, &last, "succeeded");
     let status = until("the worker has ended", || worker.process.try_wait().unwrap());
     assert!(status.success());
+    assert_eq!(client.get("/worker").expect(200)["data"], json!([]), "it signed off");
     let waiting = enqueue(&client, "greet", json!({ "name": "Bob" }));
     assert_eq!(shown(&client, &waiting)["state"], "pending");
 }
@@ -194,8 +195,12 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     let queues = operator.prints(&["queue", "list"]);
     assert!(queues.contains("no worker for this kind: email.send"), "{queues}");
 
-    operator.prints(&["job", "enqueue", "email", "email.send", "--max-attempts", "1", "--priority", "0"]);
+    let enqueue = ["job", "enqueue", "email", "email.send", "--max-attempts", "1", "--priority", "0"];
+    let printed = operator.prints(&[&enqueue[..], &["--job-name", "\u{1b}[2Jcleared"]].concat());
     let dead = fail_one(&client, "email", "no such\nmailbox");
+    assert_eq!(printed, format!("{dead}\n"), "its id alone");
+    let list = operator.prints(&["job", "list", "--queue", "email"]);
+    assert!(list.contains("[2Jcleared") && !list.contains('\u{1b}'), "{list:?}");
     let shown = operator.prints(&["job", "show", &dead]);
     assert!(shown.contains("no such mailbox") && shown.contains("failed") && shown.contains("tried"), "{shown}");
     assert_eq!(operator.json(&["job", "show", &dead])["state"], "dead");
@@ -204,7 +209,7 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     assert_eq!(operator.prints(&["job", "cancel", &dead]), format!("{dead} is cancelled\n"));
     operator.is_refused(&["job", "retry", &dead], "cannot be retried");
     assert_eq!(operator.prints(&["job", "delete", &dead]), "deleted 1 job\n");
-    operator.is_refused(&["job", "show", &dead], "no such thing");
+    operator.is_refused(&["job", "show", &dead], &format!("everhook: job {dead} not found"));
     operator.is_refused(&["job", "show", "a b"], "bad job");
     operator.is_refused(&["job", "enqueue", "email", "k", "{nonsense"], "not JSON");
     operator.is_refused(&["job", "enqueue", "email", "k", "--priority", "10"], "priority: must be 0 to 9");
@@ -221,6 +226,10 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     let target = operator.prints(&["queue", "target", "hooks", "http://127.0.0.1:9/"]);
     assert!(target.contains("http://127.0.0.1:9/") && target.contains("whsec_"), "{target}");
     assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers take its jobs"));
+    operator.is_refused(&["queue", "pause", "nowhere"], "queue \"nowhere\" not found");
+    operator.is_refused(&["queue", "delete", "email"], "has jobs that wait, run or are dead");
+    assert_eq!(operator.prints(&["queue", "delete", "hooks"]), "deleted hooks\n");
+    operator.is_refused(&["queue", "show", "hooks"], "queue \"hooks\" not found");
     let workers = operator.prints(&["worker", "list"]);
     assert!(workers.starts_with("ID ") && workers.contains("email"), "{workers}");
     assert_eq!(operator.json(&["worker", "list"])[0]["name"], "w");
@@ -272,7 +281,7 @@ fn schedules_are_made_by_commands(backend: Arc<Backend>) {
     assert_eq!(operator.json(&["schedule", "show", "nightly"])["state"], "paused");
     assert!(operator.prints(&["schedule", "resume", "nightly"]).starts_with("nightly is active, next run "));
     assert_eq!(operator.prints(&["schedule", "delete", "nightly"]), "deleted nightly\n");
-    operator.is_refused(&["schedule", "show", "nightly"], "no such thing");
+    operator.is_refused(&["schedule", "show", "nightly"], "schedule \"nightly\" not found");
 
     let application = client.application("Acme").id;
     let message =
