@@ -233,7 +233,7 @@ impl Stage {
             if flaw == Flaw::TooLong {
                 found.push(Value::Array(vec![self.sample(&schema["items"]); max(schema, "maxItems") + 1]));
             }
-        } else if !schema["additionalProperties"].is_null() {
+        } else if schema["additionalProperties"].is_object() {
             match flaw {
                 Flaw::Nul => found.extend([json!({ NUL: "a" }), json!({ "a": NUL })]),
                 Flaw::TooLong => {

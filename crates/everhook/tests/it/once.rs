@@ -248,9 +248,10 @@ fn slots_are_listed_shown_and_reset_by_commands(backend: Arc<Backend>) {
     let slot: Value = serde_json::from_str(&printed(&once(&["show", &application.id, "run-1", "--json"]))).unwrap();
     assert_eq!((&slot["phase"], &slot["open"], &slot["winner"]), (&json!(1), &json!(true), &json!(winner)));
     assert_eq!(claim(&application, "run-1").0, 202);
-    for (arguments, complaint) in
-        [(["reset", &application.id, "run-3"], "no such thing"), (["show", &application.id, "a b"], "bad key")]
-    {
+    for (arguments, complaint) in [
+        (["reset", &application.id, "run-3"], "once-slot \"run-3\" not found"),
+        (["show", &application.id, "a b"], "bad key"),
+    ] {
         let refused = once(&arguments);
         let text = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success() && text.contains(complaint), "{text}");
