@@ -39,7 +39,8 @@ async fn migrating_again_changes_nothing() {
             "lane_waiting",
             "endpoint_open",
             "task_leased_at",
-            "partition"
+            "partition",
+            "message_rest"
         ]
     );
     let second = migrate(database.url()).await.unwrap();

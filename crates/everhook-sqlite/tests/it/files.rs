@@ -209,10 +209,11 @@ fn a_fresh_file_is_migrated_once() {
         "0007_lane_waiting",
         "0008_endpoint_open",
         "0009_task_leased_at",
+        "0010_message_rest",
     ];
-    assert_eq!(first, MigrationReport { from: 0, to: 9, applied: all });
+    assert_eq!(first, MigrationReport { from: 0, to: 10, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 9, to: 9, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 10, to: 10, applied: Vec::new() });
 }
 
 #[cfg(unix)]
