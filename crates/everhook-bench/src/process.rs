@@ -125,6 +125,7 @@ impl Place {
             .env("EVERHOOK_LISTEN", "127.0.0.1:0")
             .env("EVERHOOK_EGRESS_ALLOW", "127.0.0.0/8")
             .env("EVERHOOK_GRACE_SECONDS", "1")
+            .env("EVERHOOK_STOP_DELAY_SECONDS", "0")
             // Deliveries that failed once come back within a run, and those that keep failing within the next.
             .env("EVERHOOK_RETRY_SCHEDULE", "1,60,3600")
             .stdout(Stdio::piped())
