@@ -42,7 +42,7 @@ const NEEDS: [(&str, &str, Capability); 25] = [
 
 /// The capability that an application token needs on a route; none if such tokens are refused there.
 pub(crate) fn needed(method: &str, path: &str) -> Option<Capability> {
-    // Whoever may read a resource may ask for its head.
+    // HEAD needs the same capability as GET.
     let method = if method == "HEAD" { "GET" } else { method };
     let path = path.strip_suffix('/').unwrap_or(path);
     NEEDS.iter().find(|need| (need.0, need.1) == (method, path)).map(|need| need.2)

@@ -129,7 +129,7 @@ fn bound_text(object: &mut Object, max: usize) {
     }
 }
 
-/// What is said of a field: of this schema before that of any.
+/// The bound of a field: the entry for this schema, else the entry for the field in any schema.
 fn look_up(table: &[(&str, usize)], schema: &str, field: &str) -> Option<usize> {
     let named = |name: &str| table.iter().find(|(known, _)| *known == name).map(|(_, max)| *max);
     named(&format!("{schema}.{field}")).or_else(|| named(field))

@@ -226,7 +226,7 @@ async fn put(
     let (has_secret, has_headers) = (wanted.secret.is_some(), wanted.headers.is_some());
     let wanted = wanted.into_new(&api, environment, application.id).await?;
     let change = |old: Endpoint| {
-        // Whoever is told that it was changed relies on it.
+        // A success answer would promise a change that this route does not make.
         if has_secret && old.keys.current != wanted.keys.current {
             return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
         }
@@ -258,7 +258,7 @@ async fn put(
 )]
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
     let patch: EndpointPatch = input.json()?;
-    // Whoever is told that it was changed relies on it.
+    // A success answer would promise a change that this route does not make.
     if patch.secret.is_some() {
         return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
     }

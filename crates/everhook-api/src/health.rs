@@ -44,7 +44,7 @@ fn page(node: &dyn Accept) -> impl IntoResponse + use<> {
     ([(CONTENT_TYPE, OPEN_METRICS)], node.metrics())
 }
 
-/// What the listener for operators serves. Its metrics need no key: a key is looked up in the store, and metrics matter most
+/// The routes of the listener for operators. Its metrics need no key: a key is looked up in the store, and metrics matter most
 /// while that is away.
 pub fn ops_router(node: Arc<dyn Accept>, version: &'static str, role: Role) -> Router {
     let ready = on_get(async move |State(node): State<Arc<dyn Accept>>| readiness(&*node, version, role));

@@ -66,7 +66,7 @@ impl Input {
     }
 }
 
-/// What a JSON object says. Without it, a list of the fields' values would be taken for the object, as formats without names have it.
+/// A value read from a JSON object only. Serde by itself also reads a struct from a list of its fields' values.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

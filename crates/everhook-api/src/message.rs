@@ -363,7 +363,7 @@ impl<'a> MessageIn<'a> {
         }
     }
 
-    /// What the payload is, where the request says so.
+    /// The content type that the request names for its payload.
     fn content_type(&self) -> Result<Option<String>, ApiError> {
         let refuse = |name: &str, rule: String| {
             ApiError::invalid(["body", "transformationsParams", "headers", name].map(str::to_owned), rule)

@@ -135,7 +135,7 @@ pub(crate) struct JobAttemptOut {
     state: Shown<JobState>,
     /// In which tenure.
     epoch: u32,
-    /// Who had it; of an abandoned one, who died with it.
+    /// The holder of the attempt; of an abandoned attempt, the holder that died.
     #[schema(value_type = String)]
     worker_id: SessionId,
     /// The HTTP status that a push was answered with.
