@@ -1,14 +1,14 @@
-"""A worker that runs jobs, in nothing but Python's standard library. Copy it and write your own handlers.
+"""A worker that runs jobs, with only Python's standard library. Copy it and write your own handlers.
 
     EVERHOOK_URL=http://127.0.0.1:8071 EVERHOOK_KEY=ehk_… python3 worker.py email reports
 
-takes jobs from the queues `email` and `reports`. Try it with
+runs jobs from the queues `email` and `reports`. Try it with
 
     everhook job enqueue email greet '{"name": "Ada"}'
 
-The contract: a job is yours while you say often enough that you live, and everything you say of it carries its epoch, which tells your
-turn from other turns. A job may run more than once (a worker can die after the work and before the word), so a handler must be
-safe to repeat. SIGTERM stops it in good order: it takes nothing new, finishes what it has, and signs off.
+A worker keeps its jobs while it sends heartbeats. Every report about a job carries the job's epoch, which identifies
+the lease. A job may run more than once, because a worker can crash after finishing the job but before reporting it.
+Handlers must be safe to repeat. On SIGTERM the worker takes no new jobs, finishes its running jobs, and signs off.
 """
 
 import json
@@ -26,26 +26,26 @@ from concurrent.futures import ThreadPoolExecutor
 URL = os.environ.get("EVERHOOK_URL", "http://127.0.0.1:8071")
 KEY = os.environ["EVERHOOK_KEY"]
 LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "30"))
-SLOTS = 4  # jobs that run at once
-WAIT_SECONDS = 5  # how long one request waits for jobs; a stop may take this long
+SLOTS = 4  # concurrent jobs
+WAIT_SECONDS = 5  # maximum wait of one lease request; also the longest delay of a stop
 
 HANDLERS = {}
 
 
 def handles(kind):
-    """Makes a function the handler of a kind of jobs. It gets the job; what it returns is kept as the job's result."""
+    """Registers a function as the handler of a kind. It gets the job; its return value becomes the job's result."""
     return lambda function: HANDLERS.setdefault(kind, function)
 
 
 class Snooze(Exception):
-    """Raised by a handler that wants to be called again later: that uses no attempt."""
+    """Raised by a handler to run again later, without using an attempt."""
 
     def __init__(self, seconds):
         super().__init__(seconds)
         self.seconds = seconds
 
 
-# ---- Your part: the handlers. ----
+# ---- The handlers: replace them with your own. ----
 
 
 @handles("greet")
@@ -58,7 +58,7 @@ def greet(job):
 @handles("flaky")
 def flaky(job):
     if job.attempt == 1:
-        raise RuntimeError("the first attempt always fails")  # any exception is a failure, and is retried
+        raise RuntimeError("the first attempt always fails")  # any exception fails the attempt
 
 
 @handles("later")
@@ -70,17 +70,17 @@ def later(job):
 @handles("patient")
 def patient(job):
     for step in range(job.payload["steps"]):
-        if job.gone.is_set():  # cancelled, or another worker's by now: whatever follows would not count
+        if job.gone.is_set():  # the job is cancelled, or its lease is lost: later results are not recorded
             raise RuntimeError(f"stopped before step {step}")
         job.progress(100 * step // job.payload["steps"])
         time.sleep(0.1)
 
 
-# ---- The rest can stay as it is. ----
+# ---- The worker: no changes needed. ----
 
 
 class Refused(Exception):
-    """An answer that is no success."""
+    """An error response."""
 
     def __init__(self, status, body):
         super().__init__(f"{status} {body}")
@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 def call(path, body, method="POST"):
-    """Calls the API; returns the answer."""
+    """Calls the API and returns the response."""
     request = urllib.request.Request(f"{URL}/api/v1{path}", json.dumps(body).encode(), method=method)
     request.add_header("authorization", f"Bearer {KEY}")
     try:
@@ -100,7 +100,7 @@ def call(path, body, method="POST"):
 
 
 def insist(path, body):
-    """The same for what can be repeated without harm: again and again while the server cannot be reached."""
+    """Calls the API and retries while the server is unavailable. Use it only for calls that are safe to repeat."""
     for pause in (0.5, 1, 2, 5, 10):
         try:
             return call(path, body)
@@ -124,11 +124,11 @@ class Job:
         self.gone = threading.Event()
 
     def log(self, line):
-        """Keeps a line with the attempt; operators see it."""
+        """Adds a line to the attempt log."""
         self.lines.append(line)
 
     def progress(self, percent, text=""):
-        """Says how far the job is. Only for people: if it cannot be said, the work goes on."""
+        """Reports progress for display. The job continues if the report fails."""
         try:
             self.say("progress", call, percent=percent, text=text)
         except (OSError, Refused):
@@ -138,7 +138,7 @@ class Job:
         return how(f"/job/{self.id}/{what}", {"workerId": self.worker_id, "epoch": self.epoch, **more})
 
     def run(self):
-        """Runs the handler and says how it ended."""
+        """Runs the handler and reports the result."""
         try:
             what, more = "complete", {"result": HANDLERS[self.kind](self)}
         except Snooze as snooze:
@@ -149,13 +149,13 @@ class Job:
         try:
             outcome = self.say(what, log=self.lines, **more)["state"]
         except (OSError, Refused) as error:
-            # A conflict: the job is not ours any more. Anything else: the lease runs out, and another worker takes it.
+            # On a conflict, the lease is lost. On other errors the lease expires, and another worker runs the job.
             outcome = f"not recorded, {error}"
         print(f"{self.kind} {self.id}: {outcome}", flush=True)
 
 
 class Worker:
-    """Takes jobs while it lives, and says that it does."""
+    """Leases and runs jobs, and sends heartbeats."""
 
     def __init__(self, queues):
         self.queues = queues
@@ -177,7 +177,7 @@ class Worker:
 
     def run(self):
         threading.Thread(target=self.keep_alive, daemon=True).start()
-        with ThreadPoolExecutor(SLOTS) as slots:  # its end waits for the jobs that run
+        with ThreadPoolExecutor(SLOTS) as slots:  # leaving the block waits for running jobs
             while not self.stopping.is_set():
                 with self.changed:
                     self.changed.wait_for(lambda: len(self.held) < SLOTS, timeout=1)
@@ -189,20 +189,20 @@ class Worker:
         print("stopped", flush=True)
 
     def sign_off(self):
-        """Says that we are gone. Without it, our lease runs out, and only then is what we might still hold given to others."""
+        """Closes the session. Without this call, other workers get the remaining jobs only when the lease expires."""
         try:
             call(f"/worker/{self.id}", {}, method="DELETE")
         except (OSError, Refused):
             pass
 
     def lease(self, limit):
-        """Waits for jobs. What we hold is sent along: if an answer was lost on the way, its jobs go back at once."""
+        """Waits for jobs. `held` lets the server release jobs whose lease response was lost."""
         body = {"limit": limit, "waitSeconds": WAIT_SECONDS, "held": self.holding()}
         try:
             leased = [Job(self.id, leased) for leased in call(f"/worker/{self.id}/lease", body)["data"]]
         except Refused as refused:
             if refused.code == "worker_closed":
-                # We were silent for too long: what we held is others' by now.
+                # The session expired, and other workers may hold our jobs.
                 self.lose(job["id"] for job in body["held"])
                 self.register()
             else:
@@ -224,17 +224,17 @@ class Worker:
                 self.changed.notify()
 
     def keep_alive(self):
-        """Says three times within a lease that we live, also while jobs run for hours; learns which of them to give up."""
+        """Sends three heartbeats per lease, also during long jobs, and stops lost and cancelled jobs."""
         while True:
             time.sleep(self.lease_seconds / 3)
             try:
                 told = call(f"/worker/{self.id}/heartbeat", {"held": self.holding()})
                 self.lose(told["lost"] + told["cancelled"])
             except (OSError, Refused):
-                pass  # the next request for jobs finds out what to do
+                pass  # the next lease call handles the error
 
     def lose(self, ids):
-        """Tells the handlers of these jobs to give up."""
+        """Tells the handlers of these jobs to stop."""
         ids = set(ids)
         with self.changed:
             for job in self.held.values():

@@ -1,11 +1,11 @@
-"""A pipeline that tells its users once how it went, from any number of replicas.
+"""A pipeline that notifies its users once, from any number of replicas.
 
 Run it against a server with an application that has an endpoint:
 
     EVERHOOK_URL=http://127.0.0.1:8071 EVERHOOK_KEY=ehk_… python3 pipeline.py <application> <run>
 
-Every replica of the controller watches the same run and reports what it sees. It does not ask who reports: the slot of the run
-decides. See docs/once.md.
+Every replica of the controller watches the same run and reports every event. The once-slot of the run decides which
+report becomes a message. See docs/once.md.
 """
 
 import json
@@ -20,7 +20,7 @@ REPLICAS = 3
 
 
 def call(method, path, body=None):
-    """Calls the API; returns status and answer."""
+    """Calls the API and returns the status and the response."""
     request = urllib.request.Request(f"{URL}/api/v1{path}", method=method)
     request.add_header("authorization", f"Bearer {KEY}")
     data = None if body is None else json.dumps(body).encode()
@@ -36,7 +36,7 @@ class Run:
         self.application, self.name = application, name
 
     def report(self, outcome, phase=None):
-        """Every replica reports the outcome; returns how many of them were heard."""
+        """Reports the outcome from every replica and prints the number of accepted reports."""
         once = {"key": self.name} if phase is None else {"key": self.name, "phase": phase}
         message = {
             "eventType": f"pipeline.{outcome}",
@@ -48,30 +48,30 @@ class Run:
             answers = list(replicas.map(lambda _: call("POST", path, message), range(REPLICAS)))
         sent = sum(status == 202 for status, _ in answers)
         assert all(answer.get("suppressed", False) == (status == 200) for status, answer in answers)
-        # Heard or not, every replica knows which message told the users.
+        # Every replica gets the id of the message that notified the users.
         assert len({answer["id"] for _, answer in answers}) == 1
         print(f"{outcome}: {sent} sent, {REPLICAS - sent} suppressed")
 
     def reset(self):
-        """What an operator does by hand: `everhook once reset <application> <run>`."""
+        """Resets the slot, like `everhook once reset <application> <run>`."""
         status, _ = call("DELETE", f"/app/{self.application}/once/{self.name}")
         print(f"reset: {status}")
 
 
 def main(application, name):
     run = Run(application, name)
-    # A task fails. All replicas see it, one message goes out.
+    # A task fails. All replicas report it, and one message is sent.
     run.report("failed", phase=1)
-    # The rest of the pipeline ends after that; "completed" would contradict what was told.
+    # The other tasks end. "completed" would contradict the first message.
     run.report("completed", phase=1)
-    # The task is retried: attempt 2 of the run is phase 2, and opens by itself.
+    # The task is retried. Attempt 2 of the run opens phase 2.
     run.report("failed", phase=2)
-    # A replica that slept through the retry reports attempt 1 once more: stale.
+    # A delayed replica reports attempt 1 again. Its phase is stale.
     run.report("failed", phase=1)
-    # An operator skips the task. That is no new attempt, so the slot is reset by hand.
+    # An operator skips the task. This is no new attempt, so the operator resets the slot.
     run.reset()
     run.report("completed")
-    # Nothing is told twice, whoever asks.
+    # A repeated report is suppressed.
     run.report("completed")
     _, slot = call("GET", f"/app/{application}/once/{name}")
     print(f"phase {slot['phase']}, {slot['suppressedCount']} calls suppressed")

@@ -1,9 +1,9 @@
-// An order and its event in one transaction, with pg.
+// Places an order and sends its event in one transaction, with pg.
 //
 //     npm install
 //     DATABASE_URL=postgres://... node place_order.js APPLICATION NUMBER [fail]
 //
-// With `fail` the transaction ends in an error after the event was sent: neither the order nor the event ever was.
+// With `fail`, the transaction rolls back after the send: neither the order nor the event exists.
 
 import pg from "pg";
 
@@ -11,8 +11,8 @@ async function placeOrder(client, application, number, fails) {
   await client.query("begin");
   try {
     await client.query("insert into orders (number) values ($1)", [number]);
-    // One more insert for your transaction. Everhook delivers the event once you have committed. As text, the payload is sent
-    // byte for byte as it is here.
+    // The call adds one insert to your transaction. Everhook delivers the event after the commit. It sends a text
+    // payload byte for byte.
     const payload = JSON.stringify({ number });
     await client.query("select everhook.send($1, $2, $3::text, event_id => $4, tags => $5)", [
       application,

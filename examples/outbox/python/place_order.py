@@ -1,9 +1,9 @@
-"""An order and its event in one transaction, with psycopg.
+"""Places an order and sends its event in one transaction, with psycopg.
 
     pip install "psycopg[binary]"
     DATABASE_URL=postgres://... python3 place_order.py APPLICATION NUMBER [fail]
 
-With `fail` the transaction ends in an error after the event was sent: neither the order nor the event ever was.
+With `fail`, the transaction rolls back after the send: neither the order nor the event exists.
 """
 
 import os
@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 def place_order(connection, application, number, fails=False):
     with connection.transaction():
         connection.execute("insert into orders (number) values (%s)", [number])
-        # One more insert for your transaction. Everhook delivers the event once you have committed.
+        # The call adds one insert to your transaction. Everhook delivers the event after the commit.
         connection.execute(
             "select everhook.send(%s, %s, %s, event_id => %s, tags => %s)",
             [application, "order.placed", Jsonb({"number": number}), f"order-{number}", ["python"]],

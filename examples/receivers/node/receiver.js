@@ -1,4 +1,4 @@
-// A receiver that verifies deliveries with the library.
+// A receiver that verifies deliveries with the standardwebhooks library.
 //
 //     npm install
 //     WEBHOOK_SECRET=whsec_... node receiver.js [PORT]
@@ -10,15 +10,15 @@ const webhook = new Webhook(process.env.WEBHOOK_SECRET);
 const done = new Set();
 
 function work(id, payload) {
-  // The same message may come again, with the same id. It was answered with 2xx all the same. This set is in memory; yours
-  // is a table with the id as its primary key.
+  // A message may arrive again with the same id. Duplicates also get a 2xx response. This set is in memory; use a table
+  // with the id as its primary key.
   if (done.has(id)) return console.log(`repeated ${id}`);
   done.add(id);
   console.log(`received ${id} ${JSON.stringify(payload)}`);
 }
 
 const server = createServer(async (request, response) => {
-  // The bytes as they came: a body that was parsed and printed again has another signature.
+  // Verify the bytes as received: a body that was parsed and serialised again has another signature.
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   let payload;
@@ -29,7 +29,7 @@ const server = createServer(async (request, response) => {
     console.log(`refused: ${reason.message}`);
     return response.writeHead(401).end();
   }
-  // Answer first, work later: the sender waits 15 seconds and no longer.
+  // Respond first, process later: the sender waits at most 15 seconds.
   response.writeHead(204).end();
   setImmediate(work, request.headers["webhook-id"], payload);
 });

@@ -1,8 +1,8 @@
-"""A receiver that verifies deliveries by hand, with nothing but Python's standard library.
+"""A receiver that verifies deliveries by hand, with only Python's standard library.
 
     WEBHOOK_SECRET=whsec_... python3 by_hand.py [PORT]
 
-Takes shared secrets (whsec_, signatures v1). For public keys (whpk_, v1a) use the library.
+It supports shared secrets (whsec_, signatures v1). For public keys (whpk_, v1a) use the library.
 """
 
 import base64
@@ -21,25 +21,25 @@ BODY_BYTES_MAX = 2 * 1024 * 1024
 
 
 class NotVerified(Exception):
-    """The request is not from the sender, or too old, or changed on its way."""
+    """The request is forged, too old or altered."""
 
 
 def verify(secret, headers, body):
-    """Returns the message's id, or raises NotVerified. `body` is the bytes as they came: never parse and print them first."""
+    """Returns the message id, or raises NotVerified. `body` must be the bytes as received, not serialised again."""
     id, timestamp = headers.get("webhook-id"), headers.get("webhook-timestamp")
     signatures = headers.get("webhook-signature")
     if not id or not timestamp or not signatures:
         raise NotVerified("a webhook header is missing")
-    # Old requests are refused, so that nobody can record one and send it again later.
+    # Reject old requests, so that an attacker cannot replay a recorded request.
     if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
         raise NotVerified("the timestamp is more than five minutes off")
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{id}.{timestamp}.".encode() + body
     expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
-    # There are several signatures while a secret is rotated; versions we do not know are passed over.
+    # During a secret rotation there are several signatures. Ignore unknown versions.
     for signature in signatures.split(" "):
         version, _, value = signature.partition(",")
-        # A comparison that takes the same time wherever they differ tells an attacker nothing.
+        # A comparison in constant time reveals nothing to an attacker.
         if version == "v1" and hmac.compare_digest(expected, value.encode()):
             return id
     raise NotVerified("no signature matches")
@@ -61,8 +61,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except NotVerified as reason:
             print(f"refused: {reason}", flush=True)
             return self.answer(401)
-        # Keep it first, answer then, work later: the sender waits 15 seconds and no longer. This queue is in memory; yours
-        # is a table with the id as its primary key, so that the insert fails when the message is there already.
+        # Store the message, respond, process it later: the sender waits at most 15 seconds. This queue is in memory; use
+        # a table with the id as its primary key, so that the insert of a duplicate fails.
         self.work.put((id, json.loads(body)))
         self.answer(204)
 
@@ -79,7 +79,7 @@ def work_on(work):
     done = set()
     while True:
         id, payload = work.get()
-        # The same message may come again, with the same id. It was answered with 2xx all the same.
+        # A message may arrive again with the same id. Duplicates also get a 2xx response.
         if id in done:
             print(f"repeated {id}", flush=True)
             continue

@@ -21,12 +21,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
-            # It compares in constant time, allows five minutes and knows rotated secrets. It wants the bytes as they came.
+            # The library compares in constant time, allows five minutes and supports rotation. Pass the raw bytes.
             payload = self.webhook.verify(body, dict(self.headers.items()))
         except WebhookVerificationError as reason:
             print(f"refused: {reason}", flush=True)
             return self.answer(401)
-        # Keep it first, answer then, work later.
+        # Store the message, respond, process it later.
         self.work.put((self.headers["webhook-id"], payload))
         self.answer(204)
 

@@ -1,4 +1,4 @@
-//! A receiver that verifies deliveries with the library.
+//! A receiver that verifies deliveries with the standardwebhooks library.
 //!
 //!     WEBHOOK_SECRET=whsec_... cargo run -- [PORT]
 
@@ -14,11 +14,11 @@ use standardwebhooks::Webhook;
 
 struct Receiver {
     webhook: Webhook,
-    /// In memory; yours is a table with the id as its primary key.
+    /// Processed ids, in memory. Use a table with the id as its primary key.
     done: Mutex<HashSet<String>>,
 }
 
-/// Takes the body as bytes: one that was parsed and printed again has another signature.
+/// Verifies the bytes as received: a body that was parsed and serialised again has another signature.
 async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     if let Err(reason) = receiver.webhook.verify(&body, &headers) {
         println!("refused: {reason}");
@@ -26,7 +26,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body
     }
     let id = headers["webhook-id"].to_str().unwrap_or_default().to_owned();
     let text = String::from_utf8_lossy(&body);
-    // The same message may come again, with the same id. It is answered with 2xx all the same.
+    // A message may arrive again with the same id. Duplicates also get a 2xx response.
     match receiver.done.lock().unwrap().insert(id.clone()) {
         true => println!("received {id} {text}"),
         false => println!("repeated {id}"),
