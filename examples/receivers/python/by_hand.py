@@ -61,8 +61,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except NotVerified as reason:
             print(f"refused: {reason}", flush=True)
             return self.answer(401)
-        # Store the message, respond, process it later: the sender waits at most 15 seconds. This queue is in memory; use
-        # a table with the id as its primary key, so that the insert of a duplicate fails.
+        # Store the message, respond, process it later: the sender waits at most 15 seconds. This queue is in memory;
+        # use a table with the id as its primary key, so that the insert of a duplicate fails.
         self.work.put((id, json.loads(body)))
         self.answer(204)
 
