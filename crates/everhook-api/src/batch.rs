@@ -225,7 +225,9 @@ async fn seal(
     InJobs { environment }: InJobs,
     Slots(path): Slots<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let sealed = api.store.seal_batch(environment, path.id()?).await?.ok_or_else(|| path.not_found())?;
+    let sealed = api.store.seal_batch(environment, path.id()?).await?;
+    api.accept.count(sealed.made);
+    let sealed = sealed.answer.ok_or_else(|| path.not_found())?;
     // It may have announced its end: a message is pending then.
     api.accept.hint();
     Ok(Json(sealed.into()))
@@ -273,7 +275,9 @@ async fn resolve(
     }
     let ids = jobs.iter().enumerate().map(|(index, text)| text.parse().at_index("jobs", index));
     let ids = ids.collect::<Result<Vec<JobId>, ApiError>>()?;
-    match api.store.resolve_batch(environment, id, &ids, how).await? {
+    let resolved = api.store.resolve_batch(environment, id, &ids, how).await?;
+    api.accept.count(resolved.made);
+    match resolved.answer {
         Resolved::Done(batch) => {
             api.jobs.hint_jobs();
             api.accept.hint();

@@ -331,7 +331,8 @@ async fn change(
     refusal: &'static str,
 ) -> Result<(), ApiError> {
     let plans = api.store.change_jobs(environment, &[id], wish).await?;
-    match plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
+    api.accept.count(plans.made);
+    match plans.answer.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
         Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
         // The end of a job may be announced by its batch: a message is pending then.
         Plan::Hasten | Plan::Redrive | Plan::Move(_) | Plan::End | Plan::Erase => {

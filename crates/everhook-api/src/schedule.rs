@@ -219,7 +219,9 @@ async fn run(
 ) -> Result<(StatusCode, Json<RunOut>), ApiError> {
     let Named { environment, name } = caller.named(&path)?;
     let found = api.store.find_schedule(environment, &name).await?.ok_or_else(|| no_schedule(&name))?;
-    let run = api.store.run_schedule(environment, &name).await?.ok_or_else(|| no_schedule(&name))?;
+    let run = api.store.run_schedule(environment, &name).await?;
+    api.accept.count(run.made);
+    let run = run.answer.ok_or_else(|| no_schedule(&name))?;
     api.jobs.hint_jobs();
     api.accept.hint();
     Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))

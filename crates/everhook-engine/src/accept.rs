@@ -14,6 +14,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::made::Made;
 use everhook_store::mutant::{self, Mutant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,9 @@ pub trait Accept: Send + Sync {
 
     /// Tells that there may be pending work: after a resend, a redrive, the enabling of an endpoint.
     fn hint(&self);
+
+    /// Counts work that a change of a schedule, a batch or a job has created.
+    fn count(&self, made: Made);
 
     /// The store's time as the node knows it.
     fn now(&self) -> Timestamp;
@@ -195,8 +199,8 @@ impl Acceptor {
         let (size, begun) = (messages.len(), self.metrics.begin());
         match self.store.append(Append { fast, messages }).await {
             Ok(appended) => {
-                let accepted = appended.iter().filter(|appended| matches!(appended, Appended::Accepted { .. })).count();
-                self.metrics.appended(accepted, size, begun);
+                self.metrics.appended(size, begun);
+                self.metrics.made(Made::messages(&appended));
                 let tasks = appended.iter().map(tasks).sum();
                 let accepted = appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect();
                 Ok((accepted, tasks))

@@ -22,6 +22,7 @@ use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
+use everhook_store::made::Made;
 use everhook_store::uids::Uids;
 use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::FutureExt;
@@ -408,6 +409,10 @@ impl Accept for Engine {
 
     fn hint(&self) {
         self.wakeups.hint();
+    }
+
+    fn count(&self, made: Made) {
+        self.metrics.made(made);
     }
 
     fn now(&self) -> Timestamp {

@@ -12,6 +12,7 @@ use everhook_core::outcome::Class;
 use everhook_core::task::TaskKind;
 use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::lease::LeaseStore;
+use everhook_store::made::Made;
 use everhook_store::outbox::OutboxStatus;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -221,8 +222,13 @@ impl Metrics {
         self.due_seconds.set(backlog.due_for.as_secs_f64());
     }
 
-    pub(crate) fn appended(&self, accepted: usize, messages: usize, begun: Duration) {
-        self.accepted.inc_by(accepted as u64);
+    /// Counts committed work, whether a request, an outbox, a schedule or a batch created it.
+    pub(crate) fn made(&self, made: Made) {
+        self.accepted.inc_by(made.messages as u64);
+        self.enqueued.inc_by(made.jobs as u64);
+    }
+
+    pub(crate) fn appended(&self, messages: usize, begun: Duration) {
         self.append_size.observe(messages as f64);
         self.append_seconds.observe(self.since(begun));
     }
@@ -234,10 +240,6 @@ impl Metrics {
         };
         attempts.get_or_create(&AttemptLabels { class: class.to_string() }).inc();
         seconds.observe(took.as_secs_f64());
-    }
-
-    pub(crate) fn enqueued(&self, jobs: usize) {
-        self.enqueued.inc_by(jobs as u64);
     }
 
     /// Rows that left an outbox, by how long each had waited; some of them were set aside.
@@ -288,10 +290,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_page_has_what_happened() {
         let metrics = Metrics::new(Arc::new(Clock::new(everhook_core::time::Timestamp::default())));
-        metrics.appended(3, 4, Duration::ZERO);
+        metrics.appended(4, Duration::ZERO);
+        metrics.made(Made { messages: 3, jobs: 6 });
         metrics.attempted(TaskKind::Delivery, Class::Timeout, Duration::from_secs(15));
         metrics.attempted(TaskKind::Job, Class::Panicked, Duration::from_secs(2));
-        metrics.enqueued(6);
         metrics.leased(7, Duration::ZERO);
         metrics.lost();
         metrics.waits(Backlog { pending: 9, dead: 2, due_for: Duration::from_millis(1500) });

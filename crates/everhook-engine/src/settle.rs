@@ -355,7 +355,10 @@ impl Settler {
     async fn write_until_answered(&self, settlements: &[Settlement], batch: &[Ended]) -> Option<Vec<Settled>> {
         loop {
             match self.store.settle(settlements).await {
-                Ok(settled) => return Some(settled),
+                Ok(settled) => {
+                    self.metrics.made(settled.made);
+                    return Some(settled.answer);
+                }
                 Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) if settlements.len() > 1 => {
                     let count = settlements.len();
                     warn!(

@@ -7,6 +7,7 @@ use everhook_store::batch::{BatchRecord, BatchStore, Resolved};
 use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::made::WithMade;
 
 use crate::catalog::{count, id_bounds};
 use crate::error::Fault;
@@ -42,7 +43,11 @@ impl BatchStore for PostgresStore {
         self.run_search(environment, "list batches", || self.list_batches_once(environment, slice)).await
     }
 
-    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    async fn seal_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         self.run_plain("seal a batch", || self.seal_batch_once(environment, id)).await
     }
 
@@ -52,7 +57,7 @@ impl BatchStore for PostgresStore {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, StoreError> {
+    ) -> Result<WithMade<Resolved>, StoreError> {
         let weeks = || jobs.iter().map(|id| Week::of(&id.0)).collect();
         self.run("resolve a batch", weeks, || self.resolve_batch_once(environment, id, jobs, how)).await
     }
@@ -117,13 +122,17 @@ impl PostgresStore {
         found.iter().map(|row| read(row).map(|(_, record)| record)).collect()
     }
 
-    async fn seal_batch_once(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, Fault> {
+    async fn seal_batch_once(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
         let changes = Changes::from([((environment, id), vec![Change::Sealed])]);
-        let mut told = self.tell_batches(&transaction, &changes, now).await?;
+        let WithMade { answer: mut told, made } = self.tell_batches(&transaction, &changes, now).await?;
         transaction.commit().await?;
-        Ok(told.remove(&(environment, id)))
+        Ok(made.with(told.remove(&(environment, id))))
     }
 }

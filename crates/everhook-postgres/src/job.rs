@@ -16,6 +16,7 @@ use everhook_core::job::{NotYours, Plan, Tenure, Wish};
 use everhook_core::task::Task;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
+use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 
 use crate::partition::Week;
@@ -50,7 +51,7 @@ impl JobStore for PostgresStore {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, StoreError> {
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
         self.run(
             "change jobs",
             || ids.iter().map(|id| Week::of(&id.0)).collect(),

@@ -11,6 +11,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, form};
 use tokio_postgres::Row;
@@ -72,7 +73,7 @@ impl ScheduleStore for PostgresStore {
         self.run_plain("fire schedules", || self.fire_due_once(limit)).await
     }
 
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError> {
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
         self.run_plain("run a schedule", || self.run_schedule_once(environment, name)).await
     }
 

@@ -13,6 +13,7 @@ use everhook_core::task::{TaskKey, TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
 use everhook_store::lease::{Settled, Settlement};
+use everhook_store::made::{Made, WithMade};
 use everhook_store::mutant::{self, Mutant};
 use futures_util::future::{try_join_all, try_join4};
 use tokio_postgres::Row;
@@ -35,19 +36,20 @@ const SPAN_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 type Matched = HashMap<usize, Option<Timestamp>>;
 
 impl PostgresStore {
-    pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<Vec<Settled>, Fault> {
-        let Some(first) = batch.first() else { return Ok(Vec::new()) };
+    pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
+        let Some(first) = batch.first() else { return Ok(WithMade::default()) };
         let kind = first.kind;
         // Of several ends of one tenure the first counts; a statement would take any of them.
         let mut tenures = HashSet::with_capacity(batch.len());
         let firsts: Vec<(usize, &Settlement)> =
             batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member))).collect();
-        let matched = if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
-            self.settle_gone(kind, firsts).await?
-        } else {
-            self.settle_mixed(batch, &firsts).await?
-        };
-        self.answer(batch, &matched).await
+        let WithMade { answer: matched, made } =
+            if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
+                Made::default().with(self.settle_gone(kind, firsts).await?)
+            } else {
+                self.settle_mixed(batch, &firsts).await?
+            };
+        Ok(made.with(self.answer(batch, &matched).await?))
     }
 
     async fn settle_gone(&self, kind: TaskKind, firsts: Vec<(usize, &Settlement)>) -> Result<Matched, Fault> {
@@ -59,7 +61,11 @@ impl PostgresStore {
         Ok(matched)
     }
 
-    async fn settle_mixed(&self, batch: &[Settlement], firsts: &[(usize, &Settlement)]) -> Result<Matched, Fault> {
+    async fn settle_mixed(
+        &self,
+        batch: &[Settlement],
+        firsts: &[(usize, &Settlement)],
+    ) -> Result<WithMade<Matched>, Fault> {
         let mut groups = Vec::new();
         for (kind, stays) in [
             (TaskKind::Delivery, Stays::Gone),
@@ -86,12 +92,17 @@ impl PostgresStore {
         for (group, rows) in groups.iter().zip(&answers) {
             group.read(rows, &mut matched)?;
         }
-        self.follow_up(&transaction, batch, &matched).await?;
-        Ok(matched)
+        let made = self.follow_up(&transaction, batch, &matched).await?;
+        Ok(made.with(matched))
     }
 
     /// What matched settlements mean for lanes, endpoints, queues, results and batches; and the commit.
-    async fn follow_up(&self, transaction: &Transaction, batch: &[Settlement], matched: &Matched) -> Result<(), Fault> {
+    async fn follow_up(
+        &self,
+        transaction: &Transaction,
+        batch: &[Settlement],
+        matched: &Matched,
+    ) -> Result<Made, Fault> {
         let lanes = LaneEnds::new(batch, matched);
         let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
         let results = Results::new(counted());
@@ -127,12 +138,13 @@ impl PostgresStore {
             send_unless(results.is_empty(), transaction, &put_result, &kept),
         );
         if changes.is_empty() {
-            return transaction.commit_with(writes).await.map(drop);
+            return transaction.commit_with(writes).await.map(|_| Made::default());
         }
         within(writes).await?;
         let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
-        self.tell_batches(transaction, &changes, now).await?;
-        transaction.commit().await
+        let told = self.tell_batches(transaction, &changes, now).await?;
+        transaction.commit().await?;
+        Ok(told.made)
     }
 
     /// Tells repeated settlements from lost ones.

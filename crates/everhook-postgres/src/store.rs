@@ -18,6 +18,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::made::WithMade;
 use everhook_store::shares::Shares;
 use tokio::time::Instant;
 use tokio_postgres::Config;
@@ -311,7 +312,7 @@ impl LeaseStore for PostgresStore {
         self.run_plain("lease", lease).await
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
         let weeks = || batch.iter().map(|settlement| Week::of(&settlement.key.subject)).collect();
         self.run("settle", weeks, || self.settle_once(batch)).await
     }

@@ -37,7 +37,7 @@ async fn steer(shared: &Shared, nodes: &Nodes) {
     let (id, wish) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[Wish::Cancel, Wish::Retry]));
     let node = nodes.pick(&shared.rng);
     shared.steer(&[id]);
-    let plan = ask(&node, node.store.change_jobs(ENVIRONMENT, &[id], wish)).await;
+    let plan = ask(&node, node.store.change_jobs(ENVIRONMENT, &[id], wish)).await.map(|plans| plans.answer);
     shared.trace.event(format_args!("operator wishes {wish:?} for {id}: {plan:?}"));
     node.engine.hint_jobs();
 }
@@ -50,6 +50,7 @@ async fn resolve(shared: &Shared, nodes: &Nodes) {
     let node = nodes.pick(&shared.rng);
     shared.steer(&dead);
     let resolved = ask(&node, node.store.resolve_batch(ENVIRONMENT, batch, &dead, how)).await;
+    let resolved = resolved.map(|resolved| resolved.answer);
     shared.trace.event(format_args!("operator resolves {} of {batch} as {how:?}: {resolved:?}", dead.len()));
     node.engine.hint_jobs();
 }

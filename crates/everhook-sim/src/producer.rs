@@ -127,7 +127,7 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
 async fn seal(shared: &Shared, nodes: &Nodes, id: BatchId) {
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
-        match ask(&node, node.store.seal_batch(ENVIRONMENT, id)).await {
+        match ask(&node, node.store.seal_batch(ENVIRONMENT, id)).await.map(|sealed| sealed.answer) {
             Some(Some(_)) => return,
             Some(None) => panic!("batch {id} was acknowledged and is not there"),
             None => rest(shared).await,

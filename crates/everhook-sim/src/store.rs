@@ -13,6 +13,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::made::WithMade;
 
 use crate::gate::Gate;
 use crate::world::Shared;
@@ -181,7 +182,7 @@ impl LeaseStore for NodeStore {
         self.call("lease", lease).await
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
         self.call("settle", self.watched(self.shared.store.settle(batch))).await
     }
 

@@ -15,6 +15,7 @@ use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::lease::Append;
+use everhook_store::made::{Made, WithMade};
 use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
@@ -56,10 +57,14 @@ impl BatchStore for SqliteStore {
         self.search(environment, "list_batches", move |conn| list(conn, environment, &slice)).await
     }
 
-    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    async fn seal_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         let seal = move |tx: &Tx<'_>| {
-            tell(tx, environment, id, Change::Sealed)?;
-            find(tx.conn, environment, id)
+            let made = tell(tx, environment, id, Change::Sealed)?;
+            Ok(made.with(find(tx.conn, environment, id)?))
         };
         self.change("seal_batch", seal).await
     }
@@ -70,7 +75,7 @@ impl BatchStore for SqliteStore {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, StoreError> {
+    ) -> Result<WithMade<Resolved>, StoreError> {
         let jobs = jobs.to_vec();
         let ask = Ask { op: "resolve_batch", class: Class::Change, rows: jobs.len() };
         self.write(ask, move |tx| resolve(tx, environment, id, &jobs, how)).await
@@ -78,14 +83,14 @@ impl BatchStore for SqliteStore {
 }
 
 /// Tells a batch what was done to jobs of it, and announces what that makes of it. One that is gone is told nothing.
-pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: Change) -> Result<(), Fault> {
-    let Some(record) = find(tx.conn, environment, id)? else { return Ok(()) };
+pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: Change) -> Result<Made, Fault> {
+    let Some(record) = find(tx.conn, environment, id)? else { return Ok(Made::default()) };
     let corrupt = |_: BadChange| Fault::Corrupt { table: "batch", column: "pending" };
     let Applied { batch, announce } = record.batch.apply(change).map_err(corrupt)?;
     replace(tx, environment, id, &batch)?;
     match announce {
         Some(announce) => self::announce(tx, environment, &BatchRecord { batch, ..record }, announce),
-        None => Ok(()),
+        None => Ok(Made::default()),
     }
 }
 
@@ -95,13 +100,11 @@ fn announce(
     environment: EnvironmentId,
     record: &BatchRecord,
     announce: Announcement,
-) -> Result<(), Fault> {
+) -> Result<Made, Fault> {
     let failed = list_failed(tx, environment, record.id)?;
     let id = MessageId(tx.ids.next(tx.now));
-    if let Some(message) = announcement(environment, record, announce, failed, id) {
-        append::append(tx, Append { fast: None, messages: vec![message] })?;
-    }
-    Ok(())
+    let messages = announcement(environment, record, announce, failed, id).into_iter().collect();
+    Ok(Made::messages(&append::append(tx, Append { fast: None, messages })?))
 }
 
 fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<Vec<FailedJob>, Fault> {
@@ -192,9 +195,9 @@ fn resolve(
     id: BatchId,
     jobs: &[JobId],
     how: Resolution,
-) -> Result<Resolved, Fault> {
+) -> Result<WithMade<Resolved>, Fault> {
     if find(tx.conn, environment, id)?.is_none() {
-        return Ok(Resolved::NoBatch);
+        return Ok(Made::default().with(Resolved::NoBatch));
     }
     let mut found = Vec::new();
     for job in jobs {
@@ -204,13 +207,14 @@ fn resolve(
     let states: Vec<_> = found.iter().map(|(job, record)| (*job, record.state)).collect();
     let selected = match check_selection(jobs, &states) {
         Ok(selected) => selected,
-        Err(bad) => return Ok(Resolved::Bad(bad)),
+        Err(bad) => return Ok(Made::default().with(Resolved::Bad(bad))),
     };
     let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
     let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+    let mut made = Made::default();
     // The new phase is there before the first job of it; what has ended is not listed as failed.
     if plan == Plan::Redrive {
-        tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+        made += tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
     }
     for job in &selected {
         if let Some((_, record)) = found.iter().find(|(id, _)| id == job) {
@@ -218,9 +222,9 @@ fn resolve(
         }
     }
     if plan != Plan::Redrive {
-        tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+        made += tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
     }
-    Ok(find(tx.conn, environment, id)?.map_or(Resolved::NoBatch, Resolved::Done))
+    Ok(made.with(find(tx.conn, environment, id)?.map_or(Resolved::NoBatch, Resolved::Done)))
 }
 
 fn read(row: &Row<'_>) -> Result<BatchRecord, Fault> {

@@ -9,6 +9,7 @@ use everhook_core::job::{NotYours, Plan, Tenure, Wish};
 use everhook_core::task::Task;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
+use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 
 use crate::SqliteStore;
@@ -50,7 +51,7 @@ impl JobStore for SqliteStore {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, StoreError> {
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
         let ids = ids.to_vec();
         let ask = Ask { op: "change_jobs", class: Class::Change, rows: ids.len() };
         self.write(ask, move |tx| steer::change(tx, environment, &ids, wish)).await

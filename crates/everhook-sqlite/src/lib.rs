@@ -20,6 +20,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::made::WithMade;
 use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
 
@@ -270,7 +271,7 @@ impl LeaseStore for SqliteStore {
         self.write(Ask { op: "lease", class: Class::Change, rows }, move |tx| lease::lease(tx, &ask)).await
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
         let batch = batch.to_vec();
         let ask = Ask { op: "settle", class: Class::Settle, rows: batch.len() };
         self.write(ask, move |tx| settle::settle(tx, &batch)).await

@@ -11,6 +11,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
+use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 use everhook_store::schedule::form::{read_spec, read_starts, spec, starts};
 use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, schedule_bytes};
@@ -82,7 +83,7 @@ impl ScheduleStore for SqliteStore {
         self.write(ask, move |tx| fire::fire_due(tx, limit)).await
     }
 
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError> {
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
         let name = name.clone();
         self.change("run_schedule", move |tx| fire::run(tx, environment, &name)).await
     }

@@ -14,6 +14,7 @@ use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::micros;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
+use everhook_store::made::{Made, WithMade};
 use everhook_store::mutant::{self, Mutant};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
@@ -43,7 +44,7 @@ values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 on conflict (environment, subject, task, epoch) do nothing";
 
 /// Ends attempts, one answer for each.
-pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<Vec<Settled>, Fault> {
+pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
     // Nearly all have succeeded: those statements are looked up once for all of them.
     let mut gone = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_GONE))?;
     let mut log = Log::new(tx)?;
@@ -82,10 +83,11 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<Vec<Sett
         }
         settled.push(Settled::Done);
     }
+    let mut made = Made::default();
     for ((environment, id), ended) in batches {
-        batch::tell(tx, environment, id, Change::Ended(ended))?;
+        made += batch::tell(tx, environment, id, Change::Ended(ended))?;
     }
-    Ok(settled)
+    Ok(made.with(settled))
 }
 
 fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Result<bool, Fault> {

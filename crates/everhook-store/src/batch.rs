@@ -14,6 +14,7 @@ use crate::catalog::{Created, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::lease::NewMessage;
+use crate::made::WithMade;
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +135,11 @@ pub trait BatchStore: Send + Sync {
     ) -> Result<Vec<BatchRecord>, StoreError>;
 
     /// Takes no more jobs; announces that all have ended, if they have. Repeating it is harmless.
-    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError>;
+    async fn seal_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError>;
 
     /// Retries or skips dead jobs of a batch, all of them or none: the new phase is opened first.
     async fn resolve_batch(
@@ -143,5 +148,5 @@ pub trait BatchStore: Send + Sync {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, StoreError>;
+    ) -> Result<WithMade<Resolved>, StoreError>;
 }

@@ -25,6 +25,7 @@ use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
 use crate::error::StoreError;
 use crate::lease::Holding;
+use crate::made::WithMade;
 use crate::piece::{IdRange, Piece};
 
 pub mod form;
@@ -336,7 +337,7 @@ pub trait JobStore: Send + Sync {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, StoreError>;
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError>;
 
     /// Keeps how far a job is, if it is still its worker's.
     async fn report_progress(

@@ -24,6 +24,7 @@ use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::hints::Hints;
 use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
+use crate::made::WithMade;
 use crate::slots::{Slot, Slots};
 
 /// What a node tells of itself when it begins a tenure.
@@ -295,7 +296,7 @@ pub trait LeaseStore: Send + Sync {
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError>;
 
     /// Ends attempts, in one transaction; one answer for each, in order. Repeating it is harmless.
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError>;
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError>;
 
     /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
     async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError>;

@@ -18,6 +18,7 @@ pub mod history;
 pub mod ids;
 pub mod job;
 pub mod lease;
+pub mod made;
 pub mod mem;
 pub mod mutant;
 pub mod once;

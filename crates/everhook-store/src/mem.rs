@@ -37,6 +37,7 @@ use crate::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use crate::made::WithMade;
 
 pub use crate::mem::tables::{
     AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, ScheduleRow, SessionRow, Tables,
@@ -146,7 +147,7 @@ impl LeaseStore for MemStore {
         Ok(lease::lease(&mut tables, now, &ask))
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
         let (mut tables, now) = self.lock();
         Ok(settle::settle(&mut tables, &self.ids, now, batch))
     }

@@ -19,6 +19,7 @@ use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::job::NewJob;
 use crate::lease::NewMessage;
+use crate::made::{Made, WithMade};
 use crate::piece::Piece;
 
 pub mod form;
@@ -180,6 +181,8 @@ pub struct Run {
 pub struct FiredAll {
     /// Runs that were started.
     pub started: usize,
+    /// The messages and jobs that they created. A run whose unique job exists already creates none.
+    pub made: Made,
     /// When the next one is to be looked at.
     pub next_look: Option<Duration>,
 }
@@ -224,7 +227,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError>;
 
     /// Starts a schedule now, whatever its state; its own times are as before. None if there is no such schedule.
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError>;
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError>;
 
     /// The latest runs of a schedule, newest first.
     async fn list_runs(&self, environment: EnvironmentId, id: ScheduleId, limit: usize)

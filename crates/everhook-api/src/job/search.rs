@@ -142,7 +142,8 @@ pub(crate) async fn redrive(
         let Piece { rows, next } = api.store.list_jobs(environment, &filter).await?;
         let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
         let plans = api.store.change_jobs(environment, &ids, Wish::Retry).await?;
-        out.redriven += plans.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
+        api.accept.count(plans.made);
+        out.redriven += plans.answer.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
         api.jobs.hint_jobs();
         // Forward only: one that dies again at once is for another request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {

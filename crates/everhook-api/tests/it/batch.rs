@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use everhook_store::made::Made;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -61,6 +62,7 @@ async fn the_end_of_a_job_by_an_operator_wakes_whoever_sends_what_that_announces
     let before = hints();
     assert_eq!(world.delete(&format!("/job/{second}")).await.status, 204);
     assert!(hints() > before, "a job was deleted");
+    assert_eq!(*world.node.made.lock().unwrap(), Made { messages: 1, jobs: 0 }, "the announcement is counted");
     assert_eq!(announced(&world).await, ["import.completed"]);
 }
 
@@ -167,4 +169,5 @@ async fn an_empty_batch_completes_when_it_is_sealed() {
     let id = batch(&world).await;
     assert_eq!(world.post(&format!("/batch/{id}/seal"), "").await.text("/announced"), "completed");
     assert_eq!(announced(&world).await, ["import.completed"]);
+    assert_eq!(*world.node.made.lock().unwrap(), Made { messages: 1, jobs: 0 });
 }

@@ -37,6 +37,7 @@ use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::{
     Append, Appended, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
 };
+use everhook_store::made::Made;
 use everhook_store::worker::{Takes, WorkerRecord};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -79,6 +80,8 @@ pub(crate) struct Node {
     ids: Arc<Ids>,
     now: AtomicI64,
     pub(crate) hints: AtomicUsize,
+    /// Work that requests created beside their answers.
+    pub(crate) made: Mutex<Made>,
     pub(crate) stopping: AtomicBool,
     /// What the next message fails with.
     pub(crate) fails: Mutex<Option<AcceptError>>,
@@ -164,6 +167,10 @@ impl Accept for Node {
         self.hints.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn count(&self, made: Made) {
+        *self.made.lock().unwrap() += made;
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.now.load(Ordering::Relaxed))
     }
@@ -242,6 +249,7 @@ impl World {
             ids,
             now: AtomicI64::new(now.as_micros()),
             hints: AtomicUsize::new(0),
+            made: Mutex::default(),
             stopping: AtomicBool::new(false),
             fails: Mutex::new(None),
             tells: Mutex::new(None),

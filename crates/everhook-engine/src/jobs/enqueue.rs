@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::LeaseStore;
+use everhook_store::made::Made;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -87,9 +88,9 @@ impl Enqueuer {
         let enqueued = self.store.enqueue(jobs).await.inspect_err(|error| {
             warn!(error = error as &dyn std::error::Error, "could not enqueue jobs");
         })?;
-        let accepted = enqueued.iter().filter(|enqueued| matches!(enqueued, Enqueued::Accepted { .. })).count();
-        if accepted > 0 {
-            self.metrics.enqueued(accepted);
+        let made = Made::jobs(&enqueued);
+        if made.jobs > 0 {
+            self.metrics.made(made);
             self.wakeups.hint();
         }
         Ok(enqueued)

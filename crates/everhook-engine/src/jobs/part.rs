@@ -217,7 +217,8 @@ impl JobsPart {
         let over = halt.clone();
         loops.spawn(vital(async move { counts.run(&*store, over).await }));
         if config.schedules {
-            until_stop(Box::pin(schedules::run(Arc::clone(&parts.store), Arc::clone(&parts.wakeups))));
+            let (store, wakeups) = (Arc::clone(&parts.store), Arc::clone(&parts.wakeups));
+            until_stop(Box::pin(schedules::run(store, wakeups, Arc::clone(&parts.metrics))));
         }
         if config.schedules && parts.does.serves {
             let (store, ids, clock) = (Arc::clone(&parts.store), Arc::clone(&parts.ids), Arc::clone(&parts.clock));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use everhook_store::Jobs;
 use tracing::{debug, warn};
 
+use crate::metrics::Metrics;
 use crate::wakeup::Wakeups;
 
 /// Schedules that are started in one transaction.
@@ -16,10 +17,11 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts what is due, again and again.
-pub(crate) async fn run(store: Arc<dyn Jobs>, wakeups: Arc<Wakeups>) {
+pub(crate) async fn run(store: Arc<dyn Jobs>, wakeups: Arc<Wakeups>, metrics: Arc<Metrics>) {
     loop {
         let next_look = match store.fire_due(FIRED_MAX).await {
             Ok(fired) => {
+                metrics.made(fired.made);
                 if fired.started > 0 {
                     debug!("started {} runs of schedules", fired.started);
                     wakeups.hint();

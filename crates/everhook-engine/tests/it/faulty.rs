@@ -16,6 +16,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::made::{Made, WithMade};
 use everhook_store::mem::MemStore;
 
 use crate::fixture::LEASE;
@@ -167,10 +168,10 @@ impl LeaseStore for Faulty {
         self.call("lease", self.inner.lease(ask)).await
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
         if self.fail_over.swap(false, Ordering::SeqCst) {
             self.calls.lock().unwrap().push("settle lost");
-            return Ok(vec![Settled::Done; batch.len()]);
+            return Ok(Made::default().with(vec![Settled::Done; batch.len()]));
         }
         let op = if batch.len() > 1 { "settle group" } else { "settle" };
         self.call(op, self.inner.settle(batch)).await

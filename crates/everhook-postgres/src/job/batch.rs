@@ -11,6 +11,7 @@ use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, announcement, failed_job};
 use everhook_store::lease::NewMessage;
+use everhook_store::made::{Made, WithMade};
 use tokio_postgres::Row;
 
 use crate::catalog::count;
@@ -68,7 +69,7 @@ impl PostgresStore {
         transaction: &Transaction,
         changes: &Changes,
         now: Timestamp,
-    ) -> Result<Batches, Fault> {
+    ) -> Result<WithMade<Batches>, Fault> {
         let mut batches = lock(transaction, changes.keys()).await?;
         let mut announced = Vec::new();
         for (key, record) in &mut batches {
@@ -89,10 +90,11 @@ impl PostgresStore {
             messages.extend(announcement(environment, &record, announce, failed, MessageId(self.ids.next(now))));
         }
         // Of two messages with one key in one append the second would be refused: no two phases of a batch share one.
-        if !messages.is_empty() {
-            self.append_within(transaction, messages).await?;
+        if messages.is_empty() {
+            return Ok(Made::default().with(batches));
         }
-        Ok(batches)
+        let made = Made::messages(&self.append_within(transaction, messages).await?);
+        Ok(made.with(batches))
     }
 }
 

@@ -14,6 +14,7 @@ use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{Resolved, steered};
 use everhook_store::job::{due_at, state_of};
+use everhook_store::made::{Made, WithMade};
 use tokio_postgres::Row;
 
 use crate::error::Fault;
@@ -53,7 +54,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, Fault> {
+    ) -> Result<WithMade<Vec<Option<Plan>>>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let (mut known, now) = lock(&transaction, environment, ids).await?;
@@ -77,12 +78,12 @@ impl PostgresStore {
         }
         if steps.is_empty() {
             transaction.roll_back().await?;
-            return Ok(plans);
+            return Ok(Made::default().with(plans));
         }
         self.carry_out(&transaction, environment, &steps, now).await?;
-        self.tell_batches(&transaction, &changes, now).await?;
+        let told = self.tell_batches(&transaction, &changes, now).await?;
         transaction.commit().await?;
-        Ok(plans)
+        Ok(told.made.with(plans))
     }
 
     pub(crate) async fn resolve_batch_once(
@@ -91,14 +92,14 @@ impl PostgresStore {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, Fault> {
+    ) -> Result<WithMade<Resolved>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let (mut known, now) = lock(&transaction, environment, jobs).await?;
         // Not locked yet: lanes come before batches, as they do in an enqueue. While a job of it is dead, nobody can remove it.
         if transaction.rows(&sql::FIND_BATCH, &[&environment.0, &id.as_bytes().as_slice()]).await?.is_empty() {
             transaction.roll_back().await?;
-            return Ok(Resolved::NoBatch);
+            return Ok(Made::default().with(Resolved::NoBatch));
         }
         let found: Vec<(JobId, JobState)> =
             known.iter().filter(|(_, job)| job.batch == Some(id)).map(|(id, job)| (*id, job.state())).collect();
@@ -106,7 +107,7 @@ impl PostgresStore {
             Ok(selected) => selected,
             Err(bad) => {
                 transaction.roll_back().await?;
-                return Ok(Resolved::Bad(bad));
+                return Ok(Made::default().with(Resolved::Bad(bad)));
             }
         };
         let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
@@ -120,9 +121,9 @@ impl PostgresStore {
         let key = (environment, id);
         let changes = Changes::from([(key, vec![Change::Resolved { jobs: count, how }])]);
         self.carry_out(&transaction, environment, &steps, now).await?;
-        let mut told = self.tell_batches(&transaction, &changes, now).await?;
+        let WithMade { answer: mut told, made } = self.tell_batches(&transaction, &changes, now).await?;
         transaction.commit().await?;
-        Ok(told.remove(&key).map_or(Resolved::NoBatch, Resolved::Done))
+        Ok(made.with(told.remove(&key).map_or(Resolved::NoBatch, Resolved::Done)))
     }
 
     async fn carry_out(

@@ -4,6 +4,7 @@
 //! says and moves the row on, all in one transaction. So nothing is started twice, and nobody has to be the leader.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, ScheduleId};
@@ -12,6 +13,7 @@ use everhook_core::schedule::fire::{Firing, LastRun, ScheduleState, decide_fire}
 use everhook_core::time::Timestamp;
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
+use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, Starts, runs_of};
 use tokio_postgres::Row;
 use tracing::warn;
@@ -63,7 +65,7 @@ impl PostgresStore {
         };
         let starts: Vec<Vec<Begun>> = decided.iter().map(starts).collect();
         let started = starts.iter().map(Vec::len).sum();
-        let became = self.start(&transaction, starts, now).await?;
+        let WithMade { answer: became, made } = self.start(&transaction, starts, now).await?;
         let looks = decided.into_iter().zip(became);
         looked.extend(looks.map(|((head, record, firing), objects)| look(head, &record, firing, objects, now)));
         keep(self, &transaction, &looked, now).await?;
@@ -75,29 +77,30 @@ impl PostgresStore {
             wait if wait.is_zero() && is_all => HELD_BY_ANOTHER,
             wait => wait,
         });
-        Ok(FiredAll { started, next_look })
+        Ok(FiredAll { started, made, next_look })
     }
 
     pub(crate) async fn run_schedule_once(
         &self,
         environment: EnvironmentId,
         name: &Name,
-    ) -> Result<Option<Run>, Fault> {
+    ) -> Result<WithMade<Option<Run>>, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let found = transaction.rows(&sql::LOCK_SCHEDULE, &[&environment.0, &name.as_str()]).await?;
         let Some(row) = found.first() else {
             transaction.roll_back().await?;
-            return Ok(None);
+            return Ok(WithMade::default());
         };
         let (head, record) = (head(row)?, read(row)?);
         let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
         let begun = record.starts.begin(environment, record.schedule.id, self.ids.next(now));
-        let object = self.start(&transaction, vec![vec![begun]], now).await?.concat().pop().flatten();
+        let WithMade { answer: became, made } = self.start(&transaction, vec![vec![begun]], now).await?;
+        let object = became.concat().pop().flatten();
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
         write_runs(self, &transaction, &[(environment, head.id, run)], now).await?;
         transaction.commit().await?;
-        Ok(Some(run))
+        Ok(made.with(Some(run)))
     }
 
     /// Starts what each of several schedules is to start; answers what each became. All jobs at once, and all messages: so keys and lanes are
@@ -107,7 +110,7 @@ impl PostgresStore {
         transaction: &Transaction,
         starts: Vec<Vec<Begun>>,
         now: Timestamp,
-    ) -> Result<Vec<Vec<Option<Id>>>, Fault> {
+    ) -> Result<WithMade<Vec<Vec<Option<Id>>>>, Fault> {
         let (mut jobs, mut messages): (Vec<NewJob>, Vec<NewMessage>) = (Vec::new(), Vec::new());
         let mut places = Vec::with_capacity(starts.len());
         for begun in starts {
@@ -120,9 +123,13 @@ impl PostgresStore {
             }
             places.push((job..jobs.len(), message..messages.len()));
         }
-        let jobs = self.start_jobs(transaction, &jobs, now).await?;
+        let WithMade { answer: jobs, mut made } = self.start_jobs(transaction, &jobs, now).await?;
         let messages = self.start_messages(transaction, messages).await?;
-        Ok(places.into_iter().map(|(of_jobs, of_messages)| [&jobs[of_jobs], &messages[of_messages]].concat()).collect())
+        made += messages.made;
+        let objects = |(of_jobs, of_messages): (Range<usize>, Range<usize>)| {
+            [&jobs[of_jobs], &messages.answer[of_messages]].concat()
+        };
+        Ok(made.with(places.into_iter().map(objects).collect()))
     }
 
     async fn start_jobs(
@@ -130,31 +137,33 @@ impl PostgresStore {
         transaction: &Transaction,
         jobs: &[NewJob],
         now: Timestamp,
-    ) -> Result<Vec<Option<Id>>, Fault> {
+    ) -> Result<WithMade<Vec<Option<Id>>>, Fault> {
         if jobs.is_empty() {
-            return Ok(Vec::new());
+            return Ok(WithMade::default());
         }
         let answers = self.enqueue_within(transaction, jobs, now, Ending::Open).await?;
+        let made = Made::jobs(&answers);
         let object = |(answer, new): (Enqueued, &NewJob)| match answer {
             Enqueued::Accepted { .. } => Some(new.job.id.0),
             Enqueued::Existing(job) => Some(job.0),
             Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
         };
-        Ok(answers.into_iter().zip(jobs).map(object).collect())
+        Ok(made.with(answers.into_iter().zip(jobs).map(object).collect()))
     }
 
     async fn start_messages(
         &self,
         transaction: &Transaction,
         messages: Vec<NewMessage>,
-    ) -> Result<Vec<Option<Id>>, Fault> {
+    ) -> Result<WithMade<Vec<Option<Id>>>, Fault> {
         if messages.is_empty() {
-            return Ok(Vec::new());
+            return Ok(WithMade::default());
         }
         let ids: Vec<Id> = messages.iter().map(|new| new.message.id.0).collect();
         let answers = self.append_within(transaction, messages).await?;
+        let made = Made::messages(&answers);
         let object = |(answer, id): (Appended, Id)| matches!(answer, Appended::Accepted { .. }).then_some(id);
-        Ok(answers.into_iter().zip(ids).map(object).collect())
+        Ok(made.with(answers.into_iter().zip(ids).map(object).collect()))
     }
 }
 

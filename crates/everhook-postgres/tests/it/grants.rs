@@ -63,7 +63,7 @@ impl Service {
 async fn deliver_old(stage: &Stage) {
     let id = Id::floor(Timestamp::from_millis(1_500_000_000_000));
     let task = stage.append_fast(vec![stage.message_with_id(id, Vec::new())]).await.unwrap().remove(0);
-    assert_eq!(stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap().answer, [Settled::Done]);
 }
 
 #[tokio::test]

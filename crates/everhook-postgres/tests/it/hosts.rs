@@ -24,7 +24,7 @@ async fn works_at(url: &str, database: &Database) {
     let stage = Stage::new(database.store_with(|config| config.url = url.to_owned()).await).await;
     stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     let tasks = stage.lease(1).await.unwrap();
-    let settled = stage.store.settle(&[stage.settlement(&tasks[0], NextRow::Gone)]).await.unwrap();
+    let settled = stage.store.settle(&[stage.settlement(&tasks[0], NextRow::Gone)]).await.unwrap().answer;
     assert_eq!(settled, [Settled::Done]);
     assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
     let hints = stage.store.hints().unwrap();

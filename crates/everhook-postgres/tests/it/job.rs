@@ -34,7 +34,7 @@ async fn lease(stage: &Stage) -> Vec<Task> {
 
 async fn end(stage: &Stage, task: &Task) {
     let end = Settlement { kind: TaskKind::Job, ..stage.settlement(task, NextRow::Gone) };
-    assert_eq!(stage.store.settle(&[end]).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&[end]).await.unwrap().answer, [Settled::Done]);
 }
 
 /// Waits until someone in this database waits for a lock.
@@ -141,7 +141,7 @@ async fn lanes_in_which_nothing_is_are_removed_and_no_others() {
     assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 3, "these two, and the queue's own");
     let again =
         Settlement { kind: TaskKind::Job, ..stage.settlement(leased, NextRow::Pending { due_in: Duration::ZERO }) };
-    assert_eq!(stage.store.settle(&[again]).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&[again]).await.unwrap().answer, [Settled::Done]);
     assert_eq!(lease(&stage).await.len(), 1, "what goes back to its lane is found there");
 }
 

@@ -66,7 +66,7 @@ async fn whoever_resolves_a_batch_takes_the_lanes_first() {
     stage.store.create_batch(stage.environment, &batch, None).await.unwrap();
     let task = leased(&stage, Job { batch: Some(batch.id), ..job_on(&stage, &name("q")) }).await;
     let dead = Settlement { kind: TaskKind::Job, ..stage.settlement(&task, NextRow::Dead) };
-    assert_eq!(stage.store.settle(&[dead]).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&[dead]).await.unwrap().answer, [Settled::Done]);
     let enqueue = database.client().await;
     enqueue.batch_execute("begin").await.unwrap();
     lock_at_once(&enqueue, "lane", &task.lane.0).await;
@@ -77,7 +77,7 @@ async fn whoever_resolves_a_batch_takes_the_lanes_first() {
         lock_at_once(&enqueue, "batch", &batch.id.0).await;
         enqueue.batch_execute("commit").await.unwrap();
     });
-    assert!(matches!(resolved.unwrap(), Resolved::Done(_)));
+    assert!(matches!(resolved.unwrap().answer, Resolved::Done(_)));
 }
 
 #[tokio::test]

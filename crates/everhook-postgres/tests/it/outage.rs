@@ -85,8 +85,8 @@ async fn a_connection_that_dies_in_a_statement_that_commits_leaves_doubt() {
     let (settled, ()) = tokio::join!(stage.store.settle(&batch), kill);
     assert!(matches!(settled, Err(StoreError::InDoubt { .. })), "{settled:?}");
     lock.rollback().await.unwrap();
-    assert_eq!(stage.store.settle(&batch).await.unwrap(), [Settled::Done]);
-    assert_eq!(stage.store.settle(&batch).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn transactions_that_deadlock_are_run_again() {
         lock.rollback().await.unwrap();
     };
     let (settled, ()) = tokio::join!(stage.store.settle(&batch), cross);
-    assert_eq!(settled.unwrap(), [Settled::Done, Settled::Done]);
+    assert_eq!(settled.unwrap().answer, [Settled::Done, Settled::Done]);
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);
 }
 
@@ -151,7 +151,7 @@ async fn a_server_that_stops_is_told_and_its_return_is_noticed() {
         assert!(is_out(stage.store.renew_session(stage.session).await.unwrap_err()));
     }
     proxy.mend().await;
-    assert_eq!(stage.store.settle(&batch).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
     assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
     stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);

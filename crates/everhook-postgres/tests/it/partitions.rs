@@ -24,7 +24,10 @@ async fn ids_of_any_time_are_taken() {
         let locator = Locator::Id(MessageId(task.key.subject));
         let found = stage.store.find_message(stage.environment, stage.application, &locator).await.unwrap();
         assert!(found.is_some());
-        assert_eq!(stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap(), [Settled::Done]);
+        assert_eq!(
+            stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap().answer,
+            [Settled::Done]
+        );
     }
 }
 
@@ -40,12 +43,15 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
         loop execute format('drop table %s', name); end loop; end $$";
     let client = database.client().await;
     client.batch_execute(drop_all).await.unwrap();
-    assert_eq!(stage.store.settle(&[stage.settlement(&first[0], NextRow::Gone)]).await.unwrap(), [Settled::Done]);
+    assert_eq!(
+        stage.store.settle(&[stage.settlement(&first[0], NextRow::Gone)]).await.unwrap().answer,
+        [Settled::Done]
+    );
     client.batch_execute(drop_all).await.unwrap();
     let second = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
     let retry = NextRow::Pending { due_in: Default::default() };
     client.batch_execute(drop_all).await.unwrap();
-    assert_eq!(stage.store.settle(&[stage.settlement(&second[0], retry)]).await.unwrap(), [Settled::Done]);
+    assert_eq!(stage.store.settle(&[stage.settlement(&second[0], retry)]).await.unwrap().answer, [Settled::Done]);
     client.batch_execute(drop_all).await.unwrap();
     stage.store.maintain().await.unwrap();
     let made = "select count(*) from pg_inherits where inhparent = 'everhook.message'::regclass";

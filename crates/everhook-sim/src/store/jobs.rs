@@ -15,6 +15,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, JobStore};
 use everhook_store::lease::NewSession;
+use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 use everhook_store::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
 use everhook_store::retention::{Prunable, Retention};
@@ -51,7 +52,7 @@ impl JobStore for NodeStore {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, StoreError> {
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
         self.call("change jobs", self.watched(self.shared.store.change_jobs(environment, ids, wish))).await
     }
 
@@ -124,7 +125,11 @@ impl BatchStore for NodeStore {
         self.call("list batches", self.shared.store.list_batches(environment, slice)).await
     }
 
-    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    async fn seal_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         self.call("seal batch", self.watched(self.shared.store.seal_batch(environment, id))).await
     }
 
@@ -134,7 +139,7 @@ impl BatchStore for NodeStore {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, StoreError> {
+    ) -> Result<WithMade<Resolved>, StoreError> {
         self.call("resolve batch", self.watched(self.shared.store.resolve_batch(environment, id, jobs, how))).await
     }
 }
@@ -182,7 +187,7 @@ impl ScheduleStore for NodeStore {
         self.call("fire", self.shared.store.fire_due(limit)).await
     }
 
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError> {
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
         self.call("run schedule", self.shared.store.run_schedule(environment, name)).await
     }
 

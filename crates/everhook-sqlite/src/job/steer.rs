@@ -9,6 +9,7 @@ use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::steered;
 use everhook_store::job::{JobRecord, due_at};
+use everhook_store::made::{Made, WithMade};
 use rusqlite::params;
 
 use crate::append::{Waits, touch_lane};
@@ -32,22 +33,31 @@ pub(crate) fn change(
     environment: EnvironmentId,
     ids: &[JobId],
     wish: Wish,
-) -> Result<Vec<Option<Plan>>, Fault> {
-    ids.iter().map(|id| steer(tx, environment, *id, wish)).collect()
+) -> Result<WithMade<Vec<Option<Plan>>>, Fault> {
+    let mut made = Made::default();
+    let steer = |id: &JobId| steer(tx, environment, *id, wish, &mut made);
+    let plans = ids.iter().map(steer).collect::<Result<_, Fault>>()?;
+    Ok(made.with(plans))
 }
 
-fn steer(tx: &Tx<'_>, environment: EnvironmentId, id: JobId, wish: Wish) -> Result<Option<Plan>, Fault> {
+fn steer(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    id: JobId,
+    wish: Wish,
+    made: &mut Made,
+) -> Result<Option<Plan>, Fault> {
     let Some(record) = find_bare(tx.conn, environment, id)? else { return Ok(None) };
     let plan = record.state.on(wish);
     let told = record.job.batch.zip(steered(record.state, plan));
-    let tell = || told.map_or(Ok(()), |(batch, change)| batch::tell(tx, environment, batch, change));
+    let tell = || told.map_or(Ok(Made::default()), |(batch, change)| batch::tell(tx, environment, batch, change));
     // A retry finds its new phase open; what has ended is not listed as failed.
     if plan == Plan::Redrive {
-        tell()?;
+        *made += tell()?;
         carry_out(tx, environment, &record, plan)?;
     } else {
         carry_out(tx, environment, &record, plan)?;
-        tell()?;
+        *made += tell()?;
     }
     Ok(Some(plan))
 }

@@ -8,6 +8,7 @@ use everhook_core::schedule::fire::{LastRun, ScheduleState, decide_fire};
 use everhook_core::time::Timestamp;
 use everhook_store::job::Enqueued;
 use everhook_store::lease::{Append, Appended};
+use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
 use rusqlite::{OptionalExtension, params};
 
@@ -31,28 +32,29 @@ pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault>
     let mut next = tx.conn.prepare_cached(NEXT_SCHEDULE)?;
     let due = next.query_and_then(params![tx.now.as_micros(), limit(schedules)], Kept::read)?;
     let due = due.collect::<Result<Vec<_>, Fault>>()?;
-    let mut started = 0;
+    let mut fired = FiredAll::default();
     for kept in &due {
         match kept.readable() {
-            Some(record) => started += fire(tx, kept, &record)?,
+            Some(record) => fire(tx, kept, &record, &mut fired)?,
             // It may be of a later version, or a node with another one may look.
             None => keep(tx, kept, &ScheduleState { look_at: tx.now.plus(UNREADABLE_RECHECK), ..kept.state }, None)?,
         }
     }
-    Ok(FiredAll { started, next_look: next_look(tx)?.map(|at| at.since(tx.now)) })
+    Ok(FiredAll { next_look: next_look(tx)?.map(|at| at.since(tx.now)), ..fired })
 }
 
 /// Starts a schedule now; its own times are as before. None if there is no such schedule.
-pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, Fault> {
-    let Some(record) = find(tx.conn, environment, name)? else { return Ok(None) };
-    let (object, _) = start(tx, environment, &record)?;
+pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, Fault> {
+    let Some(record) = find(tx.conn, environment, name)? else { return Ok(WithMade::default()) };
+    let mut made = Made::default();
+    let (object, _) = start(tx, environment, &record, &mut made)?;
     let run = Run { nominal: tx.now, at: tx.now, kind: RunKind::Manual, object };
     log(tx, environment, record.schedule.id, &run)?;
-    Ok(Some(run))
+    Ok(made.with(Some(run)))
 }
 
-/// Starts what is due of one schedule; answers how many runs that were.
-fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord) -> Result<usize, Fault> {
+/// Starts what is due of one schedule, and counts that in `fired`.
+fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord, fired: &mut FiredAll) -> Result<(), Fault> {
     let last_run = last_run(tx, kept)?;
     let firing = decide_fire(&record.schedule, &record.state, tx.now, last_run);
     let mut last_job = None;
@@ -60,13 +62,14 @@ fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord) -> Result<usize, Faul
         let mut object = None;
         if kind == RunKind::Fired {
             let job;
-            (object, job) = start(tx, kept.environment, record)?;
+            (object, job) = start(tx, kept.environment, record, &mut fired.made)?;
             last_job = job.or(last_job);
         }
         log(tx, kept.environment, kept.id, &Run { nominal, at: tx.now, kind, object })?;
     }
     keep(tx, kept, &firing.state, last_job)?;
-    Ok(firing.fires.len())
+    fired.started += firing.fires.len();
+    Ok(())
 }
 
 /// Whether the job that the schedule started last still waits or runs.
@@ -82,11 +85,13 @@ fn start(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     record: &ScheduleRecord,
+    made: &mut Made,
 ) -> Result<(Option<Id>, Option<JobId>), Fault> {
     let id = tx.ids.next(tx.now);
     match record.starts.begin(environment, record.schedule.id, id) {
         Begun::Job(job) => {
             let answers = enqueue(tx, std::slice::from_ref(&job))?;
+            *made += Made::jobs(&answers);
             let started = match answers.first() {
                 Some(Enqueued::Accepted { .. }) => Some(JobId(id)),
                 // Its unique key is another's, which stands for it.
@@ -97,6 +102,7 @@ fn start(
         }
         Begun::Message(message) => {
             let answers = append::append(tx, Append { fast: None, messages: vec![*message] })?;
+            *made += Made::messages(&answers);
             let is_sent = matches!(answers.first(), Some(Appended::Accepted { .. }));
             Ok((is_sent.then_some(id), None))
         }

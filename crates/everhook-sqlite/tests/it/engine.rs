@@ -100,7 +100,7 @@ async fn a_settlement_counts_once_and_only_for_the_holder() {
     let forged = everhook_store::lease::Settlement { session: stranger, ..settlement.clone() };
     assert_eq!(stage.settle(&forged).await, Settled::Lost);
     let twice = [settlement.clone(), settlement.clone()];
-    assert_eq!(stage.store.settle(&twice).await.unwrap(), [Settled::Done, Settled::Done]);
+    assert_eq!(stage.store.settle(&twice).await.unwrap().answer, [Settled::Done, Settled::Done]);
     assert_eq!(stage.settle(&settlement).await, Settled::Done);
     let other = stage.settlement(&task, session, NextRow::Gone);
     assert_eq!(stage.settle(&other).await, Settled::Lost);

@@ -166,7 +166,7 @@ impl Stage {
     }
 
     pub(crate) async fn settle(&self, settlement: &Settlement) -> Settled {
-        self.store.settle(std::slice::from_ref(settlement)).await.unwrap()[0]
+        self.store.settle(std::slice::from_ref(settlement)).await.unwrap().answer[0]
     }
 }
 

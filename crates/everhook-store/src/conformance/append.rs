@@ -170,7 +170,7 @@ pub async fn a_message_of_a_deleted_application_is_refused<S: Stage>(fx: &Fixtur
 
 pub async fn nothing_to_append_is_nothing<S: Stage>(fx: &Fixture<S>) {
     assert_eq!(fx.append(None, Vec::new()).await.len(), 0);
-    assert_eq!(fx.store.settle(&[]).await.unwrap(), []);
+    assert_eq!(fx.store.settle(&[]).await.unwrap().answer, []);
 }
 
 pub async fn one_bad_neighbour_does_not_cost_the_batch<S: Stage>(fx: &Fixture<S>) {

@@ -14,6 +14,7 @@ use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
 use crate::conformance::job_stage::{Ends, JobStage};
 use crate::job::{Enqueued, NewJob};
 use crate::lease::Settled;
+use crate::made::Made;
 
 fn new_batch(fx: &Fixture<impl JobStage>) -> BatchRecord {
     BatchRecord {
@@ -44,7 +45,7 @@ async fn add<S: JobStage>(fx: &Fixture<S>, batch: BatchId) -> JobId {
 }
 
 async fn seal<S: JobStage>(fx: &Fixture<S>, batch: BatchId) {
-    let sealed = fx.other.seal_batch(fx.here, batch).await.unwrap().expect("it is there");
+    let sealed = fx.other.seal_batch(fx.here, batch).await.unwrap().answer.expect("it is there");
     assert_eq!(sealed.batch.intake, Intake::Sealed);
 }
 
@@ -66,7 +67,7 @@ async fn types<S: JobStage>(fx: &Fixture<S>) -> Vec<String> {
 }
 
 async fn resolve<S: JobStage>(fx: &Fixture<S>, batch: BatchId, jobs: &[JobId], how: Resolution) -> Resolved {
-    fx.other.resolve_batch(fx.here, batch, jobs, how).await.unwrap()
+    fx.other.resolve_batch(fx.here, batch, jobs, how).await.unwrap().answer
 }
 
 pub async fn a_batch_completes_when_all_its_jobs_have_succeeded<S: JobStage>(fx: &Fixture<S>) {
@@ -149,7 +150,7 @@ pub async fn a_retry_opens_a_phase_that_is_announced_again<S: JobStage>(fx: &Fix
         assert_eq!(types(fx).await, ["pipeline.failed"], "in phase {phase}");
     }
     // By the job's own retry, too.
-    let retried = fx.other.change_jobs(fx.here, &[job], Wish::Retry).await.unwrap();
+    let retried = fx.other.change_jobs(fx.here, &[job], Wish::Retry).await.unwrap().answer;
     assert_eq!(retried, [Some(Plan::Redrive)]);
     assert_eq!(fx.end_jobs(Ends::Well).await, 1);
     assert_eq!(types(fx).await, ["pipeline.completed"]);
@@ -169,7 +170,7 @@ pub async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted<S: Job
     assert!(matches!(resolve(fx, batch, &[skipped], Resolution::Skipped).await, Resolved::Done(_)));
     assert_eq!(fx.job_state(skipped).await, JobState::Cancelled);
     for (job, wish) in [(cancelled, Wish::Cancel), (deleted, Wish::Delete)] {
-        assert!(fx.other.change_jobs(fx.here, &[job], wish).await.unwrap()[0].is_some());
+        assert!(fx.other.change_jobs(fx.here, &[job], wish).await.unwrap().answer[0].is_some());
     }
     assert_eq!(types(fx).await, [""; 0], "one is open");
     fx.other.change_jobs(fx.here, &[waiting], Wish::Cancel).await.unwrap();
@@ -219,6 +220,37 @@ pub async fn a_repeated_end_is_counted_once<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(types(fx).await, ["pipeline.failed"]);
 }
 
+pub async fn announcements_are_counted_whatever_causes_them<S: JobStage>(fx: &Fixture<S>) {
+    const NONE: Made = Made { messages: 0, jobs: 0 };
+    const ONE: Made = Made { messages: 1, jobs: 0 };
+    let batch = open(fx).await;
+    let (first, second, third) = (add(fx, batch).await, add(fx, batch).await, add(fx, batch).await);
+    let session = fx.session().await;
+    let jobs = fx.lease_jobs(session).await;
+    let end = async |id: JobId, ends| {
+        let leased = jobs.iter().find(|leased| leased.task.key.subject == id.0).expect("it was leased");
+        let end = fx.job_end(&leased.task, session, ends);
+        let made = fx.store.settle(std::slice::from_ref(&end)).await.unwrap().made;
+        assert_eq!(fx.store.settle(&[end]).await.unwrap().made, NONE, "a repeated end makes nothing");
+        made
+    };
+    assert_eq!(end(first, Ends::Dead).await, ONE, "the first failure of the phase");
+    assert_eq!(end(second, Ends::Dead).await, NONE, "the phase is announced already");
+    assert_eq!(end(third, Ends::Well).await, NONE);
+    assert_eq!(fx.other.seal_batch(fx.here, batch).await.unwrap().made, NONE);
+    let steer = async |job, wish| fx.other.change_jobs(fx.here, &[job], wish).await.unwrap().made;
+    assert_eq!(steer(first, Wish::Delete).await, NONE, "one is dead still");
+    let skipped = fx.other.resolve_batch(fx.here, batch, &[second], Resolution::Skipped).await.unwrap();
+    assert_eq!(skipped.made, ONE);
+    let other = open(fx).await;
+    let only = add(fx, other).await;
+    seal(fx, other).await;
+    assert_eq!(steer(only, Wish::Cancel).await, ONE);
+    let empty = open(fx).await;
+    assert_eq!(fx.other.seal_batch(fx.here, empty).await.unwrap().made, ONE);
+    assert_eq!(fx.other.seal_batch(fx.here, empty).await.unwrap().made, NONE);
+}
+
 pub async fn a_job_that_a_sweep_ends_is_announced<S: JobStage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     add(fx, batch).await;
@@ -246,7 +278,7 @@ pub async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcement<S: Jo
     };
     let ends: Vec<_> = fx.lease_jobs(session).await.iter().map(ends).collect();
     assert_eq!(ends.len(), 10);
-    assert!(fx.store.settle(&ends).await.unwrap().iter().all(|settled| *settled == Settled::Done));
+    assert!(fx.store.settle(&ends).await.unwrap().answer.iter().all(|settled| *settled == Settled::Done));
     let mut said = announced(fx).await;
     said.sort_by(|a, b| a.0.cmp(&b.0));
     // Both batches were opened with an endpoint of their own, and every announcement goes to both.
@@ -283,5 +315,5 @@ pub async fn a_batch_is_created_once_per_request_and_found_again<S: JobStage>(fx
     let slice = |after| Slice { after, order: Order::Descending, limit: PLENTY };
     assert_eq!(fx.other.list_batches(fx.here, &slice(None)).await.unwrap(), [created]);
     assert_eq!(fx.other.list_batches(fx.here, &slice(Some(batch.id))).await.unwrap(), []);
-    assert_eq!(fx.other.seal_batch(fx.here, BatchId(fx.id())).await.unwrap(), None);
+    assert_eq!(fx.other.seal_batch(fx.here, BatchId(fx.id())).await.unwrap().answer, None);
 }

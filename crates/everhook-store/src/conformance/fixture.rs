@@ -277,7 +277,7 @@ impl<S: Stage> Fixture<S> {
 
     /// Ends one attempt.
     pub async fn settle(&self, settlement: &Settlement) -> Settled {
-        self.store.settle(std::slice::from_ref(settlement)).await.unwrap()[0]
+        self.store.settle(std::slice::from_ref(settlement)).await.unwrap().answer[0]
     }
 
     /// Ends one attempt and expects it to count.

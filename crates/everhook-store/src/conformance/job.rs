@@ -152,7 +152,7 @@ pub async fn a_job_for_later_waits_and_keeps_no_other_waiting<S: JobStage>(fx: &
     assert_eq!(ids(&fx.lease_jobs(session).await), [now]);
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "it is not forgotten: {grant:?}");
-    let moved = fx.other.change_jobs(fx.here, &[later], Wish::RunAt(RunAt::Now)).await.unwrap();
+    let moved = fx.other.change_jobs(fx.here, &[later], Wish::RunAt(RunAt::Now)).await.unwrap().answer;
     assert_eq!(moved, [Some(Plan::Move(RunAt::Now))]);
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
@@ -524,7 +524,7 @@ pub async fn a_bulk_is_judged_one_by_one<S: JobStage>(fx: &Fixture<S>) {
 }
 
 pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: JobStage>(fx: &Fixture<S>) {
-    let cancel = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap()[0];
+    let cancel = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap().answer[0];
     let waiting = fx.work().await;
     assert_eq!(cancel(waiting).await, Some(Plan::End));
     assert_eq!(fx.job_state(waiting).await, JobState::Cancelled);
@@ -547,7 +547,7 @@ pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: JobStage>(fx: &Fi
 pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     fx.end_jobs(Ends::Dead).await;
-    let retry = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap()[0];
+    let retry = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap().answer[0];
     assert_eq!(retry(id).await, Some(Plan::Redrive));
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
@@ -562,7 +562,7 @@ pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>
 }
 
 pub async fn a_job_that_is_named_twice_is_changed_once<S: JobStage>(fx: &Fixture<S>) {
-    let change = async |ids: [JobId; 3], wish| fx.other.change_jobs(fx.here, &ids, wish).await.unwrap();
+    let change = async |ids: [JobId; 3], wish| fx.other.change_jobs(fx.here, &ids, wish).await.unwrap().answer;
     let (id, other) = (fx.work().await, fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await);
     let session = fx.session().await;
     for _ in 0..2 {
@@ -597,12 +597,12 @@ pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: Jo
     fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap();
     // Its holder did not hear of it, and used up the last attempt.
     fx.end_job(&leased.task, session, Ends::Dead).await;
-    assert_eq!(fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap(), [Some(Plan::Redrive)]);
+    assert_eq!(fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap().answer, [Some(Plan::Redrive)]);
     assert!(!fx.lease_job(session).await.task.cancel);
 }
 
 pub async fn a_deleted_job_leaves_nothing_behind<S: JobStage>(fx: &Fixture<S>) {
-    let delete = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Delete).await.unwrap()[0];
+    let delete = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Delete).await.unwrap().answer[0];
     let (done, session) = (fx.work().await, fx.session().await);
     let leased = fx.lease_job(session).await;
     assert_eq!(delete(done).await, Some(Plan::Refuse), "someone runs it");

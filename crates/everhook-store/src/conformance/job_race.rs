@@ -55,7 +55,7 @@ pub async fn a_limit_is_never_exceeded_however_many_lease<S: JobStage + 'static>
                     attempt.id = everhook_core::id::AttemptId(leased.task.key.id.0);
                     // Not running any more as far as anyone may know: the store hears of it only now.
                     running.fetch_sub(1, Ordering::SeqCst);
-                    assert_eq!(store.settle(&[end]).await.unwrap(), [Settled::Done]);
+                    assert_eq!(store.settle(&[end]).await.unwrap().answer, [Settled::Done]);
                     done.fetch_add(1, Ordering::SeqCst);
                 }
                 assert!(turn + 1 < TURNS_MAX, "jobs were forgotten");
@@ -117,7 +117,8 @@ pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: JobSta
         let jobs = fx.lease_jobs(session).await;
         let settlements: Vec<_> = jobs.iter().map(|leased| fx.job_end(&leased.task, session, ends)).collect();
         assert_eq!(settlements.len(), 2);
-        let settle = nodes(fx).zip(settlements).map(|(store, end)| async move { store.settle(&[end]).await.unwrap() });
+        let settle =
+            nodes(fx).zip(settlements).map(|(store, end)| async move { store.settle(&[end]).await.unwrap().answer });
         assert!(at_once(settle.collect()).await.iter().all(|settled| settled[..] == [Settled::Done]));
         let deliverer = fx.session().await;
         let said = fx.lease(deliverer).await;
@@ -177,7 +178,7 @@ pub async fn a_job_is_cancelled_or_leased_never_both<S: JobStage + 'static>(fx: 
     work.push(Box::pin(async move {
         let mut ended = 0;
         for portion in cancelled.chunks(4) {
-            let plans = steering.change_jobs(here, portion, everhook_core::job::Wish::Cancel).await.unwrap();
+            let plans = steering.change_jobs(here, portion, everhook_core::job::Wish::Cancel).await.unwrap().answer;
             ended += plans.iter().filter(|plan| **plan == Some(everhook_core::job::Plan::End)).count();
         }
         ended

@@ -210,6 +210,7 @@ macro_rules! conformance_jobs {
             a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted
             a_bad_selection_changes_nothing
             a_repeated_end_is_counted_once
+            announcements_are_counted_whatever_causes_them
             a_job_that_a_sweep_ends_is_announced
             the_ends_of_many_jobs_in_one_transaction_are_one_announcement
             a_batch_whose_application_is_gone_goes_on_silently
@@ -233,6 +234,7 @@ macro_rules! conformance_time {
         $crate::conformance_cases! { $backend, schedule:
             a_schedule_starts_its_job_and_tells
             a_schedule_sends_its_message
+            what_schedules_create_is_counted
             whoever_looks_a_time_is_started_once
             a_paused_schedule_starts_nothing_and_goes_on_from_now
             a_run_on_request_changes_no_time

@@ -213,7 +213,7 @@ pub async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten<S: Stage 
                     let row = if epoch < TENURES { NextRow::Pending { due_in: Duration::ZERO } } else { NextRow::Gone };
                     let session = ask.session;
                     let settlement = Settlement { key, lane, session, epoch, row, attempt: None, ..sample.clone() };
-                    assert_eq!(store.settle(&[settlement]).await.unwrap(), [Settled::Done]);
+                    assert_eq!(store.settle(&[settlement]).await.unwrap().answer, [Settled::Done]);
                 }
                 tokio::task::yield_now().await;
             }
@@ -237,7 +237,7 @@ pub async fn a_task_is_settled_or_taken_over_never_both<S: Stage + 'static>(fx: 
     work.push(Box::pin(async move {
         let mut done = Vec::new();
         for portion in settlements.chunks(4) {
-            let settled = settling.settle(portion).await.unwrap();
+            let settled = settling.settle(portion).await.unwrap().answer;
             let counted = portion.iter().zip(settled).filter(|(_, settled)| *settled == Settled::Done);
             done.extend(counted.map(|(settlement, _)| settlement.key));
             tokio::task::yield_now().await;
@@ -276,7 +276,7 @@ pub async fn the_same_settlements_at_once_count_once<S: Stage + 'static>(fx: &Fi
         .collect();
     let settle = handles(fx).take(4).map(|store| {
         let batch = batch.clone();
-        async move { store.settle(&batch).await.unwrap() }
+        async move { store.settle(&batch).await.unwrap().answer }
     });
     for settled in at_once(settle.collect()).await {
         assert_eq!(settled, [Settled::Done; 10]);

@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::id::{JobId, ScheduleId};
-use everhook_core::job::Job;
+use everhook_core::job::{Job, Unique};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Created, Order, Replaced, Slice};
-use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
+use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::{JobStage, ids};
 use crate::conformance::race::at_once;
+use crate::made::Made;
 use crate::schedule::{MessageTemplate, Run, RunKind, ScheduleRecord, ScheduleStore, Starts};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -77,8 +78,8 @@ pub async fn a_schedule_starts_its_job_and_tells<S: JobStage + ScheduleStore>(fx
     assert_eq!(fx.other.find_schedule(fx.there, &record.name).await.unwrap(), None);
 }
 
-pub async fn a_schedule_sends_its_message<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
-    fx.endpoint().await;
+/// A schedule that sends a message every second.
+fn sending(fx: &Fixture<impl JobStage>, text: &str) -> ScheduleRecord {
     let message = MessageTemplate {
         application: fx.application,
         event_type: name("tick"),
@@ -86,9 +87,40 @@ pub async fn a_schedule_sends_its_message<S: JobStage + ScheduleStore>(fx: &Fixt
         channels: Vec::new(),
         tags: vec![name("t")],
     };
-    let record = ScheduleRecord { starts: Starts::Message(Box::new(message)), ..every(fx, "tick", SECOND) };
-    let record = create(fx, &record).await;
-    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().expect("it is there");
+    ScheduleRecord { starts: Starts::Message(Box::new(message)), ..every(fx, text, SECOND) }
+}
+
+pub async fn what_schedules_create_is_counted<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+    let jobs = create(fx, &every(fx, "jobs", SECOND)).await;
+    let messages = create(fx, &sending(fx, "messages")).await;
+    let mut unique = every(fx, "unique", SECOND);
+    let Starts::Job(job) = &mut unique.starts else { panic!("{unique:?}") };
+    job.unique = Some(Unique { key: "one".to_owned(), window: HOUR });
+    let unique = create(fx, &unique).await;
+    let run = async |record: &ScheduleRecord| fx.other.run_schedule(fx.here, &record.name).await.unwrap().made;
+    assert_eq!(run(&jobs).await, Made { messages: 0, jobs: 1 });
+    assert_eq!(run(&messages).await, Made { messages: 1, jobs: 0 });
+    assert_eq!(run(&unique).await, Made { messages: 0, jobs: 1 });
+    assert_eq!(run(&unique).await, Made::default(), "the unique job exists already");
+    let mut made = Made::default();
+    for _ in 0..1_000 {
+        let fired = fx.store.fire_due(PLENTY).await.unwrap();
+        made += fired.made;
+        if made.jobs > 0 && made.messages > 0 {
+            break;
+        }
+        tokio::time::sleep(fired.next_look.expect("there are schedules").min(SECOND)).await;
+    }
+    let fired = async |record: &ScheduleRecord| {
+        runs(fx, record).await.iter().filter(|run| run.kind == RunKind::Fired && run.object.is_some()).count()
+    };
+    assert_eq!(made, Made { messages: fired(&messages).await, jobs: fired(&jobs).await });
+}
+
+pub async fn a_schedule_sends_its_message<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let record = create(fx, &sending(fx, "tick")).await;
+    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().answer.expect("it is there");
     let leased = fx.lease_one(fx.session().await).await;
     let sent = leased.message.unwrap();
     assert_eq!((sent.payload.as_deref(), &sent.event_type), (Some(&b"{\"n\": 1e2}"[..]), &name("tick")));
@@ -137,12 +169,12 @@ pub async fn a_paused_schedule_starts_nothing_and_goes_on_from_now<S: JobStage +
 
 pub async fn a_run_on_request_changes_no_time<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
     let record = create(fx, &every(fx, "rare", Duration::from_secs(86_400 * 300))).await;
-    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().unwrap();
+    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().answer.unwrap();
     assert_eq!(ids(&fx.lease_jobs(fx.session().await).await), [JobId(run.object.unwrap())]);
     let found = fx.other.find_schedule(fx.here, &record.name).await.unwrap().unwrap();
     assert_eq!(found.state.next, record.state.next);
     assert_eq!(runs(fx, &record).await.iter().map(|run| run.kind).collect::<Vec<_>>(), [RunKind::Manual]);
-    assert_eq!(fx.other.run_schedule(fx.here, &name("nobody")).await.unwrap(), None);
+    assert_eq!(fx.other.run_schedule(fx.here, &name("nobody")).await.unwrap().answer, None);
 }
 
 pub async fn a_run_that_is_still_open_is_not_overlapped<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {

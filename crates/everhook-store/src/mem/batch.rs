@@ -12,6 +12,7 @@ use crate::catalog::{Created, Order, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::ids::Ids;
+use crate::made::{Made, WithMade};
 use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{JobRow, Tables};
 use crate::mem::{MemStore, job};
@@ -23,18 +24,16 @@ pub(super) fn tell(
     now: Timestamp,
     (environment, id): (EnvironmentId, BatchId),
     change: Change,
-) -> Result<(), everhook_core::batch::BadChange> {
-    let Some(record) = tables.batches.get_mut(&(environment, id)) else { return Ok(()) };
+) -> Result<Made, everhook_core::batch::BadChange> {
+    let Some(record) = tables.batches.get_mut(&(environment, id)) else { return Ok(Made::default()) };
     let applied = record.batch.apply(change)?;
     record.batch = applied.batch;
-    let Some(announce) = applied.announce else { return Ok(()) };
+    let Some(announce) = applied.announce else { return Ok(Made::default()) };
     let record = record.clone();
     let failed = dead_jobs(tables, environment, id);
     let message = announcement(environment, &record, announce, failed, MessageId(ids.next(now)));
-    if let Some(message) = message {
-        append_one(tables, ids, now, None, message);
-    }
-    Ok(())
+    let appended = message.map(|message| append_one(tables, ids, now, None, message));
+    Ok(Made::messages(appended.as_slice()))
 }
 
 fn dead_jobs(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> Vec<FailedJob> {
@@ -105,10 +104,15 @@ impl BatchStore for MemStore {
         Ok(batches)
     }
 
-    async fn seal_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    async fn seal_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         let (mut tables, now) = self.lock();
-        tell(&mut tables, &self.ids, now, (environment, id), Change::Sealed).expect("a seal can be repeated");
-        Ok(tables.batches.get(&(environment, id)).cloned())
+        let told = tell(&mut tables, &self.ids, now, (environment, id), Change::Sealed);
+        let made = told.expect("a seal can be repeated");
+        Ok(made.with(tables.batches.get(&(environment, id)).cloned()))
     }
 
     async fn resolve_batch(
@@ -117,10 +121,10 @@ impl BatchStore for MemStore {
         id: BatchId,
         jobs: &[JobId],
         how: Resolution,
-    ) -> Result<Resolved, StoreError> {
+    ) -> Result<WithMade<Resolved>, StoreError> {
         let (mut tables, now) = self.lock();
         if !tables.batches.contains_key(&(environment, id)) {
-            return Ok(Resolved::NoBatch);
+            return Ok(Made::default().with(Resolved::NoBatch));
         }
         let state = |job: &JobId| {
             let record = job::record(&tables, environment, *job).filter(|record| record.job.batch == Some(id));
@@ -129,22 +133,22 @@ impl BatchStore for MemStore {
         let found: Vec<_> = jobs.iter().filter_map(state).collect();
         let selected = match check_selection(jobs, &found) {
             Ok(selected) => selected,
-            Err(bad) => return Ok(Resolved::Bad(bad)),
+            Err(bad) => return Ok(Made::default().with(Resolved::Bad(bad))),
         };
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
         // The new phase is there before the first job of it.
-        tell(&mut tables, &self.ids, now, (environment, id), Change::Resolved { jobs: count, how })
+        let made = tell(&mut tables, &self.ids, now, (environment, id), Change::Resolved { jobs: count, how })
             .map_err(|_| StoreError::Corrupt { table: "batch", column: "dead" })?;
         let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
         for job in selected {
             job::carry_out(&mut tables, &self.ids, now, environment, job, plan);
         }
         let record = tables.batches.get(&(environment, id)).cloned();
-        Ok(record.map_or(Resolved::NoBatch, Resolved::Done))
+        Ok(made.with(record.map_or(Resolved::NoBatch, Resolved::Done)))
     }
 }
 
-/// Does what an operator asks for.
+/// Does what an operator asks for; adds the announcements of its batch to `made`.
 pub(super) fn steer(
     tables: &mut Tables,
     ids: &Ids,
@@ -152,13 +156,14 @@ pub(super) fn steer(
     environment: EnvironmentId,
     id: JobId,
     wish: Wish,
+    made: &mut Made,
 ) -> Option<Plan> {
     let record = job::record(tables, environment, id)?;
     let plan = record.state.on(wish);
     let change = record.job.batch.zip(steered(record.state, plan));
-    let tell = |tables: &mut Tables| {
+    let mut tell = |tables: &mut Tables| {
         if let Some((batch, change)) = change {
-            self::tell(tables, ids, now, (environment, batch), change).expect("the job was just counted");
+            *made += self::tell(tables, ids, now, (environment, batch), change).expect("the job was just counted");
         }
     };
     // A retry finds its new phase open; what has ended is not listed as failed.

@@ -22,6 +22,7 @@ use crate::job::{
     new_task, state_of,
 };
 use crate::lease::{NewAttempt, Settlement};
+use crate::made::{Made, WithMade};
 use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{AttemptRow, JobRow, LaneRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, batch};
@@ -41,7 +42,8 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         }
         match batch::tell(tables, ids, now, (environment, id), Change::Added(1)) {
             Err(BadChange::Sealed) => return Enqueued::BatchSealed,
-            told => told.expect("one more is not too many"),
+            // A batch announces ends, so that one more job makes nothing.
+            told => drop(told.expect("one more is not too many")),
         }
     }
     for key in &keys {
@@ -230,10 +232,12 @@ impl JobStore for MemStore {
         environment: EnvironmentId,
         ids: &[JobId],
         wish: Wish,
-    ) -> Result<Vec<Option<Plan>>, StoreError> {
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
         let (mut tables, now) = self.lock();
-        let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, wish);
-        Ok(ids.iter().map(steer).collect())
+        let mut made = Made::default();
+        let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, wish, &mut made);
+        let plans = ids.iter().map(steer).collect();
+        Ok(made.with(plans))
     }
 
     async fn report_progress(

@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::ids::Ids;
 use crate::job::Enqueued;
 use crate::lease::Appended;
+use crate::made::{Made, WithMade};
 use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{ScheduleRow, Tables, TaskPlace};
 use crate::mem::{MemStore, job};
@@ -23,15 +24,22 @@ fn begin(schedule: &ScheduleRecord, now: Timestamp) -> ScheduleState {
     if schedule.paused { ScheduleState::paused() } else { ScheduleState::begin(&schedule.schedule, now) }
 }
 
-/// Starts what is due of one schedule; answers how many runs that were.
-fn fire(tables: &mut Tables, ids: &Ids, now: Timestamp, environment: EnvironmentId, row: ScheduleRow) -> usize {
+/// Starts what is due of one schedule, and counts that in `fired`.
+fn fire(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    environment: EnvironmentId,
+    row: ScheduleRow,
+    fired: &mut FiredAll,
+) {
     let ScheduleRow { mut record, mut last_job } = row;
     let firing = decide_fire(&record.schedule, &record.state, now, last_run(tables, environment, last_job));
     for (nominal, kind) in runs_of(&firing) {
         let mut object = None;
         if kind == RunKind::Fired {
             let job;
-            (object, job) = start(tables, ids, now, environment, &record);
+            (object, job) = start(tables, ids, now, environment, &record, &mut fired.made);
             last_job = job.or(last_job);
         }
         let run = Run { nominal, at: now, kind, object };
@@ -39,7 +47,7 @@ fn fire(tables: &mut Tables, ids: &Ids, now: Timestamp, environment: Environment
     }
     record.state = firing.state;
     tables.schedules.insert((environment, record.name.clone()), ScheduleRow { record, last_job });
-    firing.fires.len()
+    fired.started += firing.fires.len();
 }
 
 /// Whether the job that the schedule started last still waits or runs.
@@ -60,11 +68,14 @@ fn start(
     now: Timestamp,
     environment: EnvironmentId,
     record: &ScheduleRecord,
+    made: &mut Made,
 ) -> (Option<Id>, Option<JobId>) {
     let id = ids.next(now);
     match record.starts.begin(environment, record.schedule.id, id) {
         Begun::Job(new) => {
-            let started = match job::enqueue(tables, ids, now, &new) {
+            let enqueued = job::enqueue(tables, ids, now, &new);
+            *made += Made::jobs(std::slice::from_ref(&enqueued));
+            let started = match enqueued {
                 Enqueued::Accepted { .. } => Some(JobId(id)),
                 // Its unique key is another's, which stands for it.
                 Enqueued::Existing(other) => Some(other),
@@ -74,6 +85,7 @@ fn start(
         }
         Begun::Message(message) => {
             let answer = append_one(tables, ids, now, None, *message);
+            *made += Made::messages(std::slice::from_ref(&answer));
             (matches!(answer, Appended::Accepted { .. }).then_some(id), None)
         }
     }
@@ -164,25 +176,26 @@ impl ScheduleStore for MemStore {
         let mut due: Vec<_> = due.map(|(key, row)| (row.record.state.look_at, key.clone())).collect();
         due.sort();
         due.truncate(limit);
-        let mut started = 0;
+        let mut fired = FiredAll::default();
         for (_, key) in due {
             if let Some(row) = tables.schedules.get(&key).cloned() {
-                started += fire(&mut tables, &self.ids, now, key.0, row);
+                fire(&mut tables, &self.ids, now, key.0, row, &mut fired);
             }
         }
         let next_look = tables.schedules.values().map(|row| row.record.state.look_at).min();
         let next_look = next_look.filter(|at| *at < Timestamp::NEVER).map(|at| at.since(now));
-        Ok(FiredAll { started, next_look })
+        Ok(FiredAll { next_look, ..fired })
     }
 
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Run>, StoreError> {
+    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
         let (mut tables, now) = self.lock();
         let known = tables.schedules.get(&(environment, name.clone())).map(|row| row.record.clone());
-        let Some(record) = known else { return Ok(None) };
-        let (object, _) = start(&mut tables, &self.ids, now, environment, &record);
+        let Some(record) = known else { return Ok(WithMade::default()) };
+        let mut made = Made::default();
+        let (object, _) = start(&mut tables, &self.ids, now, environment, &record, &mut made);
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
         tables.runs.insert((environment, record.schedule.id, self.ids.next(now)), run);
-        Ok(Some(run))
+        Ok(made.with(Some(run)))
     }
 
     async fn list_runs(

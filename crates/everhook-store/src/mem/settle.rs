@@ -13,12 +13,13 @@ use everhook_core::time::Timestamp;
 use crate::batch;
 use crate::ids::Ids;
 use crate::lease::{Settled, Settlement};
+use crate::made::{Made, WithMade};
 use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{job, queue};
 use crate::mutant::{self, Mutant};
 
 /// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
-pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> Vec<Settled> {
+pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
     let mut told: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
     let mut settled = Vec::with_capacity(batch.len());
     for settlement in batch {
@@ -31,11 +32,13 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Se
             *told.entry((settlement.key.environment, id)).or_default() += ended;
         }
     }
+    let mut made = Made::default();
     for (id, ended) in told {
         let told = super::batch::tell(tables, ids, now, id, Change::Ended(ended));
         assert!(told.is_ok() || mutant::is(Mutant::CountRepeatedEnd), "the jobs were pending");
+        made += told.unwrap_or_default();
     }
-    settled
+    made.with(settled)
 }
 
 /// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.

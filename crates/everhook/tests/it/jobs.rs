@@ -287,10 +287,14 @@ fn schedules_are_made_by_commands(backend: Arc<Backend>) {
     let message =
         ["schedule", "create", "tick", "--every", "3600", "--application", &application, "--event-type", "tick"];
     assert!(operator.prints(&message).contains("message tick to app_"));
+    operator.prints(&["schedule", "run", "tick"]);
     operator.is_refused(&["schedule", "list", "--builtin"], "admin key");
     let admin = Operator { key: backend.run(&["key", "create", "--admin"]).trim().to_owned(), ..operator };
     let own = admin.prints(&["schedule", "list", "--builtin"]);
     assert!(own.contains("everhook.prune-jobs"), "{own}");
+    let page = server.client_with(&admin.key).send_to("GET", "/metrics", &[], b"").unwrap();
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.lines().any(|line| line == "everhook_messages_accepted_total 1"), "{page}");
     assert!(admin.prints(&["schedule", "pause", "everhook.prune-jobs"]).contains("is paused"));
     admin.is_refused(&["schedule", "delete", "everhook.prune-jobs"], "the server's own");
 }

@@ -14,6 +14,7 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
+use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::{Ending, RunJobs};
@@ -155,6 +156,8 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
     end_next(&engine, &worker, Report::Completed).await;
     assert_eq!(recorder.begun(2).await, ["import.failed 1", "import.completed 2"]);
     assert!(started.elapsed() < NEVER / 2, "somebody waited for a poll");
+    let page = engine.metrics();
+    assert!(page.lines().any(|line| line == "everhook_messages_accepted_total 2"), "{page}");
     engine.drain(Duration::ZERO).await;
 }
 

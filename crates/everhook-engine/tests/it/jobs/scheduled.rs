@@ -9,6 +9,7 @@ use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
+use everhook_engine::engine::Engine;
 use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::{JobFilter, JobStore};
@@ -16,15 +17,16 @@ use everhook_store::schedule::{RunKind, ScheduleRecord, ScheduleStore, Starts};
 
 use crate::jobs::stage::{ENVIRONMENT, job, pause, server, store};
 
-#[tokio::test]
-async fn two_nodes_never_fire_a_schedule_twice() {
-    let store = store();
-    let (first, second) = (server(&store, 1).await, server(&store, 2).await);
-    let id = ScheduleId(first.new_id());
+/// How long a test waits for a few runs of a schedule.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Creates a schedule that starts a job every second.
+async fn tick(store: &impl ScheduleStore, engine: &Engine) -> ScheduleId {
+    let id = ScheduleId(engine.new_id());
     let record = ScheduleRecord {
         name: "tick".parse().unwrap(),
         schedule: Schedule::new(id, Cadence::Every { every: Duration::from_secs(1), anchor: Timestamp::default() }),
-        starts: Starts::Job(Box::new(Job { ..job(&first) })),
+        starts: Starts::Job(Box::new(Job { ..job(engine) })),
         paused: false,
         state: ScheduleState::paused(),
         created_at: Timestamp::default(),
@@ -32,6 +34,34 @@ async fn two_nodes_never_fire_a_schedule_twice() {
         revision: 0,
     };
     store.create_schedule(ENVIRONMENT, &record, None).await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn jobs_that_schedules_start_are_counted() {
+    let store = store();
+    let engine = server(&store, 1).await;
+    let id = tick(&*store, &engine).await;
+    let enqueued = || -> usize {
+        let page = engine.metrics();
+        let line = page.lines().find_map(|line| line.strip_prefix("everhook_jobs_enqueued_total "));
+        line.expect("the page has the counter").parse().unwrap()
+    };
+    let counted = async {
+        while enqueued() < 2 {
+            pause().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, counted).await.is_ok(), "no run was counted");
+    assert!(store.list_runs(ENVIRONMENT, id, 100).await.unwrap().len() >= 2);
+    engine.drain(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn two_nodes_never_fire_a_schedule_twice() {
+    let store = store();
+    let (first, second) = (server(&store, 1).await, server(&store, 2).await);
+    let id = tick(&*store, &first).await;
     let runs = loop {
         let runs = store.list_runs(ENVIRONMENT, id, 100).await.unwrap();
         if runs.len() >= 3 {
@@ -56,7 +86,7 @@ async fn a_server_forgets_what_is_old_as_jobs_of_schedules_that_everyone_can_see
     let engine = server(&store, 1).await;
     let name = "everhook.prune-jobs".parse().unwrap();
     let run = loop {
-        if let Some(run) = store.run_schedule(MAINTENANCE_ENVIRONMENT, &name).await.unwrap() {
+        if let Some(run) = store.run_schedule(MAINTENANCE_ENVIRONMENT, &name).await.unwrap().answer {
             break run;
         }
         pause().await;

@@ -263,7 +263,7 @@ impl<S: Stage> Side<S> {
     }
 
     async fn settle(&mut self, batch: Vec<Settlement>) -> String {
-        let settled = self.store.settle(&batch).await.unwrap();
+        let settled = self.store.settle(&batch).await.unwrap().answer;
         self.said.push(batch);
         format!("{settled:?}")
     }

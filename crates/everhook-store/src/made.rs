@@ -1,0 +1,53 @@
+//! Work that a transaction creates beside the changes it was asked for: announcements of batches, runs of schedules.
+//!
+//! The stores return it with their answers, so that the engine counts every message and job. Appends and enqueues need
+//! none: their answers list each message and job.
+
+use std::ops::AddAssign;
+
+use crate::job::Enqueued;
+use crate::lease::Appended;
+
+/// Messages and jobs that a transaction created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Accepted messages.
+    pub messages: usize,
+    /// Enqueued jobs.
+    pub jobs: usize,
+}
+
+/// An answer with the work that its transaction created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WithMade<T> {
+    /// The answer itself.
+    pub answer: T,
+    /// The work.
+    pub made: Made,
+}
+
+impl Made {
+    /// The messages that an append accepted.
+    pub fn messages(appended: &[Appended]) -> Made {
+        let messages = appended.iter().filter(|answer| matches!(answer, Appended::Accepted { .. })).count();
+        Made { messages, ..Made::default() }
+    }
+
+    /// The jobs that an enqueue accepted.
+    pub fn jobs(enqueued: &[Enqueued]) -> Made {
+        let jobs = enqueued.iter().filter(|answer| matches!(answer, Enqueued::Accepted { .. })).count();
+        Made { jobs, ..Made::default() }
+    }
+
+    /// Adds these to an answer.
+    pub fn with<T>(self, answer: T) -> WithMade<T> {
+        WithMade { answer, made: self }
+    }
+}
+
+impl AddAssign for Made {
+    fn add_assign(&mut self, other: Made) {
+        self.messages += other.messages;
+        self.jobs += other.jobs;
+    }
+}
