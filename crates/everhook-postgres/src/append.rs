@@ -18,7 +18,7 @@ use everhook_store::slots::Slot;
 use futures_util::future::{try_join, try_join3};
 use tokio_postgres::Row;
 
-use crate::columns::{MessageColumns, TaskColumns};
+use crate::columns::{ExpiryColumns, MessageColumns, TaskColumns};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::keys::{self, Owners};
@@ -305,6 +305,10 @@ async fn write(
         tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
     }
     let lanes = TouchColumns::new(planned().filter(|planned| planned.slot.is_none()), waiting, now);
+    let expiries = ExpiryColumns::new(&rows);
+    if !expiries.is_empty() {
+        transaction.change(&sql::APPEND_PAYLOAD_EXPIRY, &expiries.params()).await?;
+    }
     let (append_message, append_task, touch_lane) = (
         transaction.prepare(&sql::APPEND_MESSAGE).await?,
         transaction.prepare(&sql::APPEND_TASK).await?,

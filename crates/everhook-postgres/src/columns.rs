@@ -57,6 +57,37 @@ impl<'a> MessageColumns<'a> {
     }
 }
 
+/// When to erase payloads, as columns; only of messages that name a time.
+#[derive(Default)]
+pub(crate) struct ExpiryColumns<'a> {
+    due: Vec<i64>,
+    environments: Vec<i32>,
+    applications: Vec<&'a [u8]>,
+    messages: Vec<&'a [u8]>,
+}
+
+impl<'a> ExpiryColumns<'a> {
+    pub(crate) fn new(written: &[(EnvironmentId, &'a Message)]) -> ExpiryColumns<'a> {
+        let mut columns = ExpiryColumns::default();
+        for (environment, message) in written {
+            let Some(due_at) = message.rest.payload_until else { continue };
+            columns.due.push(due_at.as_micros());
+            columns.environments.push(environment.0);
+            columns.applications.push(message.application.as_bytes().as_slice());
+            columns.messages.push(message.id.as_bytes().as_slice());
+        }
+        columns
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 4] {
+        [&self.due, &self.environments, &self.applications, &self.messages]
+    }
+}
+
 /// New tasks as columns.
 #[derive(Default)]
 pub(crate) struct TaskColumns<'a> {

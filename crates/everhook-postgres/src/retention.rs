@@ -64,6 +64,10 @@ impl PostgresStore {
             Prunable::Messages => self.database.change(&sql::PRUNE_MESSAGE, &[&floor, &most]).await?,
             Prunable::Jobs => self.database.change(&sql::PRUNE_JOB, &[&floor, &at, &most]).await?,
             Prunable::DeadDeliveries => self.database.change(&sql::PRUNE_TASK_DEAD, &[&at, &most]).await?,
+            Prunable::Payloads => {
+                let now = self.read_clock().await?.as_micros();
+                self.database.change(&sql::PRUNE_PAYLOAD, &[&now, &most]).await?
+            }
             Prunable::Keys => self.prune_keys(limit).await?,
             Prunable::OnceSlots => self.database.change(&sql::PRUNE_ONCE, &[&at, &most]).await?,
             Prunable::Sessions => self.prune_sessions(at, limit).await?,

@@ -39,6 +39,7 @@ files! {
     APPEND_DEDUP = "append_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8_ARRAY);
     FIND_DEDUP = "find_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY);
     DELETE_DEDUP = "delete_dedup" (INT4_ARRAY, INT2_ARRAY, BYTEA_ARRAY);
+    APPEND_PAYLOAD_EXPIRY = "append_payload_expiry" (INT8_ARRAY, INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY);
     APPEND_MESSAGE = "append_message" (
         INT4_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
         TEXT_ARRAY
@@ -167,6 +168,7 @@ files! {
 
     PRUNE_MESSAGE = "prune_message" (BYTEA, INT8);
     PRUNE_TASK_DEAD = "prune_task_dead" (INT8, INT8);
+    PRUNE_PAYLOAD = "prune_payload" (INT8, INT8);
     PRUNE_DEDUP = "prune_dedup" (TEXT, TEXT);
     PRUNE_JOB = "prune_job" (BYTEA, INT8, INT8);
     PRUNE_ONCE = "prune_once" (INT8, INT8);

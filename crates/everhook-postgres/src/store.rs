@@ -332,7 +332,7 @@ fn now() -> Instant {
 }
 
 impl PostgresStore {
-    async fn read_clock(&self) -> Result<Timestamp, Fault> {
+    pub(crate) async fn read_clock(&self) -> Result<Timestamp, Fault> {
         let rows = self.database.read(&sql::NOW, &[]).await?;
         let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
         Reader::new(row, "clock").time("now")

@@ -23,6 +23,7 @@ use crate::rows::{self, Record};
 use crate::writer::Tx;
 
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
+const APPEND_PAYLOAD_EXPIRY: &str = include_str!("../queries/append_payload_expiry.sql");
 const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
 const TOUCH_LANE: &str = include_str!("../queries/touch_lane.sql");
 const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
@@ -176,6 +177,11 @@ impl Batch<'_> {
             message.created_at.as_micros(),
             message.rest.to_json(),
         ])?;
+        if let Some(due_at) = message.rest.payload_until {
+            let (application, id) = (message.application.as_bytes(), message.id.as_bytes());
+            let params = params![due_at.as_micros(), environment.0, application, id];
+            tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
+        }
         let mut fault = None;
         let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {

@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = migrations! {
     8 "0008_endpoint_open" compatible from 3;
     9 "0009_task_leased_at" compatible from 3;
     10 "0010_message_rest" compatible from 3;
+    11 "0011_payload_expiry" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

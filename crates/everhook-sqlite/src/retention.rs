@@ -64,6 +64,11 @@ impl Rule {
                 ..plain(query!("list_old_message"), query!("prune_message"))
             },
             Prunable::DeadDeliveries => plain(query!("list_old_task_dead"), query!("prune_task_dead")),
+            Prunable::Payloads => Rule {
+                ages: vec![Value::Integer(now.as_micros())],
+                belongings: &[query!("erase_payload")],
+                ..plain(query!("list_old_payload"), query!("prune_payload"))
+            },
             Prunable::Keys => Rule {
                 ages: vec![Value::Integer(now.as_micros())],
                 is_asked_again: true,

@@ -12,6 +12,8 @@ pub enum Prunable {
     Messages,
     /// Deliveries that were given up.
     DeadDeliveries,
+    /// Payloads whose messages say until when they are kept: past that time, whatever the age. The messages stay.
+    Payloads,
     /// Keys under which something was accepted once: past their own expiry, whatever the age.
     Keys,
     /// Jobs that succeeded or were cancelled, with their attempts and output; dead ones stay.
@@ -28,9 +30,10 @@ pub enum Prunable {
 
 impl Prunable {
     /// Everything that can be forgotten.
-    pub const ALL: [Prunable; 8] = [
+    pub const ALL: [Prunable; 9] = [
         Prunable::Messages,
         Prunable::DeadDeliveries,
+        Prunable::Payloads,
         Prunable::Keys,
         Prunable::Jobs,
         Prunable::OnceSlots,
@@ -44,6 +47,7 @@ impl Prunable {
         match self {
             Prunable::Messages => "messages",
             Prunable::DeadDeliveries => "dead-deliveries",
+            Prunable::Payloads => "payloads",
             Prunable::Keys => "keys",
             Prunable::Jobs => "jobs",
             Prunable::OnceSlots => "once-slots",

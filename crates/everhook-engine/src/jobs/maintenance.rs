@@ -90,7 +90,7 @@ impl Ages {
             Prunable::Messages => self.messages,
             Prunable::DeadDeliveries => self.dead_deliveries,
             // They say themselves when.
-            Prunable::Keys => Duration::ZERO,
+            Prunable::Payloads | Prunable::Keys => Duration::ZERO,
             Prunable::Jobs => self.jobs,
             Prunable::OnceSlots => self.once_slots,
             Prunable::Sessions => self.sessions,

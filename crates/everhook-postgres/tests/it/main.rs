@@ -15,6 +15,7 @@ mod order;
 mod outage;
 mod outbox;
 mod partitions;
+mod payloads;
 mod pgbouncer;
 mod plans;
 mod pooler;

@@ -74,6 +74,7 @@ const LIST_JOB_DEAD: (&str, &str) = (
     "int, bytea, bytea, text, text, text, bytea, int8, int8, bytea, int2, int8",
 );
 const LIST_JOB_FAILED: (&str, &str) = (include_str!("../../queries/list_job_failed.sql"), "int, bytea, int8");
+const PRUNE_PAYLOAD: (&str, &str) = (include_str!("../../queries/prune_payload.sql"), "int8, int8");
 const NEXT_SCHEDULE: (&str, &str) = (include_str!("../../queries/next_schedule.sql"), "int8, int8");
 
 /// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
@@ -179,6 +180,9 @@ async fn check_all(client: &Client) {
     check(client, NEXT_QUEUE, &["queue_pkey"], "(name = wanted.name)").await;
     check(client, NEXT_SCHEDULE, &["schedule_look"], "(look_at <= $1)").await;
     check(client, LOCK_BATCH, &["batch_pkey"], "(id = wanted.id)").await;
+    let payloads: Vec<String> =
+        partitions(client, "message").await.into_iter().chain(["payload_expiry_pkey".to_owned()]).collect();
+    check_with(client, PRUNE_PAYLOAD, &payloads, "Index Cond: (due_at <= $1)").await;
     let attempts = partitions(client, "job_attempt").await;
     let ends: Vec<String> = partitions(client, "job").await.into_iter().chain(attempts).collect();
     check_with(client, FIND_JOB_END, &ends, "(id = wanted.id)").await;

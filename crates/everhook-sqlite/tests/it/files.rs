@@ -210,10 +210,11 @@ fn a_fresh_file_is_migrated_once() {
         "0008_endpoint_open",
         "0009_task_leased_at",
         "0010_message_rest",
+        "0011_payload_expiry",
     ];
-    assert_eq!(first, MigrationReport { from: 0, to: 10, applied: all });
+    assert_eq!(first, MigrationReport { from: 0, to: 11, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 10, to: 10, applied: Vec::new() });
+    assert_eq!(second, MigrationReport { from: 11, to: 11, applied: Vec::new() });
 }
 
 #[cfg(unix)]

@@ -10,5 +10,6 @@ mod group;
 mod jobs;
 mod mutants;
 mod outbox;
+mod payloads;
 mod plans;
 mod stage;

@@ -168,6 +168,8 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     check(&conn, query!("prune_message"), &["message USING", open]);
     check(&conn, query!("prune_attempt"), &["(environment=? AND subject=?)"]);
     check(&conn, query!("prune_job"), &["job USING", open]);
+    check(&conn, query!("list_old_payload"), &["payload_expiry USING PRIMARY KEY (due_at<?)"]);
+    check(&conn, query!("erase_payload"), &["message USING INDEX"]);
     check(&conn, query!("prune_session"), &["task_owner (owner=?)"]);
     check(
         &conn,

@@ -17,6 +17,7 @@ use crate::catalog::{Locator, Order, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application};
 use crate::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, MessageFilter};
 use crate::lease::{Append, Appended, NewMessage, Settled};
+use crate::retention::Prunable;
 
 fn slice<K>(order: Order) -> Slice<K> {
     Slice { after: None, order, limit: PLENTY }
@@ -232,6 +233,18 @@ pub async fn a_message_keeps_what_few_others_have<S: Store>(fx: &Fixture<S>) {
     assert_eq!(list.rows, std::slice::from_ref(&sent));
     let leased = fx.lease(fx.session().await).await;
     assert_eq!(leased[0].message.as_deref(), Some(&sent), "whoever sends it knows");
+}
+
+pub async fn a_message_whose_payload_was_erased_is_still_listed<S: Store>(fx: &Fixture<S>) {
+    let mut new = fx.message();
+    new.message.rest.payload_until = Some(fx.store.now().await.unwrap().minus(HOUR));
+    let sent = append(fx, new).await;
+    let find = async || fx.other.find_message(fx.here, fx.application, &Locator::Id(sent.id)).await.unwrap();
+    assert_eq!(find().await.expect("it was just sent").payload, sent.payload, "nothing is erased without a prune");
+    fx.store.prune(Prunable::Payloads, Timestamp::default(), PLENTY).await.unwrap();
+    let erased = Message { payload: None, ..sent.clone() };
+    assert_eq!(find().await.as_ref(), Some(&erased));
+    assert_eq!(fx.other.list_messages(fx.here, fx.application, &messages()).await.unwrap().rows, [erased]);
 }
 
 pub async fn a_payload_is_removed_for_good<S: Store>(fx: &Fixture<S>) {

@@ -244,6 +244,7 @@ macro_rules! conformance_time {
         $crate::conformance_cases! { $backend, maintenance:
             messages_that_are_done_are_forgotten
             jobs_that_are_done_are_forgotten
+            payloads_are_erased_when_their_time_is_over
             keys_are_forgotten_when_they_expire
             slots_that_nobody_uses_are_forgotten
             closed_sessions_that_hold_nothing_are_forgotten
@@ -306,6 +307,7 @@ macro_rules! conformance_full {
             a_search_of_attempts_looks_at_a_few_and_goes_on
             a_message_keeps_what_few_others_have
             a_payload_is_removed_for_good
+            a_message_whose_payload_was_erased_is_still_listed
             attempts_are_found_by_message_and_endpoint
             attempts_are_found_by_result_and_status
             attempts_are_found_by_what_their_message_is

@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "the name of a case says it")]
 
 use everhook_core::delivery::DeliveryState;
-use everhook_core::id::SessionId;
+use everhook_core::id::{MessageId, SessionId};
 use everhook_core::job::Wish;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::queue::Queue;
@@ -92,6 +92,30 @@ pub async fn jobs_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &Fixt
     for id in [dead, running, waiting] {
         assert!(fx.other.find_job(fx.here, id).await.unwrap().is_some());
     }
+}
+
+pub async fn payloads_are_erased_when_their_time_is_over<S: JobStage + Retention>(fx: &Fixture<S>) {
+    fx.endpoint().await;
+    let now = fx.store.now().await.unwrap();
+    let until = async |payload_until| {
+        let mut new = fx.message();
+        new.message.rest.payload_until = payload_until;
+        let id = new.message.id;
+        fx.append_one(None, new).await;
+        id
+    };
+    let (over, not_yet, plain) =
+        (until(Some(now.minus(HOUR))).await, until(Some(now.plus(HOUR))).await, until(None).await);
+    let and_over = until(Some(now.minus(2 * HOUR))).await;
+    // The case is repeated in the environment of the bystander, where the same payloads are due.
+    assert_eq!(prune(fx, Prunable::Payloads, Timestamp::default()).await, 4, "by their own time, whatever the age");
+    assert_eq!(prune(fx, Prunable::Payloads, later(fx).await).await, 0);
+    let leased = fx.lease(fx.session().await).await;
+    let has_payload = |id: MessageId| {
+        let of = leased.iter().find(|leased| leased.task.key.subject == id.0).expect("its delivery is open");
+        of.message.as_ref().expect("the message itself stays").payload.is_some()
+    };
+    assert_eq!([over, and_over, not_yet, plain].map(has_payload), [false, false, true, true]);
 }
 
 pub async fn keys_are_forgotten_when_they_expire<S: JobStage + Retention>(fx: &Fixture<S>) {

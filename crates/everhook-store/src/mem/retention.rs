@@ -1,11 +1,13 @@
 //! Forgetting what is old.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use everhook_core::batch::Intake;
 use everhook_core::id::{EnvironmentId, Id, JobId};
 use everhook_core::job::JobState;
+use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 
@@ -30,6 +32,7 @@ impl Retention for MemStore {
                 let old = dead.map(|(key, row)| (row.task.due_at, *key)).collect();
                 remove(&mut tables.tasks, old, limit)
             }
+            Prunable::Payloads => erase_payloads(tables, now, limit),
             Prunable::Keys => {
                 // Past their own expiry, whatever the age.
                 let expired = tables.keys.iter().filter(|(_, row)| row.expires_at <= now);
@@ -78,6 +81,12 @@ fn prune_messages(tables: &mut Tables, before: Timestamp, limit: usize) -> usize
         forget_attempts(tables, key.0, key.2.0);
     }
     old.len()
+}
+
+fn erase_payloads(tables: &mut Tables, now: Timestamp, limit: usize) -> usize {
+    let is_due = |message: &Message| message.payload.is_some() && message.payload_at(now).is_none();
+    let due = tables.messages.values_mut().filter(|message| is_due(message)).take(limit);
+    due.map(|message| Arc::make_mut(message).payload = None).count()
 }
 
 fn prune_jobs(tables: &mut Tables, before: Timestamp, limit: usize) -> usize {

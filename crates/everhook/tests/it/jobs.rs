@@ -291,7 +291,7 @@ fn schedules_are_made_by_commands(backend: Arc<Backend>) {
     operator.is_refused(&["schedule", "list", "--builtin"], "admin key");
     let admin = Operator { key: backend.run(&["key", "create", "--admin"]).trim().to_owned(), ..operator };
     let own = admin.prints(&["schedule", "list", "--builtin"]);
-    assert!(own.contains("everhook.prune-jobs"), "{own}");
+    assert!(own.contains("everhook.prune-jobs") && own.contains("everhook.prune-payloads"), "{own}");
     let page = server.client_with(&admin.key).send_to("GET", "/metrics", &[], b"").unwrap();
     let page = String::from_utf8(page.body).unwrap();
     assert!(page.lines().any(|line| line == "everhook_messages_accepted_total 1"), "{page}");
