@@ -230,7 +230,7 @@ impl Cli {
                 let StoreConfig::Postgres { url, direct_url, .. } = config.store else {
                     anyhow::bail!("an embedded database has no outbox: say which PostgreSQL with --database");
                 };
-                print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url))))?)
+                print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url).0)))?)
             }
             Command::Openapi | Command::Node(_) | Command::Once(_) | Command::Worker(_) => Ok(()),
             Command::Job(_) | Command::Queue(_) | Command::Batch(_) | Command::Schedule(_) => Ok(()),

@@ -8,6 +8,7 @@ mod check;
 mod outboxes;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,7 +54,7 @@ pub(crate) struct Config {
     pub(crate) egress_allow: Vec<IpNet>,
     pub(crate) https_only: bool,
     pub(crate) default_signature: SignatureKind,
-    pub(crate) jwt_secret: Option<String>,
+    pub(crate) jwt_secret: Option<Secret>,
     /// The first key of an empty store.
     pub(crate) bootstrap_key: Option<ApiKey>,
     pub(crate) log_filter: Targets,
@@ -61,11 +62,21 @@ pub(crate) struct Config {
     pub(crate) outboxes: Vec<OutboxConfig>,
 }
 
+/// A text that no log shows: a secret, or a URL that may hold a password.
+#[derive(Clone)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
 /// Where everything is kept.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreConfig {
     Sqlite { folder: PathBuf },
-    Postgres { url: String, direct_url: Option<String>, pool_size: usize, pooler: bool },
+    Postgres { url: Secret, direct_url: Option<Secret>, pool_size: usize, pooler: bool },
 }
 
 /// An outbox that is not in the store's own database.
@@ -80,7 +91,7 @@ pub(crate) struct OutboxConfig {
 /// Where an outbox is.
 #[derive(Clone, Debug)]
 pub(crate) enum OutboxPlace {
-    Postgres { url: String, pooler: bool },
+    Postgres { url: Secret, pooler: bool },
     Sqlite { file: PathBuf },
 }
 
@@ -91,8 +102,8 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What came on the command line.
-#[derive(Clone, Debug, Default)]
+/// What came on the command line. Not `Debug`: the database's URL may hold a password.
+#[derive(Clone, Default)]
 pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
     pub(crate) listen_ops: Option<String>,
@@ -170,8 +181,8 @@ enum Source {
     Flag,
 }
 
-/// The values in force, each with its source; not checked yet.
-#[derive(Clone, Debug)]
+/// The values in force, each with its source; not checked yet. Not `Debug`, because some are secrets: see `show`.
+#[derive(Clone)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, (Value, Source)>,
     /// Variables that look like settings and are none.

@@ -8,7 +8,7 @@ use everhook_postgres::PostgresOutbox;
 use everhook_sqlite::SqliteOutbox;
 use serde_json::{Value, json};
 
-use crate::remote::Remote;
+use crate::remote::{Remote, named};
 use crate::table::{seconds, table, text};
 
 /// Rows asked for at once.
@@ -104,20 +104,22 @@ impl OutboxCommand {
             OutboxCommand::Status { json } => status(remote, json).await,
             OutboxCommand::List { outbox, json } => list(remote, &outbox, json).await,
             OutboxCommand::Fix { outbox, row, change } => {
-                let path = format!("/outbox/{outbox}/aside/{row}");
+                let path = format!("{}/{row}", aside(&outbox)?);
                 remote.patch(&path, &change.body()).await?;
                 Ok(format!("changed row {row}: retry it with `everhook outbox retry {outbox} {row}`\n"))
             }
             OutboxCommand::Retry { outbox, all: true, .. } => retry_all(remote, &outbox).await,
             OutboxCommand::Retry { outbox, rows, .. } => {
+                let aside = aside(&outbox)?;
                 for row in &rows {
-                    remote.post(&format!("/outbox/{outbox}/aside/{row}/retry")).await?;
+                    remote.post(&format!("{aside}/{row}/retry")).await?;
                 }
                 Ok(format!("put {} back\n", count(rows.len() as u64)))
             }
             OutboxCommand::Discard { outbox, rows } => {
+                let aside = aside(&outbox)?;
                 for row in &rows {
-                    remote.delete(&format!("/outbox/{outbox}/aside/{row}")).await?;
+                    remote.delete(&format!("{aside}/{row}")).await?;
                 }
                 Ok(format!("threw {} away\n", count(rows.len() as u64)))
             }
@@ -180,7 +182,7 @@ async fn status(remote: &Remote, json: bool) -> anyhow::Result<String> {
 }
 
 async fn list(remote: &Remote, outbox: &str, json: bool) -> anyhow::Result<String> {
-    let found = remote.get_all(&format!("/outbox/{outbox}/aside"), PAGE).await?;
+    let found = remote.get_all(&aside(outbox)?, PAGE).await?;
     if json {
         return Ok(format!("{:#}\n", Value::from(found)));
     }
@@ -192,10 +194,16 @@ async fn list(remote: &Remote, outbox: &str, json: bool) -> anyhow::Result<Strin
     Ok(table(&rows))
 }
 
+/// The path of the rows that an outbox has set aside.
+fn aside(outbox: &str) -> anyhow::Result<String> {
+    Ok(format!("/outbox/{}/aside", named("outbox", outbox)?))
+}
+
 async fn retry_all(remote: &Remote, outbox: &str) -> anyhow::Result<String> {
+    let path = format!("{}/retry", aside(outbox)?);
     let mut retried = 0;
     loop {
-        let answer = remote.post(&format!("/outbox/{outbox}/aside/retry")).await?;
+        let answer = remote.post(&path).await?;
         retried += answer["retried"].as_u64().unwrap_or_default();
         if answer["done"] != false {
             return Ok(format!("put {} back\n", count(retried)));

@@ -29,7 +29,7 @@ pub(crate) fn sources(config: &Config, opened: &Opened) -> anyhow::Result<Vec<Re
     for wanted in &config.outboxes {
         let outbox: Arc<dyn Outbox> = match &wanted.place {
             OutboxPlace::Postgres { url, pooler } => {
-                let outbox = PostgresOutbox::in_database(url, *pooler);
+                let outbox = PostgresOutbox::in_database(&url.0, *pooler);
                 Arc::new(outbox.with_context(|| format!("bad `database` of the outbox {:?}", wanted.name))?)
             }
             OutboxPlace::Sqlite { file } => Arc::new(SqliteOutbox::in_file(file)),

@@ -60,7 +60,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     let engine = patience.insist(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
-        jwt_secret: config.jwt_secret.clone(),
+        jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         default_signature: config.default_signature,
         egress,
         version: VERSION,

@@ -62,9 +62,9 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
         }
         StoreConfig::Postgres { url, direct_url, pool_size, pooler } => {
             if config.auto_migrate && open_as == OpenAs::Server {
-                everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
+                everhook_postgres::migrate(&direct_url.as_ref().unwrap_or(url).0).await?;
             }
-            let (url, direct_url) = (url.clone(), direct_url.clone());
+            let (url, direct_url) = (url.0.clone(), direct_url.clone().map(|url| url.0));
             let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
             if open_as == OpenAs::Server {
@@ -81,7 +81,7 @@ pub(crate) fn place(config: &Config) -> String {
         StoreConfig::Sqlite { folder } => {
             std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string()
         }
-        StoreConfig::Postgres { url, .. } => redact_url(url),
+        StoreConfig::Postgres { url, .. } => redact_url(&url.0),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
             describe(&place(config), report.from, report.to, &report.applied)
         }
         StoreConfig::Postgres { url, direct_url, .. } => {
-            let report = everhook_postgres::migrate(direct_url.as_ref().unwrap_or(url)).await?;
+            let report = everhook_postgres::migrate(&direct_url.as_ref().unwrap_or(url).0).await?;
             describe(&place(config), i64::from(report.from), i64::from(report.to), &report.applied)
         }
     };

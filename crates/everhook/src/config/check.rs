@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use toml::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::config::{Config, LogFormat, Settings, StoreConfig, describe, outboxes};
+use crate::config::{Config, LogFormat, Secret, Settings, StoreConfig, describe, outboxes};
 use crate::logging;
 
 /// HS256 asks for a key that is at least as long as its hash: shorter ones can be guessed from one token.
@@ -107,6 +107,7 @@ impl Settings {
             let folder = folder.context("`data` is empty: name a folder, or set `database`")?.into();
             return Ok(StoreConfig::Sqlite { folder });
         };
+        let (url, direct_url) = (Secret(url), direct_url.map(Secret));
         Ok(StoreConfig::Postgres { url, direct_url, pool_size, pooler: self.switch("database_pooler") })
     }
 
@@ -192,13 +193,13 @@ impl Settings {
         networks.collect()
     }
 
-    fn jwt_secret(&self) -> anyhow::Result<Option<String>> {
+    fn jwt_secret(&self) -> anyhow::Result<Option<Secret>> {
         match self.text("jwt_secret") {
             None | Some("") => Ok(None),
             Some(secret) if secret.len() < JWT_SECRET_BYTES_MIN => bail!(
                 "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as `openssl rand -base64 32` prints"
             ),
-            Some(secret) => Ok(Some(secret.to_owned())),
+            Some(secret) => Ok(Some(Secret(secret.to_owned()))),
         }
     }
 

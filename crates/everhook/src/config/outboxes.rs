@@ -9,7 +9,7 @@ use everhook_core::name::Name;
 use toml::{Table, Value};
 
 use crate::config::check::check_url;
-use crate::config::{OutboxConfig, OutboxPlace, suggest};
+use crate::config::{OutboxConfig, OutboxPlace, Secret, suggest};
 use crate::outboxes::{OWN, POLL_INTERVAL};
 
 /// Every key of an outbox.
@@ -49,7 +49,7 @@ fn one(table: &Table) -> anyhow::Result<OutboxConfig> {
     let place = match (text(table, "database")?, text(table, "sqlite")?) {
         (Some(url), None) => {
             check_url(url).with_context(|| format!("bad `database` of `[[outbox]]` {name:?}"))?;
-            OutboxPlace::Postgres { url: url.to_owned(), pooler: pooler.unwrap_or(false) }
+            OutboxPlace::Postgres { url: Secret(url.to_owned()), pooler: pooler.unwrap_or(false) }
         }
         (None, Some(_)) if pooler.is_some() => {
             bail!("bad `[[outbox]]` {name:?}: `pooler` is for a `database`: remove it beside `sqlite`")

@@ -168,6 +168,18 @@ fn secrets_are_redacted_where_settings_are_shown() {
 }
 
 #[test]
+fn a_configuration_can_be_logged_without_its_secrets() {
+    let file = "jwt_secret = 'hunter2hunter2hunter2hunter2hunter2'
+        database = 'postgres://me:hunter2@db/x'
+        database_direct = 'postgres://me:hunter2@db:5433/x'
+        [[outbox]]
+        name = 'shop'
+        database = 'postgres://me:hunter2@db/shop'";
+    let logged = format!("{:?}", check(file, &[], Flags::default()).unwrap());
+    assert!(!logged.contains("hunter2") && logged.contains("jwt_secret: Some((redacted))"), "{logged}");
+}
+
+#[test]
 fn outboxes_have_names_and_places() {
     let shop = "[[outbox]]\nname = 'shop'\ndatabase = 'postgres://me:hunter2@db/shop'\nenvironment = 'default'\n";
     let till = "[[outbox]]\nname = 'till'\nsqlite = 'till.db'\npoll_interval_ms = 100\n";
