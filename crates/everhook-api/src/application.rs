@@ -34,10 +34,10 @@ pub(crate) struct ApplicationIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     pub(crate) uid: Option<Option<String>>,
-    /// Messages per second.
+    /// Messages per second. Stored and shown; deliveries are not slowed down yet.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
-    /// The same, under an older name.
+    /// The same as `throttleRate`, under an older name.
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
     /// Never interpreted.
@@ -54,9 +54,11 @@ pub(crate) struct ApplicationPatch {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>)]
     uid: Option<Option<String>>,
+    /// Messages per second. Stored and shown; deliveries are not slowed down yet.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1)]
     throttle_rate: Option<Option<u16>>,
+    /// The same as `throttleRate`, under an older name.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
     rate_limit: Option<Option<u16>>,
@@ -74,6 +76,7 @@ pub(crate) struct ApplicationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
+    /// Messages per second. Deliveries are not slowed down yet.
     throttle_rate: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(deprecated)]

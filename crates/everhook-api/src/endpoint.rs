@@ -45,7 +45,7 @@ pub(crate) struct EndpointIn {
     disabled: Option<bool>,
     /// The event types it wants; none means all.
     event_types: Option<Vec<String>>,
-    /// The same, under an older name.
+    /// The same as `eventTypes`, under an older name.
     #[schema(deprecated)]
     filter_types: Option<Vec<String>>,
     /// The channels it listens to; none means all.
@@ -58,10 +58,10 @@ pub(crate) struct EndpointIn {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
     uid: Option<Option<String>>,
-    /// Deliveries per second.
+    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
     #[schema(minimum = 1)]
     throttle_rate: Option<u16>,
-    /// The same, under an older name.
+    /// The same as `throttleRate`, under an older name.
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
     /// Never interpreted.
@@ -95,9 +95,11 @@ pub(crate) struct EndpointPatch {
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>)]
     uid: Option<Option<String>>,
+    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1)]
     throttle_rate: Option<Option<u16>>,
+    /// The same as `throttleRate`, under an older name.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
     rate_limit: Option<Option<u16>>,
@@ -134,6 +136,7 @@ pub(crate) struct EndpointCommonOut {
     disabled: bool,
     #[schema(value_type = Option<String>)]
     uid: Option<Name>,
+    /// Deliveries per second. Deliveries are not slowed down yet.
     throttle_rate: Option<u16>,
     #[schema(deprecated)]
     rate_limit: Option<u16>,

@@ -34,12 +34,13 @@ pub(crate) struct AppPortalAccessIn {
     /// The event types behind these flags are shown.
     feature_flags: Option<Vec<String>>,
     /// What the token allows; everything where nothing is said. `ViewBase` has to be among them.
+    /// `ManageTransformations` has no effect yet: there are no transformations.
     #[schema(max_items = 6, example = json!(["ViewBase", "CreateAttempts"]))]
     capabilities: Option<Vec<String>>,
     /// Whether the token only allows to read, without secrets: the same as `["ViewBase"]` for `capabilities`.
     #[schema(deprecated)]
     read_only: Option<bool>,
-    /// The session that the token belongs to; the token carries it.
+    /// The session that the token belongs to; the token carries it. Without effect yet: tokens end by `expiry`.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9@_\\-]+$")]
     session_id: Option<String>,
 }
