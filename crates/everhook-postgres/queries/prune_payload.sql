@@ -1,8 +1,9 @@
 -- Erase payloads that are due, and forget their due times. A message may be gone already. Indexes: the primary keys.
 -- The time is a parameter: a clock in the condition would keep the index from ending the scan at the first later row.
+-- The locked rows are deleted by their place, because a join could scan the table: they are never updated.
 -- Differs: many rows at once; skips rows that another node erases at this moment.
 with due as materialized (
-    select due_at, environment, application, message
+    select ctid as place, environment, application, message
     from everhook.payload_expiry
     where due_at <= $1
     order by due_at
@@ -17,9 +18,5 @@ erased as (
         and message.application = due.application
         and message.id = due.message
 )
-delete from everhook.payload_expiry as expiry
-using due
-where expiry.due_at = due.due_at
-    and expiry.environment = due.environment
-    and expiry.application = due.application
-    and expiry.message = due.message;
+delete from everhook.payload_expiry
+where ctid = any (array(select place from due));
