@@ -27,6 +27,7 @@ pub mod relay;
 pub mod retry;
 pub mod role;
 pub mod schedule;
+pub mod scope;
 pub mod share;
 pub mod signing;
 pub mod task;

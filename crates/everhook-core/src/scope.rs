@@ -1,0 +1,35 @@
+//! Scopes: whose objects an operation is about. Every operation of a store names one, so that no tenant sees another's.
+
+#![allow(missing_docs, reason = "fields and constructors are named after their ids")]
+
+use crate::id::{ApplicationId, EnvironmentId};
+
+/// Everything of one environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    pub environment: EnvironmentId,
+}
+
+impl Scope {
+    pub const fn of(environment: EnvironmentId) -> Scope {
+        Scope { environment }
+    }
+}
+
+/// Everything of one application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AppScope {
+    pub environment: EnvironmentId,
+    pub application: ApplicationId,
+}
+
+impl AppScope {
+    pub const fn of(environment: EnvironmentId, application: ApplicationId) -> AppScope {
+        AppScope { environment, application }
+    }
+
+    /// The environment of the application.
+    pub const fn scope(self) -> Scope {
+        Scope { environment: self.environment }
+    }
+}
