@@ -8,8 +8,12 @@ use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Having, Locator, Order, Replaced};
+use everhook_store::query;
+use everhook_store::resource::ResourceKey;
+use everhook_store::store::Resources;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -18,7 +22,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input};
 use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, Slots};
 use crate::state::Api;
@@ -95,7 +99,7 @@ pub(crate) struct ApplicationOut {
 #[into_params(parameter_in = Query)]
 pub(crate) struct CreateParams {
     /// Answer the application that has the uid, if there is one.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     get_if_exists: Option<bool>,
 }
 
@@ -105,10 +109,10 @@ pub(crate) struct CreateParams {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExcludeParams {
     /// Leave out those without endpoints.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     exclude_apps_with_no_endpoints: Option<bool>,
     /// Leave out those whose endpoints are all disabled.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     exclude_apps_with_disabled_endpoints: Option<bool>,
 }
 
@@ -136,7 +140,9 @@ async fn list(
     Query(exclude): Query<ExcludeParams>,
 ) -> Result<Json<Page<ApplicationOut>>, ApiError> {
     let cursor = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.store.list_applications(environment, exclude.having(), &cursor.slice()).await?;
+    let rows = api
+        .read(query::Applications { scope: Scope::of(environment), having: exclude.having(), slice: cursor.slice() })
+        .await?;
     Ok(Json(cursor.page(rows, |row| row.id, ApplicationOut::from)))
 }
 
@@ -156,7 +162,7 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let application = input.json::<ApplicationIn>()?.into_new(&api)?;
-    match api.store.create_application(environment, &application, input.key.as_ref()).await? {
+    match api.store.create(Scope::of(environment), application, input.key.clone()).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
         Created::Taken(_) => Err(uid_taken()),
@@ -210,7 +216,7 @@ async fn put(
     if let Locator::Id(_) = locator {
         return Err(scope::no_application(&app_id));
     }
-    match api.store.create_application(environment, &wanted, None).await? {
+    match api.store.create(Scope::of(environment), wanted.clone(), None).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -258,7 +264,8 @@ async fn delete(
     InEnvironment { environment }: InEnvironment,
     InApplication { application, .. }: InApplication,
 ) -> Result<StatusCode, ApiError> {
-    let deleted = api.store.delete_application(environment, application.id).await?;
+    let deleted =
+        api.store.delete_resource(Scope::of(environment), ResourceKey::Application(application.id)).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
 }
 
@@ -270,12 +277,14 @@ pub(crate) async fn find_or_create(
     wanted: Option<ApplicationIn>,
 ) -> Result<Application, ApiError> {
     check_uid(wanted.as_ref(), locator)?;
-    if let Some(found) = api.store.find_application(environment, locator).await? {
+    if let Some(found) =
+        api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?
+    {
         return Ok(found);
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.into_new(api)?;
-    match api.store.create_application(environment, &wanted, None).await? {
+    match api.store.create(Scope::of(environment), wanted, None).await? {
         // Whoever was quicker created what was wanted.
         Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -303,8 +312,12 @@ async fn replace(
     change: impl Fn(Application) -> Application,
 ) -> Result<Option<Application>, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = api.store.find_application(environment, locator).await? else { return Ok(None) };
-        match api.store.replace_application(environment, &change(old)).await? {
+        let Some(old) =
+            api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?
+        else {
+            return Ok(None);
+        };
+        match api.store.replace(Scope::of(environment), change(old)).await? {
             Replaced::Done(new) => return Ok(Some(new)),
             Replaced::Stale | Replaced::Repeated => {}
             Replaced::Taken => return Err(uid_taken()),

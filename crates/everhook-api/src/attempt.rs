@@ -11,10 +11,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::limits::SCAN_ROWS_MAX;
 use everhook_core::outcome::Class;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
-use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf};
+use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, Expunge};
+use everhook_store::query;
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::error::ApiError;
 use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InEnvironment, MessagePath, OfMessage, Slots};
 use crate::state::Api;
@@ -71,17 +73,17 @@ pub(crate) struct MessageAttemptOut {
 #[into_params(parameter_in = Query)]
 pub(crate) struct AttemptParams {
     /// 0 success, 2 fail; nothing else is an attempt's.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(minimum = 0, maximum = 4)]
     status: Option<u8>,
     /// With a status from this on, below this plus 100; 0 means no reply.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     status_code_class: Option<u16>,
     /// Whether the client knows status 4, canceled; else it is shown as 2.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     expanded_statuses: Option<bool>,
     /// With the message of each attempt, but for its payload.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     with_msg: Option<bool>,
 }
 
@@ -91,7 +93,7 @@ pub(crate) struct AttemptParams {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ToEndpointParams {
     /// To this endpoint, by id or uid.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     endpoint_id: Option<String>,
 }
 
@@ -192,7 +194,9 @@ async fn get(
     Slots(path): Slots<AttemptPath>,
     Query(params): Query<AttemptParams>,
 ) -> Result<Json<MessageAttemptOut>, ApiError> {
-    let found = api.store.find_attempt(of.environment, of.message.id, path.id()?).await?;
+    let found = api
+        .read(query::FindAttempt { scope: Scope::of(of.environment), message: of.message.id, id: path.id()? })
+        .await?;
     let found = found.ok_or_else(|| path.not_found())?;
     Ok(Json(MessageAttemptOut::new(found, &params, &ContentParams::default())))
 }
@@ -209,7 +213,8 @@ async fn expunge(
     of: OfMessage,
     Slots(path): Slots<AttemptPath>,
 ) -> Result<StatusCode, ApiError> {
-    let found = api.store.expunge_attempt(of.environment, of.message.id, path.id()?).await?;
+    let what = Expunge::Attempt { message: of.message.id, id: path.id()? };
+    let found = api.store.expunge(AppScope::of(of.environment, of.application), what).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 
@@ -259,7 +264,7 @@ impl Asked {
             event_types: filter.event_types,
             scan: SCAN_ROWS_MAX,
         };
-        let piece = api.store.list_attempts(environment, application, &filter).await?;
+        let piece = api.read(query::Attempts { scope: AppScope::of(environment, application), filter }).await?;
         let mut page = cursor.page_of(piece, |row| row.id, show);
         if params.with_msg == Some(true) {
             add_messages(api, (environment, application), &mut page.data).await?;
@@ -277,7 +282,12 @@ async fn add_messages(
     let mut known = BTreeMap::new();
     for attempt in attempts {
         if let Entry::Vacant(unknown) = known.entry(attempt.msg_id) {
-            let found = api.store.find_message(environment, application, &Locator::Id(attempt.msg_id)).await?;
+            let found = api
+                .read(query::FindMessage {
+                    scope: AppScope::of(environment, application),
+                    locator: Locator::Id(attempt.msg_id),
+                })
+                .await?;
             unknown.insert(found.map(|found| MessageOut::without_content(&found)));
         }
         attempt.msg = known.get(&attempt.msg_id).cloned().flatten();

@@ -13,9 +13,11 @@ use everhook_core::batch::{self, Announcement, Batch, Counts, Intake, Resolution
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
 use everhook_core::limits::{BATCH_SELECTION_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{Metadata, Name};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::batch::{BatchRecord, Resolved};
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, Order};
+use everhook_store::query;
 use http::StatusCode;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -145,7 +147,7 @@ async fn list(
     Query(order): Query<OrderParams>,
 ) -> Result<Json<Page<BatchOut>>, ApiError> {
     let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let rows = api.store.list_batches(environment, &cursor.slice()).await?;
+    let rows = api.read(query::Batches { scope: Scope::of(environment), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, BatchOut::from)))
 }
 
@@ -166,7 +168,11 @@ async fn create(
     let application = find_application(&api, environment, &wanted.application, &Place::Body).await?.id;
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
-    match api.store.create_batch(environment, &new, input.key.as_ref()).await? {
+    match api
+        .store
+        .create_batch(Scope::of(environment), NewBatch { batch: new.clone(), key: input.key.clone() })
+        .await?
+    {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_application(&Place::Body)),
@@ -184,7 +190,7 @@ async fn get(
     InJobs { environment }: InJobs,
     Slots(path): Slots<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let found = api.store.find_batch(environment, path.id()?).await?;
+    let found = api.read(query::FindBatch { scope: Scope::of(environment), id: path.id()? }).await?;
     found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
 }
 
@@ -201,7 +207,7 @@ async fn add_jobs(
     input: Input,
 ) -> Result<Response, ApiError> {
     let id = path.id()?;
-    api.store.find_batch(environment, id).await?.ok_or_else(|| path.not_found())?;
+    api.read(query::FindBatch { scope: Scope::of(environment), id }).await?.ok_or_else(|| path.not_found())?;
     let JobOrJobs { jobs } = input.json()?;
     if jobs.is_none() {
         return job::enqueue_one(&api, environment, input.json()?, Some(id), input.key.clone()).await;
@@ -225,7 +231,7 @@ async fn seal(
     InJobs { environment }: InJobs,
     Slots(path): Slots<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let sealed = api.store.seal_batch(environment, path.id()?).await?;
+    let sealed = api.store.seal_batch(Scope::of(environment), path.id()?).await?;
     api.accept.count(sealed.made);
     let sealed = sealed.answer.ok_or_else(|| path.not_found())?;
     // It may have announced its end: a message is pending then.
@@ -275,7 +281,7 @@ async fn resolve(
     }
     let ids = jobs.iter().enumerate().map(|(index, text)| text.parse().at_index("jobs", index));
     let ids = ids.collect::<Result<Vec<JobId>, ApiError>>()?;
-    let resolved = api.store.resolve_batch(environment, id, &ids, how).await?;
+    let resolved = api.store.resolve_batch(Scope::of(environment), id, Resolve { jobs: ids.to_vec(), how }).await?;
     api.accept.count(resolved.made);
     match resolved.answer {
         Resolved::Done(batch) => {
@@ -296,7 +302,9 @@ pub(crate) async fn find_application(
     place: &Place<'_>,
 ) -> Result<Application, ApiError> {
     let locator = scope::application(named).map_err(|_| no_application(place))?;
-    api.store.find_application(environment, &locator).await?.ok_or_else(|| no_application(place))
+    api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() })
+        .await?
+        .ok_or_else(|| no_application(place))
 }
 
 fn no_application(place: &Place<'_>) -> ApiError {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::delivery::DeliveryState;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::history::{Destination, Resend, Resent};
+use everhook_store::query;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -59,7 +61,9 @@ async fn list(
     Query(page): Query<PageParams>,
 ) -> Result<Json<Page<MessageEndpointOut>>, ApiError> {
     let cursor = Cursor::new(&page, Order::Ascending)?;
-    let all = api.store.list_destinations(of.environment, of.application, of.message.id).await?;
+    let all = api
+        .read(query::Destinations { scope: AppScope::of(of.environment, of.application), message: of.message.id })
+        .await?;
     let rows = cursor.cut(all, |row| row.endpoint.id);
     Ok(Json(cursor.page(rows, |row| row.endpoint.id, MessageEndpointOut::from)))
 }
@@ -81,7 +85,7 @@ async fn resend(
     }
     let (message, endpoint) = (of.message.id, at.endpoint.id);
     let wish = Resend { application: of.application, message, endpoint, key: input.key };
-    match api.store.resend(of.environment, &wish).await? {
+    match api.store.resend(Scope::of(of.environment), wish).await? {
         Resent::Pending => api.accept.hint(),
         Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),

@@ -11,10 +11,14 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
 use everhook_core::name::{Metadata, Name};
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Locator, Order, Replaced};
 use everhook_store::dedup::DedupKey;
+use everhook_store::query;
+use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::store::Resources;
 use http::StatusCode;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -176,7 +180,8 @@ async fn list(
     Query(order): Query<OrderParams>,
 ) -> Result<Json<Page<EndpointOut>>, ApiError> {
     let cursor = Cursor::new(&page, order.or(Order::Descending))?;
-    let rows = api.store.list_endpoints(environment, application.id, &cursor.slice()).await?;
+    let rows =
+        api.read(query::Endpoints { scope: AppScope::of(environment, application.id), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.id, EndpointOut::from)))
 }
 
@@ -306,7 +311,11 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    let deleted = api.store.delete_endpoint(at.environment, at.application, at.endpoint.id).await?;
+    let deleted = api
+        .store
+        .delete_resource(Scope::of(at.environment), ResourceKey::Endpoint(at.application, at.endpoint.id))
+        .await?
+        .is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
@@ -319,9 +328,18 @@ pub(crate) async fn replace(
     change: impl Fn(Endpoint) -> Result<Endpoint, ApiError>,
 ) -> Result<Option<Endpoint>, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = api.store.find_endpoint(environment, application, locator).await? else { return Ok(None) };
+        let Some(old) = api
+            .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: locator.clone() })
+            .await?
+        else {
+            return Ok(None);
+        };
         let before = old.clone();
-        match api.store.replace_endpoint(environment, &change(old)?, key).await? {
+        match api
+            .store
+            .replace(Scope::of(environment), ChangedEndpoint { endpoint: change(old)?, key: key.cloned() })
+            .await?
+        {
             Replaced::Done(new) => {
                 if before.state != EndpointState::Enabled && new.state == EndpointState::Enabled {
                     api.accept.hint();
@@ -343,7 +361,15 @@ async fn insert(
     endpoint: &Endpoint,
     key: Option<&DedupKey>,
 ) -> Result<Endpoint, ApiError> {
-    match api.store.create_endpoint(environment, endpoint, api.endpoints_max, key).await? {
+    match api
+        .store
+        .create(
+            Scope::of(environment),
+            NewEndpoint { endpoint: endpoint.clone(), max: api.endpoints_max },
+            key.cloned(),
+        )
+        .await?
+    {
         Created::New(new) | Created::Repeated(new) => Ok(new),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -375,7 +401,7 @@ async fn check_event_types(
         let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
         return Err(ApiError::invalid(["body", "eventTypes"], rule));
     }
-    let unknown = api.store.unknown_event_types(environment, &types).await?;
+    let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names: types.to_vec() }).await?;
     match unknown.first() {
         None => Ok(Some(types)),
         Some(name) => {

@@ -11,9 +11,13 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
 };
 use everhook_core::name::{self, Name};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
 use everhook_store::piece::Piece;
+use everhook_store::query;
+use everhook_store::resource::ResourceKey;
+use everhook_store::store::Resources;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +29,7 @@ use crate::error::ApiError;
 use crate::input::{self, At, Input};
 use crate::limits::{REPLACE_TRIES_MAX, VISIBLE_ROUNDS_MAX};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{InEnvironment, Slots};
 use crate::state::Api;
@@ -112,10 +116,10 @@ pub(crate) struct EventTypeOut {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListParams {
     /// Archived ones too.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     include_archived: Option<bool>,
     /// With their schemas.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     with_content: Option<bool>,
 }
 
@@ -125,7 +129,7 @@ pub(crate) struct ListParams {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeleteParams {
     /// Remove it for good, rather than archive it.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     expunge: Option<bool>,
 }
 
@@ -185,7 +189,7 @@ async fn create(
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
     let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
-    match api.store.create_event_type(environment, &wanted, input.key.as_ref()).await? {
+    match api.store.create(Scope::of(environment), wanted.clone(), input.key.clone()).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(old) if old.archived => {
             let revived = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await?;
@@ -208,7 +212,7 @@ async fn get(
     caller: Caller,
     Slots(path): Slots<EventTypePath>,
 ) -> Result<Json<EventTypeOut>, ApiError> {
-    let found = api.store.find_event_type(caller.environment, &path.name()?).await?;
+    let found = api.read(query::FindEventType { scope: Scope::of(caller.environment), name: path.name()? }).await?;
     let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(|| path.not_found())?;
     Ok(Json(found.into()))
 }
@@ -234,7 +238,7 @@ async fn put(
     if let Some(new) = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
-    match api.store.create_event_type(environment, &wanted, None).await? {
+    match api.store.create(Scope::of(environment), wanted.clone(), None).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -289,7 +293,9 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
     let found = match params.expunge {
-        Some(true) => api.store.delete_event_type(environment, &name).await?,
+        Some(true) => {
+            api.store.delete_resource(Scope::of(environment), ResourceKey::EventType(name.clone())).await?.is_done()
+        }
         Some(false) | None => {
             replace(&api, environment, &name, |old| EventType { archived: true, ..old }).await?.is_some()
         }
@@ -305,12 +311,15 @@ async fn read_visible(
     slice: Slice<Name>,
 ) -> Result<Piece<EventType, Name>, ApiError> {
     if let Rights::Environment | Rights::Admin = caller.rights {
-        return Ok(api.store.list_event_types(caller.environment, archived, &slice).await?);
+        return Ok(api
+            .read(query::EventTypes { scope: Scope::of(caller.environment), archived, slice: slice.clone() })
+            .await?);
     }
     let mut visible = Vec::new();
     let mut part = Slice { limit: PAGE_MAX, ..slice.clone() };
     for _ in 0..VISIBLE_ROUNDS_MAX {
-        let Piece { rows, next } = api.store.list_event_types(caller.environment, archived, &part).await?;
+        let Piece { rows, next } =
+            api.read(query::EventTypes { scope: Scope::of(caller.environment), archived, slice: part.clone() }).await?;
         let is_heavy = next.is_some();
         let last = rows.last().filter(|_| rows.len() == part.limit).map(|row| row.name.clone());
         part.after = next.or(last);
@@ -340,8 +349,11 @@ async fn replace(
     change: impl Fn(EventType) -> EventType,
 ) -> Result<Option<EventType>, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = api.store.find_event_type(environment, name).await? else { return Ok(None) };
-        match api.store.replace_event_type(environment, &change(old)).await? {
+        let Some(old) = api.read(query::FindEventType { scope: Scope::of(environment), name: name.clone() }).await?
+        else {
+            return Ok(None);
+        };
+        match api.store.replace(Scope::of(environment), change(old)).await? {
             Replaced::Done(new) => return Ok(Some(new)),
             Replaced::Stale | Replaced::Repeated => {}
             Replaced::Taken => return Err(exists()),

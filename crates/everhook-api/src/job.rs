@@ -11,9 +11,12 @@ use axum::response::{IntoResponse, Response};
 use everhook_core::id::{BatchId, EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, Plan, Wish, tries_of};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
+use everhook_core::scope::Scope;
 use everhook_store::catalog::Order;
 use everhook_store::dedup::DedupKey;
 use everhook_store::job::{Enqueued, JobRecord, NewJob};
+use everhook_store::query;
+use everhook_store::steer::Steer;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -153,7 +156,9 @@ async fn list(
     if params.starts_after() {
         cursor = cursor.or_last();
     }
-    let piece = api.store.list_jobs(environment, &params.filter(cursor.slice(), &Place::Query)?).await?;
+    let piece = api
+        .read(query::Jobs { scope: Scope::of(environment), filter: params.filter(cursor.slice(), &Place::Query)? })
+        .await?;
     Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
 
@@ -252,7 +257,7 @@ pub(crate) async fn enqueue_one(
         Enqueued::Accepted { created_at, due_at } => {
             Ok((StatusCode::ACCEPTED, Json(JobOut::accepted(job, created_at, due_at))).into_response())
         }
-        Enqueued::Existing(id) => match api.store.find_job(environment, id).await? {
+        Enqueued::Existing(id) => match api.read(query::FindJob { scope: Scope::of(environment), id }).await? {
             Some(found) => Ok(Json(JobOut::new(found)).into_response()),
             // It was deleted since: its id is what is left to tell.
             None => Ok(Json(serde_json::json!({ "id": id, "state": "deleted" })).into_response()),
@@ -290,7 +295,10 @@ pub(crate) async fn enqueue_all(
                 EnqueuedOut { id: Some(id), state: Some(Shown(JobState::Pending)), ..EnqueuedOut::default() }
             }
             Enqueued::Existing(id) => {
-                let state = api.store.find_job(environment, id).await?.map(|found| Shown(found.state));
+                let state = api
+                    .read(query::FindJob { scope: Scope::of(environment), id })
+                    .await?
+                    .map(|found| Shown(found.state));
                 EnqueuedOut { id: Some(id), state, existing: Some(true), error: None }
             }
             Enqueued::KeyReused => {
@@ -330,9 +338,9 @@ async fn change(
     wish: Wish,
     refusal: &'static str,
 ) -> Result<(), ApiError> {
-    let plans = api.store.change_jobs(environment, &[id], wish).await?;
-    api.accept.count(plans.made);
-    match plans.answer.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
+    let steered = api.store.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], wish }).await?;
+    api.accept.count(steered.made);
+    match steered.answer.plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
         Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
         // The end of a job may be announced by its batch: a message is pending then.
         Plan::Hasten | Plan::Redrive | Plan::Move(_) | Plan::End | Plan::Erase => {
@@ -345,13 +353,15 @@ async fn change(
 
 /// Everything there is of a job.
 async fn show(api: &Api, environment: EnvironmentId, id: JobId) -> Result<Json<JobOut>, ApiError> {
-    let found: JobRecord = api.store.find_job(environment, id).await?.ok_or_else(|| no_job(id))?;
-    let attempts = api.store.list_job_attempts(environment, id, JOB_ATTEMPTS_SHOWN).await?;
+    let found: JobRecord =
+        api.read(query::FindJob { scope: Scope::of(environment), id }).await?.ok_or_else(|| no_job(id))?;
+    let attempts =
+        api.read(query::JobAttempts { scope: Scope::of(environment), id, limit: JOB_ATTEMPTS_SHOWN }).await?;
     let mut shown = JobOut::new(found);
     shown.tries = shown.tries.or_else(|| Some(tries_of(attempts.iter().map(|attempt| (attempt.class, attempt.end)))));
     shown.attempts = Some(attempts.into_iter().map(JobAttemptOut::from).collect());
     if let Some(holder) = &mut shown.held_by {
-        let worker = api.store.find_worker(environment, holder.worker_id).await?;
+        let worker = api.read(query::FindWorker { scope: Scope::of(environment), id: holder.worker_id }).await?;
         holder.name = worker.map(|worker| worker.session.node);
     }
     Ok(Json(shown))

@@ -12,6 +12,7 @@ use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{JobState, NotYours, Tenure};
 use everhook_core::limits::{RETRY_DELAY_MAX, SNOOZE_MAX};
+use everhook_core::scope::Scope;
 use everhook_engine::jobs::Ending;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
 use crate::scope::{InJobs, Slots};
 use crate::state::Api;
+use everhook_store::query;
 
 /// It is done.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -179,7 +181,7 @@ async fn progress(
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, Tenure { session: worker_id, epoch });
     let progress = Progress::new(percent, &text.unwrap_or_default()).at("percent")?;
-    match api.store.report_progress(environment, id, by, &progress).await? {
+    match api.store.report_progress(Scope::of(environment), id, by, progress).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
         Err(why) => Err(not_yours(&api, environment, id, why).await?),
     }
@@ -200,7 +202,9 @@ async fn end(
 
 /// Why what a worker says does not count; a job that is not there is told apart from one that is not its own.
 async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: NotYours) -> Result<ApiError, ApiError> {
-    let Some(found) = api.store.find_job(environment, id).await? else { return Err(no_job(id)) };
+    let Some(found) = api.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
+        return Err(no_job(id));
+    };
     Ok(match why {
         NotYours::NotRunning => {
             let state = serde_json::to_string(&Shown(found.state)).unwrap_or_default();

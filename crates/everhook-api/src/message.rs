@@ -18,12 +18,14 @@ use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
-use everhook_store::history::MessageFilter;
+use everhook_store::history::{Expunge, MessageFilter};
 use everhook_store::lease::NewMessage;
 use everhook_store::piece::Piece;
+use everhook_store::query;
 use everhook_store::uids::Found;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
@@ -37,7 +39,7 @@ use crate::error::ApiError;
 use crate::input::{self, At, Input};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, Slots};
 use crate::state::Api;
@@ -130,7 +132,7 @@ pub(crate) struct MessageOut<'a> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ContentParams {
     /// With its payload or response.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     with_content: Option<bool>,
 }
 
@@ -140,23 +142,23 @@ pub(crate) struct ContentParams {
 #[into_params(parameter_in = Query)]
 pub(crate) struct FilterParams {
     /// On this channel.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     pub(crate) channel: Option<Name>,
     /// With this tag.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     pub(crate) tag: Option<Name>,
     /// Earlier than this.
-    #[serde(deserialize_with = "query::time")]
+    #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) before: Option<Timestamp>,
     /// At this or later.
-    #[serde(deserialize_with = "query::time")]
+    #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     pub(crate) after: Option<Timestamp>,
     /// Of one of these types.
-    #[serde(deserialize_with = "query::names")]
+    #[serde(deserialize_with = "crate::query::names")]
     #[param(value_type = Option<Vec<String>>, style = Form)]
     pub(crate) event_types: Vec<Name>,
 }
@@ -230,7 +232,9 @@ async fn send(
     match api.accept.accept(new).await? {
         Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
         Accepted::Repeated(id) => {
-            let found = api.store.find_message(environment, application, &Locator::Id(id)).await?;
+            let found = api
+                .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
+                .await?;
             let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
             Ok(Some(show(&found, api.now(), content, None)))
         }
@@ -266,7 +270,8 @@ async fn list(
         event_types: filter.event_types,
         scan: SCAN_ROWS_MAX,
     };
-    let Piece { rows, next } = api.store.list_messages(environment, application.id, &filter).await?;
+    let scope = AppScope::of(environment, application.id);
+    let Piece { rows, next } = api.read(query::Messages { scope, filter }).await?;
     let piece = Piece { rows: rows.iter().collect::<Vec<&Message>>(), next };
     let now = api.now();
     let page = cursor.page_of(piece, |row| row.id, |row| MessageOut::new(row, now, &content, None));
@@ -292,7 +297,8 @@ async fn get(
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
 )]
 async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
-    let found = api.store.expunge_message(of.environment, of.application, of.message.id).await?;
+    let found =
+        api.store.expunge(AppScope::of(of.environment, of.application), Expunge::Message(of.message.id)).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
@@ -308,7 +314,9 @@ async fn show_suppressed(
     winner: MessageId,
     content: &ContentParams,
 ) -> Result<Response, ApiError> {
-    let found = api.store.find_message(environment, application, &Locator::Id(winner)).await?;
+    let found = api
+        .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(winner) })
+        .await?;
     Ok(match &found {
         Some(message) => {
             Json(MessageOut { suppressed: true, ..MessageOut::new(message, api.now(), content, None) }).into_response()

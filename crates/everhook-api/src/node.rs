@@ -8,6 +8,7 @@ use axum::extract::State;
 use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
 use everhook_store::lease::SessionRecord;
+use everhook_store::query;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -89,7 +90,7 @@ pub(crate) fn routes() -> Routes {
     get, path = "/api/v1/node", operation_id = "v1.node.list", tag = "Node", responses((status = 200, body = NodeListOut))
 )]
 async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Result<Json<NodeListOut>, ApiError> {
-    let sessions = api.store.list_sessions(CLOSED_SHOWN).await?;
+    let sessions = api.read(query::Sessions { closed_within: CLOSED_SHOWN }).await?;
     let now = api.store.now().await?;
     Ok(Json(NodeListOut { data: sessions.into_iter().map(|session| NodeOut::new(session, now)).collect() }))
 }

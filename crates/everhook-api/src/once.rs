@@ -9,9 +9,11 @@ use axum::extract::State;
 use everhook_core::id::MessageId;
 use everhook_core::name::{BadName, Name};
 use everhook_core::once::{OnceClaim, Phase};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
 use everhook_store::once::OnceRecord;
+use everhook_store::query;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -116,7 +118,8 @@ async fn list(
     Query(order): Query<OrderParams>,
 ) -> Result<Json<Page<OnceOut>>, ApiError> {
     let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.store.list_once(environment, application.id, &cursor.slice()).await?;
+    let rows =
+        api.read(query::OnceSlots { scope: AppScope::of(environment, application.id), slice: cursor.slice() }).await?;
     Ok(Json(cursor.page(rows, |row| row.key.clone(), OnceOut::new)))
 }
 
@@ -131,7 +134,8 @@ async fn get(
     InApplication { environment, application }: InApplication,
     Slots(OncePath { key }): Slots<OncePath>,
 ) -> Result<Json<OnceOut>, ApiError> {
-    let found = api.store.find_once(environment, application.id, &name(&key)?).await?;
+    let found =
+        api.read(query::FindOnce { scope: AppScope::of(environment, application.id), key: name(&key)? }).await?;
     found.map(|found| Json(OnceOut::new(found))).ok_or_else(|| no_slot(&key))
 }
 
@@ -146,7 +150,7 @@ async fn reset(
     InApplication { environment, application }: InApplication,
     Slots(OncePath { key }): Slots<OncePath>,
 ) -> Result<StatusCode, ApiError> {
-    let found = api.store.reset_once(environment, application.id, &name(&key)?).await?;
+    let found = api.store.reset_once(AppScope::of(environment, application.id), name(&key)?).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }
 

@@ -9,10 +9,14 @@ use axum::extract::State;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
+use everhook_core::scope::Scope;
 use everhook_core::signing::{SignatureKind, SigningKeys};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Replaced};
-use everhook_store::queue::{QueueDeleted, QueueStats};
+use everhook_store::query;
+use everhook_store::queue::QueueStats;
+use everhook_store::resource::{Deleted, ResourceKey};
+use everhook_store::store::Resources;
 use everhook_store::worker::WorkerRecord;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -23,7 +27,7 @@ use crate::error::ApiError;
 use crate::input::{self, At, Input, Place};
 use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{InJobs, Slots};
 use crate::state::Api;
@@ -98,7 +102,7 @@ pub(crate) struct QueueStatsOut {
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatsParams {
     /// With how much is in it.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     with_stats: Option<bool>,
 }
 
@@ -134,12 +138,12 @@ async fn list(
     Query(StatsParams { with_stats }): Query<StatsParams>,
 ) -> Result<Json<Page<QueueOut>>, ApiError> {
     let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let rows = api.store.list_queues(environment, &cursor.slice()).await?;
+    let rows = api.read(query::Queues { scope: Scope::of(environment), slice: cursor.slice() }).await?;
     let mut page = cursor.page(rows, |row| row.name.clone(), QueueOut::new);
     if with_stats.unwrap_or(true) {
         let workers = workers(&api, environment).await?;
         for queue in &mut page.data {
-            let stats = api.store.queue_stats(environment, &queue.name).await?;
+            let stats = api.read(query::CountQueue { scope: Scope::of(environment), name: queue.name.clone() }).await?;
             queue.fill(stats, &workers);
         }
     }
@@ -156,7 +160,7 @@ async fn get(
     InJobs { environment }: InJobs,
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
-    let found = api.store.find_queue(environment, &path.name()?).await?;
+    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
     show(&api, environment, found.ok_or_else(|| path.not_found())?).await
 }
 
@@ -214,7 +218,9 @@ async fn pause(
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
-    api.store.find_queue(environment, &name).await?.ok_or_else(|| path.not_found())?;
+    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
+        .await?
+        .ok_or_else(|| path.not_found())?;
     let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Paused, ..old }).await?;
     show(&api, environment, changed).await
 }
@@ -230,7 +236,9 @@ async fn resume(
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
-    api.store.find_queue(environment, &name).await?.ok_or_else(|| path.not_found())?;
+    api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
+        .await?
+        .ok_or_else(|| path.not_found())?;
     let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Open, ..old }).await?;
     show(&api, environment, changed).await
 }
@@ -245,7 +253,7 @@ async fn get_secret(
     InJobs { environment }: InJobs,
     Slots(path): Slots<QueuePath>,
 ) -> Result<Json<EndpointSecretOut>, ApiError> {
-    let found = api.store.find_queue(environment, &path.name()?).await?;
+    let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
     let no_target = || ApiError::not_found(format_args!("target of queue {:?}", path.queue));
     Ok(Json(EndpointSecretOut::of(&found.target.ok_or_else(no_target)?.keys)))
@@ -261,10 +269,10 @@ async fn delete(
     InJobs { environment }: InJobs,
     Slots(path): Slots<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
-    match api.store.delete_queue(environment, &path.own_name()?).await? {
-        QueueDeleted::Done => Ok(StatusCode::NO_CONTENT),
-        QueueDeleted::NoQueue => Err(path.not_found()),
-        QueueDeleted::HasJobs => {
+    match api.store.delete_resource(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
+        Deleted::Done => Ok(StatusCode::NO_CONTENT),
+        Deleted::NotFound => Err(path.not_found()),
+        Deleted::HasJobs => {
             let rule = "has jobs that wait, run or are dead: let them end, or cancel or delete them first";
             Err(ApiError::conflict(format!("queue {:?} {rule}", path.queue)))
         }
@@ -279,9 +287,9 @@ async fn replace(
     change: impl Fn(Queue) -> Queue,
 ) -> Result<Queue, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let old = api.store.find_queue(environment, name).await?;
+        let old = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
         let new = change(old.unwrap_or_else(|| Queue::new(name.clone())));
-        match api.store.replace_queue(environment, &new).await? {
+        match api.store.replace(Scope::of(environment), new.clone()).await? {
             Replaced::Done(new) => {
                 api.jobs.hint_jobs();
                 return Ok(new);
@@ -295,7 +303,7 @@ async fn replace(
 }
 
 async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {
-    let stats = api.store.queue_stats(environment, &queue.name).await?;
+    let stats = api.read(query::CountQueue { scope: Scope::of(environment), name: queue.name.clone() }).await?;
     let mut shown = QueueOut::new(queue);
     shown.fill(stats, &workers(api, environment).await?);
     Ok(Json(shown))
@@ -303,7 +311,7 @@ async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Jso
 
 /// The workers that live.
 async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, ApiError> {
-    let mut workers = api.store.list_workers(environment).await?;
+    let mut workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
     let now = api.store.now().await?;
     workers.retain(|worker| !worker::is_expired(worker, now));
     Ok(workers)

@@ -6,8 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::id::EnvironmentId;
 use everhook_core::limits::REDRIVE_BATCH_MAX;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::history::Redrive;
+use everhook_store::steer::Steer;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -82,7 +84,7 @@ async fn redrive(
 ) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
     let mut out = RedriveOut { redriven: 0, done: false };
     for _ in 0..REDRIVE_ROUNDS_MAX {
-        let redriven = api.store.redrive(environment, wish).await?;
+        let redriven = api.store.steer(Scope::of(environment), Steer::Redrive(wish.clone())).await?.answer.redriven;
         if redriven > 0 {
             api.accept.hint();
         }

@@ -11,7 +11,6 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
 use everhook_engine::jobs::RunJobs;
-use everhook_store::Store;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{StatusCode, Uri};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
@@ -28,6 +27,7 @@ use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
     event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
 };
+use everhook_store::store::Store;
 
 /// How long a browser may remember what it may send.
 const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);

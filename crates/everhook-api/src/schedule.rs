@@ -10,9 +10,13 @@ use axum::extract::State;
 use everhook_core::id::{EnvironmentId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::scope::Scope;
 use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Created, Order, Replaced};
+use everhook_store::query;
+use everhook_store::resource::ResourceKey;
 use everhook_store::schedule::ScheduleRecord;
+use everhook_store::store::Resources;
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -22,7 +26,7 @@ use crate::error::ApiError;
 use crate::input::{self, Input, Place};
 use crate::limits::{REPLACE_TRIES_MAX, RUNS_SHOWN};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::schedule::form::ScheduleIn;
 use crate::schedule::shown::{RunOut, ScheduleOut, StartsWhat};
@@ -46,7 +50,7 @@ pub(crate) struct SchedulePath {
 #[into_params(parameter_in = Query)]
 pub(crate) struct BuiltInParams {
     /// The server's own in the place of the environment's; with an admin key.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     builtin: Option<bool>,
 }
 
@@ -82,7 +86,7 @@ async fn list(
 ) -> Result<Json<Page<ScheduleOut>>, ApiError> {
     let environment = if builtin.unwrap_or(false) { caller.built_in()? } else { caller.environment };
     let cursor: Cursor<Name> = Cursor::new(&page, order.or(Order::Ascending))?;
-    let piece = api.store.list_schedules(environment, &cursor.slice()).await?;
+    let piece = api.read(query::Schedules { scope: Scope::of(environment), slice: cursor.slice() }).await?;
     let now = api.now();
     Ok(Json(cursor.page_of(piece, |row| row.name.clone(), |row| ScheduleOut::new(row, now))))
 }
@@ -108,7 +112,7 @@ async fn create(
     form::check_together(&schedule, &starts)?;
     let state = ScheduleState::paused();
     let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
-    match api.store.create_schedule(caller.environment, &new, input.key.as_ref()).await? {
+    match api.store.create(Scope::of(caller.environment), new.clone(), input.key.clone()).await? {
         Created::New(new) | Created::Repeated(new) => {
             api.jobs.hint_jobs();
             Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
@@ -131,7 +135,7 @@ async fn get(
     Slots(path): Slots<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let Named { environment, name } = caller.named(&path)?;
-    let found = api.store.find_schedule(environment, &name).await?;
+    let found = api.read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() }).await?;
     show(&api, environment, found.ok_or_else(|| no_schedule(&name))?).await
 }
 
@@ -173,7 +177,7 @@ async fn delete(
     Slots(path): Slots<SchedulePath>,
 ) -> Result<StatusCode, ApiError> {
     let Named { environment, name } = caller.named(&path)?.own()?;
-    let found = api.store.delete_schedule(environment, &name).await?;
+    let found = api.store.delete_resource(Scope::of(environment), ResourceKey::Schedule(name.clone())).await?.is_done();
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
 }
 
@@ -218,8 +222,11 @@ async fn run(
     Slots(path): Slots<SchedulePath>,
 ) -> Result<(StatusCode, Json<RunOut>), ApiError> {
     let Named { environment, name } = caller.named(&path)?;
-    let found = api.store.find_schedule(environment, &name).await?.ok_or_else(|| no_schedule(&name))?;
-    let run = api.store.run_schedule(environment, &name).await?;
+    let found = api
+        .read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() })
+        .await?
+        .ok_or_else(|| no_schedule(&name))?;
+    let run = api.store.run_schedule(Scope::of(environment), name.clone()).await?;
     api.accept.count(run.made);
     let run = run.answer.ok_or_else(|| no_schedule(&name))?;
     api.jobs.hint_jobs();
@@ -238,12 +245,15 @@ async fn replace(
     change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
 ) -> Result<ScheduleRecord, ApiError> {
     for _ in 0..REPLACE_TRIES_MAX {
-        let old = api.store.find_schedule(*environment, name).await?.ok_or_else(|| no_schedule(name))?;
+        let old = api
+            .read(query::FindSchedule { scope: Scope::of(*environment), name: name.clone() })
+            .await?
+            .ok_or_else(|| no_schedule(name))?;
         let new = change(old.clone())?;
         if new == old {
             return Ok(old);
         }
-        match api.store.replace_schedule(*environment, &new).await? {
+        match api.store.replace(Scope::of(*environment), new.clone()).await? {
             Replaced::Done(new) => {
                 api.jobs.hint_jobs();
                 return Ok(new);
@@ -258,7 +268,8 @@ async fn replace(
 
 /// Everything there is of a schedule.
 async fn show(api: &Api, environment: EnvironmentId, schedule: ScheduleRecord) -> Result<Json<ScheduleOut>, ApiError> {
-    let runs = api.store.list_runs(environment, schedule.schedule.id, RUNS_SHOWN).await?;
+    let runs =
+        api.read(query::Runs { scope: Scope::of(environment), id: schedule.schedule.id, limit: RUNS_SHOWN }).await?;
     let what = StartsWhat::of(&schedule.starts);
     let mut shown = ScheduleOut::new(schedule, api.now());
     shown.history = Some(runs.into_iter().map(|run| RunOut::new(run, what)).collect());

@@ -13,7 +13,9 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_store::catalog::Locator;
+use everhook_store::query;
 use http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -132,7 +134,7 @@ pub(crate) async fn find_endpoint(
     slot: &str,
 ) -> Result<Option<Endpoint>, ApiError> {
     let locator = locator("endpoint", slot, EndpointId::PREFIX)?;
-    Ok(api.store.find_endpoint(scope.0, scope.1, &locator).await?)
+    Ok(api.read(query::FindEndpoint { scope: AppScope::of(scope.0, scope.1), locator: locator.clone() }).await?)
 }
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Slots<T> {
@@ -206,7 +208,9 @@ impl FromRequestParts<Arc<Api>> for InApplication {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
         let Caller { environment, rights } = Caller::from_request_parts(parts, api).await?;
         let Slots(ApplicationPath { app_id }) = Slots::from_request_parts(parts, api).await?;
-        let found = api.store.find_application(environment, &self::application(&app_id)?).await?;
+        let found = api
+            .read(query::FindApplication { scope: Scope::of(environment), locator: self::application(&app_id)? })
+            .await?;
         let application = found.ok_or_else(|| no_application(&app_id))?;
         match rights {
             Rights::Application { id, .. } if id != application.id => Err(no_application(&app_id)),
@@ -236,7 +240,9 @@ impl FromRequestParts<Arc<Api>> for OfMessage {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
         let Slots(MessagePath { msg_id }) = Slots::from_request_parts(parts, api).await?;
         let locator = locator("message", &msg_id, MessageId::PREFIX)?;
-        let found = api.store.find_message(environment, application.id, &locator).await?;
+        let found = api
+            .read(query::FindMessage { scope: AppScope::of(environment, application.id), locator: locator.clone() })
+            .await?;
         let message = found.ok_or_else(|| missing("message", &locator))?;
         Ok(OfMessage { environment, application: application.id, message })
     }

@@ -8,7 +8,9 @@ use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
 use everhook_engine::jobs::RunJobs;
 use everhook_sender::egress::Egress;
-use everhook_store::Store;
+use everhook_store::error::StoreError;
+use everhook_store::query::Read;
+use everhook_store::store::{Reads, Store};
 use everhook_store::uids::Uids;
 
 use crate::accept::Accept;
@@ -87,6 +89,11 @@ impl Api {
             has_schedules: config.schedules,
             endpoints_max: config.endpoints_max,
         }
+    }
+
+    /// Answers a read of the store.
+    pub(crate) async fn read<Q: Read>(&self, query: Q) -> Result<Q::Answer, StoreError> {
+        self.store.read(query).await
     }
 
     pub(crate) fn now(&self) -> Timestamp {

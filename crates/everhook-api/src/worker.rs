@@ -11,9 +11,11 @@ use axum::extract::State;
 use everhook_core::id::{BatchId, EnvironmentId, JobId, SessionId};
 use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX, WORKER_QUEUES_MAX};
 use everhook_core::name::{Metadata, Name};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::jobs::{HeldJob, WorkerRefused};
 use everhook_store::job::LeasedJob;
+use everhook_store::query;
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -186,7 +188,7 @@ pub(crate) fn routes() -> Routes {
     responses((status = 200, body = WorkerListOut))
 )]
 async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
-    let workers = api.store.list_workers(environment).await?;
+    let workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
     let now = api.store.now().await?;
     Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
 }
@@ -286,7 +288,10 @@ async fn find_any(api: &Api, environment: EnvironmentId, path: &WorkerPath) -> R
     let not_found = || ApiError::not_found(scope::named("worker", &path.worker_id));
     let id: SessionId = path.worker_id.parse().map_err(|_| not_found())?;
     // A program with handlers of its own is shown, and speaks for itself.
-    let found = api.store.find_worker(environment, id).await?.filter(|worker| worker.session.version == REMOTE);
+    let found = api
+        .read(query::FindWorker { scope: Scope::of(environment), id })
+        .await?
+        .filter(|worker| worker.session.version == REMOTE);
     found.ok_or_else(not_found)
 }
 

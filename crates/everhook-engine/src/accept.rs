@@ -12,10 +12,10 @@ use everhook_core::id::{Id, MessageId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
-use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::made::Made;
 use everhook_store::mutant::{self, Mutant};
+use everhook_store::store::{Op, Store};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -99,7 +99,7 @@ impl Weigh for NewMessage {
 
 /// Takes messages to the store in groups.
 pub(crate) struct Acceptor {
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) room: Arc<Room>,
@@ -116,7 +116,7 @@ pub(crate) struct Acceptor {
 impl Acceptor {
     /// Appends one message and waits for the commit.
     pub(crate) async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
-        self.queue.submit("append", message).await
+        self.queue.submit(Op::Append, message).await
     }
 
     /// Appends messages that belong together as a group of their own, in order; returns when they are durable. One that the

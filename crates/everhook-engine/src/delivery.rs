@@ -14,8 +14,9 @@ use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use everhook_store::lease::{LeaseAsk, LeaseStore, Leased};
+use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
 use everhook_store::slots::Slot;
+use everhook_store::store::Store;
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tokio_util::task::TaskTracker;
@@ -40,7 +41,7 @@ pub(crate) struct Deliverer {
 
 /// Deliveries, for their dispatcher.
 pub(crate) struct Deliveries {
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) running: TaskTracker,
 }
@@ -51,7 +52,7 @@ impl Source for Deliveries {
 
     async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Leased> {
         let Ask { limit, rooms, per_lane } = ask;
-        match self.store.lease(LeaseAsk { session: tenure.id, limit, rooms, per_lane }).await {
+        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: tenure.id, limit, rooms, per_lane })).await {
             Ok(grant) => {
                 let work = grant.tasks.into_iter().map(|leased| (leased.task.lane, leased)).collect();
                 Grant { work, next_ready: grant.next_ready, held_back: false, failed: None }

@@ -15,14 +15,12 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
-use everhook_store::Jobs;
-use everhook_store::catalog::Catalog;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::lease::LeaseStore;
 use everhook_store::lease::NewMessage;
 use everhook_store::made::Made;
+use everhook_store::store::{Op, Store};
 use everhook_store::uids::Uids;
 use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::FutureExt;
@@ -76,8 +74,8 @@ pub struct EngineConfig {
     pub role: Role,
     /// Whether nodes wake each other; without, work is found by polling.
     pub wakeups: bool,
-    /// Jobs.
-    pub jobs: JobsConfig,
+    /// Jobs. None: this engine neither runs jobs nor prunes.
+    pub jobs: Option<JobsConfig>,
     /// How long things are kept.
     pub retention: Ages,
 }
@@ -85,9 +83,7 @@ pub struct EngineConfig {
 /// What an engine stands on. The server and the simulator differ in nothing else.
 pub struct Parts {
     /// Where everything is kept.
-    pub store: Arc<dyn LeaseStore>,
-    /// The same store, for jobs; none where there are none.
-    pub jobs: Option<Arc<dyn Jobs>>,
+    pub store: Arc<dyn Store>,
     /// How requests leave. None do without: such an engine neither delivers nor pushes, and runs the jobs of its handlers only.
     pub transport: Option<Arc<dyn Transport>>,
     /// Shared with the store.
@@ -101,7 +97,7 @@ pub struct Engine {
     role: Role,
     /// Whether this node delivers.
     delivers: bool,
-    store: Arc<dyn LeaseStore>,
+    store: Arc<dyn Store>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     sessions: Arc<Sessions>,
@@ -151,16 +147,14 @@ impl Engine {
     }
 
     fn assemble(parts: Parts, config: EngineConfig, clock: Arc<Clock>, sessions: Arc<Sessions>) -> Engine {
-        let Parts { store, jobs, transport, ids, entropy } = parts;
-        let (role, mut jobs_config) = (config.role, config.jobs);
+        let Parts { store, transport, ids, entropy } = parts;
+        let role = config.role;
+        let (has_jobs, mut jobs_config) = (config.jobs.is_some(), config.jobs.unwrap_or_default());
         let delivers = role.delivers() && transport.is_some();
         let does = Does { runs: role.delivers(), serves: transport.is_some() };
-        let pruner = |store: &Arc<dyn Jobs>| {
-            Arc::new(Pruner { store: store.clone(), clock: clock.clone(), ages: config.retention })
-        };
-        let pruner = jobs.as_ref().map(pruner);
-        if let (true, None, Some(pruner)) = (does.serves, &jobs_config.handlers, &pruner) {
-            jobs_config.handlers = Some(Arc::new(Arc::clone(pruner).into_handlers()));
+        let pruner = Arc::new(Pruner { store: store.clone(), clock: clock.clone(), ages: config.retention });
+        if does.serves && jobs_config.handlers.is_none() {
+            jobs_config.handlers = Some(Arc::new(Arc::clone(&pruner).into_handlers()));
         }
         let poll_interval = apart(config.dispatch.poll_interval, &entropy);
         let dispatch = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch });
@@ -218,10 +212,9 @@ impl Engine {
             queue: Queue::default(),
             last_tasks: Default::default(),
         });
-        let jobs = jobs.zip(pruner).map(|(jobs, pruner)| {
+        let jobs = has_jobs.then(|| {
             Arc::new(JobsPart::new(JobParts {
-                lease: store.clone(),
-                store: jobs,
+                store: store.clone(),
                 ids: ids.clone(),
                 clock: clock.clone(),
                 sessions: sessions.clone(),
@@ -290,7 +283,7 @@ impl Engine {
             stop.run_until_cancelled(wakeups.speak()).await;
         }));
         // Whoever neither delivers nor has workers waiting has nothing to be woken for.
-        if self.role.delivers() || self.jobs().is_ok() {
+        if self.role.delivers() || self.jobs(Op::Lease).is_ok() {
             let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
             self.loops.spawn(vital(async move {
                 stop.run_until_cancelled(wakeups.listen()).await;
@@ -320,11 +313,11 @@ impl Engine {
     }
 
     /// Relays what is in these outboxes, until the engine is drained. A node that does not accept leaves them to the others.
-    pub fn relay(&self, catalog: &Arc<dyn Catalog>, sources: Vec<RelaySource>) {
+    pub fn relay(&self, sources: Vec<RelaySource>) {
         for source in sources.into_iter().filter(|_| self.role.accepts()) {
             let relay = Relay {
                 source,
-                catalog: Arc::clone(catalog),
+                store: Arc::clone(&self.store),
                 acceptor: Arc::clone(&self.acceptor),
                 ids: Arc::clone(&self.ids),
                 clock: Arc::clone(&self.clock),
@@ -395,9 +388,10 @@ impl Engine {
         self.deliveries_room.running() + self.jobs_room.running()
     }
 
-    fn jobs(&self) -> Result<&JobsPart, StoreError> {
+    /// The part that serves `op`, where jobs are enabled.
+    fn jobs(&self, op: Op) -> Result<&JobsPart, StoreError> {
         let jobs = self.jobs.as_deref().filter(|jobs| jobs.is_enabled());
-        jobs.ok_or_else(|| StoreError::Refused { op: "jobs", source: "jobs are disabled on this node".into() })
+        jobs.ok_or_else(|| StoreError::Refused { op, source: "jobs are disabled on this node".into() })
     }
 }
 
@@ -454,11 +448,11 @@ impl Accept for Engine {
 #[async_trait]
 impl RunJobs for Engine {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
-        self.jobs().map_err(AcceptError::Store)?.enqueuer.enqueue(jobs).await
+        self.jobs(Op::Enqueue).map_err(AcceptError::Store)?.enqueuer.enqueue(jobs).await
     }
 
     async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
-        self.jobs()?.remote.open(name, takes, lease).await
+        self.jobs(Op::OpenSession)?.remote.open(name, takes, lease).await
     }
 
     async fn lease_for(
@@ -468,7 +462,7 @@ impl RunJobs for Engine {
         wait: Duration,
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
-        self.jobs()?.remote.lease(worker, limit, wait, held).await
+        self.jobs(Op::Lease)?.remote.lease(worker, limit, wait, held).await
     }
 
     async fn heartbeat(
@@ -476,11 +470,11 @@ impl RunJobs for Engine {
         worker: SessionId,
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
-        self.jobs()?.remote.heartbeat(worker, held).await
+        self.jobs(Op::RenewSession)?.remote.heartbeat(worker, held).await
     }
 
     async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
-        self.jobs()?.remote.close(worker).await?;
+        self.jobs(Op::CloseSession)?.remote.close(worker).await?;
         self.hint_jobs();
         Ok(())
     }
@@ -492,7 +486,7 @@ impl RunJobs for Engine {
         by: HeldBy,
         ending: Ending,
     ) -> Result<Result<JobState, NotYours>, StoreError> {
-        self.jobs()?.remote.end(environment, id, by, ending).await
+        self.jobs(Op::Settle)?.remote.end(environment, id, by, ending).await
     }
 
     fn hint_jobs(&self) {
@@ -526,7 +520,7 @@ pub(crate) async fn vital(work: impl Future<Output = ()>) {
     }
 }
 
-async fn maintain(store: Arc<dyn LeaseStore>) {
+async fn maintain(store: Arc<dyn Store>) {
     loop {
         if let Err(error) = store.maintain().await {
             warn!(error = &error as &dyn std::error::Error, "maintenance failed, trying again later");

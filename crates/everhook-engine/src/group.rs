@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, APPEND_BATCH_MAX, APPEND_QUEUE_MAX};
 use everhook_store::error::StoreError;
+use everhook_store::store::Op;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +52,7 @@ impl<T, A> Default for Queue<T, A> {
 
 impl<T: Weigh, A> Queue<T, A> {
     /// Puts a request into the queue and waits for its commit.
-    pub(crate) async fn submit(&self, op: &'static str, request: T) -> Result<A, AcceptError> {
+    pub(crate) async fn submit(&self, op: Op, request: T) -> Result<A, AcceptError> {
         let (answer, answered) = oneshot::channel();
         let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(Waiting { request, answer })).await;
         queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;

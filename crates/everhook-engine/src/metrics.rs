@@ -11,9 +11,10 @@ use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::task::TaskKind;
 use everhook_store::backlog::{Backlog, PoolUse};
-use everhook_store::lease::LeaseStore;
 use everhook_store::made::Made;
 use everhook_store::outbox::OutboxStatus;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -205,9 +206,9 @@ impl Metrics {
     }
 
     /// Looks what waits in the store, again and again.
-    pub(crate) async fn watch(&self, store: &dyn LeaseStore) {
+    pub(crate) async fn watch(&self, store: &dyn Store) {
         loop {
-            match store.backlog().await {
+            match store.read(query::CountBacklog {}).await {
                 Ok(backlog) => self.waits(backlog),
                 // Whoever needs the store says louder that it is gone.
                 Err(error) => debug!(error = &error as &dyn std::error::Error, "could not count the backlog"),

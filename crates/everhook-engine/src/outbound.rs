@@ -5,18 +5,18 @@ use std::sync::Arc;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
 use everhook_sender::Request;
-use everhook_store::lease::LeaseStore;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::session::Tenure;
 use crate::transport::Transport;
+use everhook_store::store::Store;
 
 /// What a request needs besides what it says.
 pub(crate) struct Outbound {
     pub(crate) transport: Arc<dyn Transport>,
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) user_agent: HeaderValue,
     /// Fires when the grace period of a stop is over.

@@ -17,12 +17,15 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::relay::{Look, Pace, id_time};
-use everhook_store::catalog::{Catalog, Locator};
+use everhook_core::scope::Scope;
+use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::NewMessage;
 use everhook_store::outbox::{Batch, Done, Outbox, OutboxRow, Relayed, Relayer};
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 use everhook_store::uids::{Found, Uids};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -52,7 +55,7 @@ pub struct RelaySource {
 /// The loop of one outbox.
 pub(crate) struct Relay {
     pub(crate) source: RelaySource,
-    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) acceptor: Arc<Acceptor>,
     pub(crate) ids: Arc<Ids>,
     pub(crate) clock: Arc<Clock>,
@@ -179,7 +182,7 @@ impl Relay {
         if let Some(known) = self.known_environments().get(named) {
             return Ok(Some(*known));
         }
-        let listed = self.catalog.list_environments().await?;
+        let listed = self.store.read(query::Environments {}).await?;
         let mut known = self.known_environments();
         *known = listed.into_iter().map(|environment| (environment.name, environment.id)).collect();
         let found = known.get(named).copied();
@@ -223,7 +226,8 @@ impl Relay {
         environment: EnvironmentId,
         locator: &Locator<ApplicationId>,
     ) -> Result<Option<Found>, StoreError> {
-        let found = self.catalog.find_application(environment, locator).await?;
+        let found =
+            self.store.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?;
         Ok(found.map(|application| self.uids.remember(environment, &application)))
     }
 

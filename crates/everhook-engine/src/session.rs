@@ -13,9 +13,9 @@ use everhook_core::id::SessionId;
 use everhook_core::role::Role;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewSession, Renewed};
 use everhook_store::mutant::{self, Mutant};
+use everhook_store::store::Store;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -71,7 +71,7 @@ pub struct NodeName {
 
 /// Opens, renews, retires and closes this node's sessions.
 pub struct Sessions {
-    store: Arc<dyn LeaseStore>,
+    store: Arc<dyn Store>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     name: NodeName,
@@ -93,7 +93,7 @@ struct State {
 impl Sessions {
     /// A keeper without a session; `open` comes next.
     pub fn new(
-        store: Arc<dyn LeaseStore>,
+        store: Arc<dyn Store>,
         ids: Arc<Ids>,
         clock: Arc<Clock>,
         name: NodeName,
@@ -216,8 +216,8 @@ impl Sessions {
         let before = self.clock.elapsed();
         let id = SessionId(self.ids.next(self.clock.now()));
         let NodeName { node, version } = self.name.clone();
-        let session = NewSession { id, node, role: self.role, version, lease: self.lease };
-        match self.store.open_session(&session).await {
+        let session = NewSession { id, node, role: self.role, version, lease: self.lease, takes: None };
+        match self.store.open_session(session).await {
             Ok(now) => {
                 self.clock.sync(now, before);
                 self.install(id, before);

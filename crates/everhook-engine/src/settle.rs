@@ -21,10 +21,10 @@ use everhook_core::time::Timestamp;
 use everhook_store::batch;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
+use everhook_store::store::Store;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -135,7 +135,7 @@ pub(crate) struct Record {
 
 /// Takes what ended to the store.
 pub(crate) struct Settler {
-    store: Arc<dyn LeaseStore>,
+    store: Arc<dyn Store>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     policy: RetryPolicy,
@@ -155,7 +155,7 @@ pub(crate) struct Settler {
 
 /// What a settler stands on.
 pub(crate) struct SettlerParts {
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) ids: Arc<Ids>,
     pub(crate) entropy: Entropy,
     pub(crate) clock: Arc<Clock>,
@@ -267,11 +267,13 @@ impl Settler {
 
     async fn write(&self, batch: &mut Vec<Ended>) {
         let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| self.decide(ended)).unzip();
+        let settlements: Arc<[Settlement]> = settlements.into();
         let begun = self.metrics.begin();
         let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
         self.metrics.settled(settlements.len(), begun);
         let (mut jobs, mut batches) = (false, false);
-        for (((ended, settlement), decision), settled) in batch.drain(..).zip(&settlements).zip(&decided).zip(settled) {
+        for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled)
+        {
             log(&ended, decision.as_ref(), settled);
             self.count(&ended, settled);
             jobs |= settlement.kind == TaskKind::Job;
@@ -352,9 +354,9 @@ impl Settler {
     }
 
     /// Repeats the write until the store answers, or until nobody waits for the answer any more: every tenure was closed.
-    async fn write_until_answered(&self, settlements: &[Settlement], batch: &[Ended]) -> Option<Vec<Settled>> {
+    async fn write_until_answered(&self, settlements: &Arc<[Settlement]>, batch: &[Ended]) -> Option<Vec<Settled>> {
         loop {
-            match self.store.settle(settlements).await {
+            match self.store.settle(Arc::clone(settlements)).await {
                 Ok(settled) => {
                     self.metrics.made(settled.made);
                     return Some(settled.answer);
@@ -389,8 +391,8 @@ impl Settler {
     async fn write_singly(&self, settlements: &[Settlement], batch: &[Ended]) -> Vec<Settled> {
         let mut settled = Vec::with_capacity(settlements.len());
         for (settlement, ended) in settlements.iter().zip(batch) {
-            let one = (std::slice::from_ref(settlement), std::slice::from_ref(ended));
-            let answers = Box::pin(self.write_until_answered(one.0, one.1)).await;
+            let (one, ended) = (Arc::from([settlement.clone()]), std::slice::from_ref(ended));
+            let answers = Box::pin(self.write_until_answered(&one, ended)).await;
             settled.push(answers.and_then(|answers| answers.first().copied()).unwrap_or(Settled::Lost));
         }
         settled

@@ -12,8 +12,8 @@ use everhook_core::limits::RECLAIM_BATCH_MAX;
 use everhook_core::outcome::{Class, Outcome};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
-use everhook_store::job::LeasedJob;
-use everhook_store::lease::{Holding, LeaseStore, Reclaimed};
+use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
+use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -23,7 +23,7 @@ use crate::settle::{End, Ended, Held, Holder, Record, Settler};
 
 /// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
@@ -63,7 +63,8 @@ impl Sweeper {
 
     async fn sweep_abandoned(&self, tenure: &Arc<Tenure>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
-            let tasks = self.taken(tenure, self.store.reclaim(tenure.id, RECLAIM_BATCH_MAX).await)?;
+            let ask = ReclaimAsk { session: tenure.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
+            let tasks = self.taken(tenure, self.store.reclaim(ask).await)?;
             let count = tasks.len();
             for taken in tasks {
                 // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
@@ -79,10 +80,11 @@ impl Sweeper {
 
     async fn sweep_overdue(&self, tenure: &Arc<Tenure>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
-            let jobs = self.taken(tenure, self.store.reclaim_overdue(tenure.id, RECLAIM_BATCH_MAX).await)?;
+            let ask = ReclaimAsk { session: tenure.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
+            let jobs = self.taken(tenure, self.store.reclaim(ask).await)?;
             let count = jobs.len();
-            for (leased, from) in jobs {
-                if stop.run_until_cancelled(self.time_out(leased, from, tenure)).await.is_none() {
+            for taken in jobs {
+                if stop.run_until_cancelled(self.time_out(taken, tenure)).await.is_none() {
                     return Ok(());
                 }
             }
@@ -101,7 +103,7 @@ impl Sweeper {
     }
 
     async fn abandon(&self, taken: Reclaimed, tenure: &Arc<Tenure>) {
-        let Reclaimed { task, from } = taken;
+        let Reclaimed { task, from, .. } = taken;
         let (id, holder) = (task.key.id, from.session);
         info!(task.id = %id, task.epoch = task.epoch, session.id = %holder, "reclaimed task {id} from closed session {holder}");
         let why = match task.kind {
@@ -114,8 +116,8 @@ impl Sweeper {
         self.settle(task, None, tenure, record).await;
     }
 
-    async fn time_out(&self, leased: LeasedJob, from: Holding, tenure: &Arc<Tenure>) {
-        let LeasedJob { task, job, .. } = leased;
+    async fn time_out(&self, taken: Reclaimed, tenure: &Arc<Tenure>) {
+        let Reclaimed { task, from, job } = taken;
         let (report, why) = match &job {
             // Nothing is left that could be tried again.
             None => (Report::Cancelled, "the job was deleted"),

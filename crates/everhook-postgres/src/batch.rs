@@ -1,12 +1,10 @@
 //! Batches as users see them. What tells them of their jobs is in `job::batch`.
 
-use async_trait::async_trait;
-use everhook_core::batch::{Batch, Change, Resolution};
-use everhook_core::id::{BatchId, EnvironmentId, JobId};
-use everhook_store::batch::{BatchRecord, BatchStore, Resolved};
+use everhook_core::batch::{Batch, Change};
+use everhook_core::id::{BatchId, EnvironmentId};
+use everhook_store::batch::BatchRecord;
 use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::error::StoreError;
 use everhook_store::made::WithMade;
 
 use crate::catalog::{count, id_bounds};
@@ -14,57 +12,13 @@ use crate::error::Fault;
 use crate::job::batch::{Changes, read};
 use crate::job::rows::now;
 use crate::keys;
-use crate::partition::Week;
 use crate::rows::json;
 use crate::sql;
 use crate::statement::Params;
 use crate::store::PostgresStore;
 
-#[async_trait]
-impl BatchStore for PostgresStore {
-    async fn create_batch(
-        &self,
-        environment: EnvironmentId,
-        batch: &BatchRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<BatchRecord>, StoreError> {
-        self.run_plain("create a batch", || self.create_batch_once(environment, batch, key)).await
-    }
-
-    async fn find_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
-        self.run_plain("find a batch", || self.find_batch_once(environment, id)).await
-    }
-
-    async fn list_batches(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<BatchId>,
-    ) -> Result<Vec<BatchRecord>, StoreError> {
-        self.run_search(environment, "list batches", || self.list_batches_once(environment, slice)).await
-    }
-
-    async fn seal_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
-        self.run_plain("seal a batch", || self.seal_batch_once(environment, id)).await
-    }
-
-    async fn resolve_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-        jobs: &[JobId],
-        how: Resolution,
-    ) -> Result<WithMade<Resolved>, StoreError> {
-        let weeks = || jobs.iter().map(|id| Week::of(&id.0)).collect();
-        self.run("resolve a batch", weeks, || self.resolve_batch_once(environment, id, jobs, how)).await
-    }
-}
-
 impl PostgresStore {
-    async fn create_batch_once(
+    pub(crate) async fn create_batch_once(
         &self,
         environment: EnvironmentId,
         new: &BatchRecord,
@@ -105,12 +59,16 @@ impl PostgresStore {
         Ok(Created::New(record))
     }
 
-    async fn find_batch_once(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, Fault> {
+    pub(crate) async fn find_batch_once(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<Option<BatchRecord>, Fault> {
         let found = self.database.read(&sql::FIND_BATCH, &[&environment.0, &id.as_bytes().as_slice()]).await?;
         found.first().map(read).transpose().map(|found| found.map(|(_, record)| record))
     }
 
-    async fn list_batches_once(
+    pub(crate) async fn list_batches_once(
         &self,
         environment: EnvironmentId,
         slice: &Slice<BatchId>,
@@ -122,7 +80,7 @@ impl PostgresStore {
         found.iter().map(|row| read(row).map(|(_, record)| record)).collect()
     }
 
-    async fn seal_batch_once(
+    pub(crate) async fn seal_batch_once(
         &self,
         environment: EnvironmentId,
         id: BatchId,

@@ -2,6 +2,7 @@
 
 use deadpool_postgres::PoolError;
 use everhook_store::error::StoreError;
+use everhook_store::store::Op;
 use tokio_postgres::error::{Severity, SqlState};
 
 /// Why a store could not be opened or migrated.
@@ -221,7 +222,7 @@ impl Fault {
         }
     }
 
-    pub(crate) fn told(self, op: &'static str) -> StoreError {
+    pub(crate) fn told(self, op: Op) -> StoreError {
         if let Fault::Corrupt { table, column } = self {
             return StoreError::Corrupt { table, column };
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use async_trait::async_trait;
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
@@ -15,10 +14,8 @@ use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
-use everhook_store::error::StoreError;
 use everhook_store::history::{
-    Attempt, AttemptFilter, AttemptResult, AttemptsOf, Destination, History, MessageFilter, Redrive, Resend, Resent,
-    attempt_bytes, message_bytes,
+    Attempt, AttemptFilter, AttemptResult, AttemptsOf, Destination, MessageFilter, attempt_bytes, message_bytes,
 };
 use everhook_store::piece::Piece;
 use tokio_postgres::Row;
@@ -31,90 +28,8 @@ use crate::sql;
 use crate::statement::Params;
 use crate::store::PostgresStore;
 
-#[async_trait]
-impl History for PostgresStore {
-    async fn find_message(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        locator: &Locator<MessageId>,
-    ) -> Result<Option<Message>, StoreError> {
-        self.run_plain("find a message", || self.find_message_once(environment, application, locator)).await
-    }
-
-    async fn list_messages(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        filter: &MessageFilter,
-    ) -> Result<Piece<Message, MessageId>, StoreError> {
-        self.run_search(environment, "list messages", || self.list_messages_once(environment, application, filter))
-            .await
-    }
-
-    async fn expunge_message(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: MessageId,
-    ) -> Result<bool, StoreError> {
-        let (application, id) = (application.as_bytes().as_slice(), id.as_bytes().as_slice());
-        self.run_plain("expunge a message", || self.expunge(&sql::EXPUNGE_MESSAGE, environment, [application, id]))
-            .await
-    }
-
-    async fn list_attempts(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        filter: &AttemptFilter,
-    ) -> Result<Piece<Attempt, AttemptId>, StoreError> {
-        self.run_search(environment, "list attempts", || self.list_attempts_once(environment, application, filter))
-            .await
-    }
-
-    async fn find_attempt(
-        &self,
-        environment: EnvironmentId,
-        message: MessageId,
-        id: AttemptId,
-    ) -> Result<Option<Attempt>, StoreError> {
-        self.run_plain("find an attempt", || self.find_attempt_once(environment, message, id)).await
-    }
-
-    async fn expunge_attempt(
-        &self,
-        environment: EnvironmentId,
-        message: MessageId,
-        id: AttemptId,
-    ) -> Result<bool, StoreError> {
-        let (message, id) = (message.as_bytes().as_slice(), id.as_bytes().as_slice());
-        self.run_plain("expunge an attempt", || self.expunge(&sql::EXPUNGE_ATTEMPT, environment, [message, id])).await
-    }
-
-    async fn list_destinations(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        message: MessageId,
-    ) -> Result<Vec<Destination>, StoreError> {
-        self.run_search(environment, "list destinations", || {
-            self.list_destinations_once(environment, application, message)
-        })
-        .await
-    }
-
-    async fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Result<Resent, StoreError> {
-        self.run_plain("resend", || self.resend_once(environment, resend)).await
-    }
-
-    async fn redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, StoreError> {
-        self.run_plain("redrive", || self.redrive_once(environment, redrive)).await
-    }
-}
-
 impl PostgresStore {
-    async fn find_message_once(
+    pub(crate) async fn find_message_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -148,7 +63,7 @@ impl PostgresStore {
         found.first().map(|row| Reader::from(row, "dedup", 3).id("object").map(MessageId)).transpose()
     }
 
-    async fn list_messages_once(
+    pub(crate) async fn list_messages_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -194,7 +109,7 @@ impl PostgresStore {
         found.first().map(|row| Reader::new(row, "scan").id("id")).transpose()
     }
 
-    async fn expunge(
+    pub(crate) async fn expunge_once(
         &self,
         sql: &'static sql::Sql,
         environment: EnvironmentId,
@@ -203,7 +118,7 @@ impl PostgresStore {
         self.database.change(sql, &[&environment.0, &owner, &id]).await.map(|changed| changed > 0)
     }
 
-    async fn list_attempts_once(
+    pub(crate) async fn list_attempts_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -252,7 +167,7 @@ impl PostgresStore {
         Piece::gather(found.iter().map(rows::attempt), slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
     }
 
-    async fn find_attempt_once(
+    pub(crate) async fn find_attempt_once(
         &self,
         environment: EnvironmentId,
         message: MessageId,
@@ -262,7 +177,7 @@ impl PostgresStore {
         self.database.read(&sql::FIND_ATTEMPT, params).await?.first().map(rows::attempt).transpose()
     }
 
-    async fn list_destinations_once(
+    pub(crate) async fn list_destinations_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,

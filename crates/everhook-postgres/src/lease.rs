@@ -12,7 +12,7 @@ use everhook_core::limits::{LEASE_LANES_MAX, LEASE_TASKS_MAX};
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased};
+use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
 use futures_util::future::{try_join, try_join5};
 use tokio_postgres::{Error, Row};
 
@@ -79,7 +79,7 @@ enum Turn {
 type MessageKey = (EnvironmentId, ApplicationId, MessageId);
 
 impl PostgresStore {
-    pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+    pub(crate) async fn lease_once(&self, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
         let limit = ask.limit.min(LEASE_TASKS_MAX);
         let full: Vec<&[u8]> = full_lanes(ask);
         let transaction = self.database.transaction().await?;
@@ -96,7 +96,7 @@ impl PostgresStore {
         let (lanes, now) = read_lanes(&lane_rows, ask)?;
         if lanes.is_empty() {
             transaction.roll_back().await?;
-            return Ok(LeaseGrant { tasks: Vec::new(), next_ready: read_next_ready(&ready_rows)? });
+            return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: read_next_ready(&ready_rows)? });
         }
         let taken = self.take(&transaction, ask, limit, &lanes, now).await?;
         let turns = turns(&lanes, &taken, limit, now, |lane| self.looks.is_old(lane.key(), now));
@@ -111,14 +111,14 @@ impl PostgresStore {
                 Turn::Keep => {}
             }
         }
-        Ok(LeaseGrant { tasks, next_ready })
+        Ok(LeaseGrant { tasks, jobs: Vec::new(), next_ready })
     }
 
     /// Leases what is due in lanes. Before it takes nothing, it looks through all of them.
     async fn take(
         &self,
         transaction: &Transaction,
-        ask: &LeaseAsk,
+        ask: &DeliveryAsk,
         limit: usize,
         lanes: &[ReadyLane],
         now: Timestamp,
@@ -250,11 +250,11 @@ impl<'a> LaneColumns<'a> {
     }
 }
 
-fn full_lanes(ask: &LeaseAsk) -> Vec<&[u8]> {
+fn full_lanes(ask: &DeliveryAsk) -> Vec<&[u8]> {
     ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| lane.as_bytes().as_slice()).collect()
 }
 
-fn read_lanes(rows: &[Row], ask: &LeaseAsk) -> Result<(Vec<ReadyLane>, Timestamp), Fault> {
+fn read_lanes(rows: &[Row], ask: &DeliveryAsk) -> Result<(Vec<ReadyLane>, Timestamp), Fault> {
     let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
     let (mut lanes, mut now) = (Vec::with_capacity(rows.len()), Timestamp::default());
     for row in rows {
@@ -277,7 +277,7 @@ fn read_lanes(rows: &[Row], ask: &LeaseAsk) -> Result<(Vec<ReadyLane>, Timestamp
 
 async fn take_from(
     transaction: &Transaction,
-    ask: &LeaseAsk,
+    ask: &DeliveryAsk,
     limit: usize,
     lanes: &[ReadyLane],
     begun: Vec<Timestamp>,

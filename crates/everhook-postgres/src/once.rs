@@ -6,15 +6,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use async_trait::async_trait;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceSlot, Phase};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::error::StoreError;
 use everhook_store::lease::NewMessage;
-use everhook_store::once::{OnceRecord, OnceSlots, Suppression, Suppressions};
+use everhook_store::once::{OnceRecord, Suppression, Suppressions};
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
@@ -179,39 +177,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-#[async_trait]
-impl OnceSlots for PostgresStore {
-    async fn find_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<Option<OnceRecord>, StoreError> {
-        self.run_plain("find a once-slot", || self.find_slot(environment, application, key)).await
-    }
-
-    async fn list_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<OnceRecord>, StoreError> {
-        self.run_search(environment, "list once-slots", || self.list_slots(environment, application, slice)).await
-    }
-
-    async fn reset_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<bool, StoreError> {
-        let key = (environment, application, key.clone());
-        self.run_plain("reset a once-slot", || self.reset_slot(&key)).await
-    }
-}
-
 impl PostgresStore {
-    async fn find_slot(
+    pub(crate) async fn find_slot(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -222,7 +189,7 @@ impl PostgresStore {
         found.first().map(read_record).transpose()
     }
 
-    async fn list_slots(
+    pub(crate) async fn list_slots(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -240,7 +207,7 @@ impl PostgresStore {
         found.iter().map(read_record).collect()
     }
 
-    async fn reset_slot(&self, key: &SlotKey) -> Result<bool, Fault> {
+    pub(crate) async fn reset_slot(&self, key: &SlotKey) -> Result<bool, Fault> {
         let transaction = self.database.transaction().await?;
         transaction.begin().await?;
         let locked = transaction.rows(&sql::CLAIM_ONCE, &Columns::new([(key, None)].into_iter()).keys()).await?;

@@ -18,6 +18,7 @@ use everhook_store::outbox::{
     AsideChange, AsideRow, Batch, Done, IDENTITY_BYTES, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
 };
 use everhook_store::piece::Piece;
+use everhook_store::store::Op;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -208,28 +209,28 @@ fn span(micros: i64) -> Duration {
 impl Outbox for PostgresOutbox {
     async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
         // Not run again here: the relay looks again soon enough.
-        self.relay_once(relayer).await.map_err(|fault| fault.told("relay an outbox"))
+        self.relay_once(relayer).await.map_err(|fault| fault.told(Op::RelayOutbox))
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        self.status_once().await.map_err(|fault| fault.told("look into an outbox"))
+        self.status_once().await.map_err(|fault| fault.told(Op::OutboxStatus))
     }
 
     async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError> {
-        self.list_aside_once(after, limit).await.map_err(|fault| fault.told("list what was set aside"))
+        self.list_aside_once(after, limit).await.map_err(|fault| fault.told(Op::ListAside))
     }
 
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError> {
-        self.replace_aside_once(id, change).await.map_err(|fault| fault.told("change a row that was set aside"))
+        self.replace_aside_once(id, change).await.map_err(|fault| fault.told(Op::ReplaceAside))
     }
 
     async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
         let retried = self.database.change(&sql::RETRY_OUTBOX_ASIDE, &[&ids]).await;
-        retried.map_err(|fault| fault.told("retry rows that were set aside"))
+        retried.map_err(|fault| fault.told(Op::RetryAside))
     }
 
     async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
         let discarded = self.database.change(&sql::DELETE_OUTBOX_ASIDE, &[&ids]).await;
-        discarded.map_err(|fault| fault.told("discard rows that were set aside"))
+        discarded.map_err(|fault| fault.told(Op::DiscardAside))
     }
 }

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::id::EnvironmentId;
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, Rate};
 use everhook_store::catalog::{Order, Replaced, Slice};
-use everhook_store::error::StoreError;
-use everhook_store::queue::{
-    QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueDeleted, QueueStats, QueueStore,
-};
+use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueDeleted, QueueStats};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -26,45 +22,22 @@ use crate::store::PostgresStore;
 /// Lanes whose oldest jobs are looked at for statistics: those that have been ready longest.
 const LANES_LOOKED_AT: usize = 100;
 
-#[async_trait]
-impl QueueStore for PostgresStore {
-    async fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
-        self.run_plain("find a queue", || self.find_queue_once(environment, name)).await
-    }
-
-    async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
-        self.run_search(environment, "list queues", || self.list_queues_once(environment, slice)).await
-    }
-
-    async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
-        self.run_plain("replace a queue", || self.replace_queue_once(environment, queue)).await
-    }
-
-    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
-        self.run_plain("delete a queue", || self.delete_queue_once(environment, name)).await
-    }
-
-    async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
-        self.run_plain("list targets", || self.list_targets_once()).await
-    }
-
-    async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
-        self.run_search(environment, "count a queue", || self.queue_stats_once(environment, name)).await
-    }
-
-    async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError> {
-        self.run_plain("count ended attempts", || self.count_ended_once(counts)).await
-    }
-}
-
 impl PostgresStore {
-    async fn find_queue_once(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, Fault> {
+    pub(crate) async fn find_queue_once(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<Option<Queue>, Fault> {
         let found = self.database.read(&sql::FIND_QUEUE, &[&environment.0, &name.as_str()]).await?;
         let Some(row) = found.first() else { return Ok(None) };
         Ok(Some(queue_at(row, 0)?.unwrap_or_else(|| Queue::new(name.clone()))))
     }
 
-    async fn list_queues_once(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, Fault> {
+    pub(crate) async fn list_queues_once(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<Name>,
+    ) -> Result<Vec<Queue>, Fault> {
         let (low, high) = name_bounds(slice);
         let text = sql::directed(&sql::LIST_QUEUE, slice.order);
         let params: Params<'_> = &[&environment.0, &low, &high, &count(slice.limit)];
@@ -75,7 +48,11 @@ impl PostgresStore {
         self.database.read_as(&sql::LIST_QUEUE, &text, params).await?.iter().map(read).collect()
     }
 
-    async fn replace_queue_once(&self, environment: EnvironmentId, new: &Queue) -> Result<Replaced<Queue>, Fault> {
+    pub(crate) async fn replace_queue_once(
+        &self,
+        environment: EnvironmentId,
+        new: &Queue,
+    ) -> Result<Replaced<Queue>, Fault> {
         let int = |limit: Option<u32>| limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
         let (name, state, rate) = (new.name.as_str(), new.state.to_db(), new.rate.map(Rate::to_db));
         let (limit, key_limit) = (int(new.limit), int(new.key_limit));
@@ -93,7 +70,11 @@ impl PostgresStore {
         Ok(queue_at(row, 0)?.map_or(Replaced::Stale, Replaced::Done))
     }
 
-    async fn delete_queue_once(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, Fault> {
+    pub(crate) async fn delete_queue_once(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<QueueDeleted, Fault> {
         let mut found = false;
         loop {
             let transaction = self.database.transaction().await?;
@@ -121,7 +102,7 @@ impl PostgresStore {
         }
     }
 
-    async fn list_targets_once(&self) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
+    pub(crate) async fn list_targets_once(&self) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
         let read = |row: &Row| {
             let mut row = Reader::new(row, "queue");
             Ok((EnvironmentId(row.get("environment")?), row.name("name")?))
@@ -129,7 +110,7 @@ impl PostgresStore {
         self.database.read(&sql::LIST_QUEUE_TARGET, &[]).await?.iter().map(read).collect()
     }
 
-    async fn queue_stats_once(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, Fault> {
+    pub(crate) async fn queue_stats_once(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, Fault> {
         let (name, lanes) = (name.as_str(), count(LANES_LOOKED_AT));
         let params: Params<'_> = &[&environment.0, &name, &count(QUEUE_COUNTED_MAX), &lanes];
         let rows = self.database.read(&sql::COUNT_QUEUE, params).await?;
@@ -153,7 +134,7 @@ impl PostgresStore {
         })
     }
 
-    async fn count_ended_once(&self, counts: &[QueueCount]) -> Result<(), Fault> {
+    pub(crate) async fn count_ended_once(&self, counts: &[QueueCount]) -> Result<(), Fault> {
         if counts.is_empty() {
             return Ok(());
         }

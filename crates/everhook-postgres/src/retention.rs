@@ -8,14 +8,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::batch::Intake;
 use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
-use everhook_store::error::StoreError;
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -48,15 +46,8 @@ type IdleLanes = BTreeMap<LaneKey, Name>;
 #[derive(Debug, Default)]
 pub(crate) struct KeyCursor(AtomicU32);
 
-#[async_trait]
-impl Retention for PostgresStore {
-    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.run_plain("prune", || self.prune_once(what, before, limit)).await
-    }
-}
-
 impl PostgresStore {
-    async fn prune_once(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, Fault> {
+    pub(crate) async fn prune_once(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, Fault> {
         let (at, most, floor) = (before.as_micros(), count(limit), Id::floor(before));
         let floor = floor.as_bytes().as_slice();
         let pruned = match what {

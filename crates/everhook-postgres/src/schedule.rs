@@ -2,7 +2,6 @@
 
 mod fire;
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, Id, ScheduleId};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::name::Name;
@@ -10,10 +9,8 @@ use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::error::StoreError;
-use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
-use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, form};
+use everhook_store::schedule::{Run, RunKind, ScheduleRecord, form};
 use tokio_postgres::Row;
 use tracing::warn;
 
@@ -30,65 +27,8 @@ use crate::store::PostgresStore;
 /// How many columns of a row a schedule takes.
 const SCHEDULE_COLUMNS: usize = 13;
 
-#[async_trait]
-impl ScheduleStore for PostgresStore {
-    async fn create_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<ScheduleRecord>, StoreError> {
-        self.run_plain("create a schedule", || self.create_schedule_once(environment, schedule, key)).await
-    }
-
-    async fn find_schedule(
-        &self,
-        environment: EnvironmentId,
-        name: &Name,
-    ) -> Result<Option<ScheduleRecord>, StoreError> {
-        self.run_plain("find a schedule", || self.find_schedule_once(environment, name)).await
-    }
-
-    async fn list_schedules(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
-        self.run_search(environment, "list schedules", || self.list_schedules_once(environment, slice)).await
-    }
-
-    async fn replace_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-    ) -> Result<Replaced<ScheduleRecord>, StoreError> {
-        self.run_plain("replace a schedule", || self.replace_schedule_once(environment, schedule)).await
-    }
-
-    async fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError> {
-        self.run_plain("delete a schedule", || self.delete_schedule_once(environment, name)).await
-    }
-
-    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
-        self.run_plain("fire schedules", || self.fire_due_once(limit)).await
-    }
-
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
-        self.run_plain("run a schedule", || self.run_schedule_once(environment, name)).await
-    }
-
-    async fn list_runs(
-        &self,
-        environment: EnvironmentId,
-        id: ScheduleId,
-        limit: usize,
-    ) -> Result<Vec<Run>, StoreError> {
-        self.run_search(environment, "list runs", || self.list_runs_once(environment, id, limit)).await
-    }
-}
-
 impl PostgresStore {
-    async fn create_schedule_once(
+    pub(crate) async fn create_schedule_once(
         &self,
         environment: EnvironmentId,
         new: &ScheduleRecord,
@@ -126,7 +66,7 @@ impl PostgresStore {
         Ok(if repeats { Created::Repeated(found) } else { Created::Taken(found) })
     }
 
-    async fn find_schedule_once(
+    pub(crate) async fn find_schedule_once(
         &self,
         environment: EnvironmentId,
         name: &Name,
@@ -135,7 +75,7 @@ impl PostgresStore {
         found.first().map(read).transpose()
     }
 
-    async fn list_schedules_once(
+    pub(crate) async fn list_schedules_once(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
@@ -157,7 +97,7 @@ impl PostgresStore {
         Ok(Piece { rows, next })
     }
 
-    async fn replace_schedule_once(
+    pub(crate) async fn replace_schedule_once(
         &self,
         environment: EnvironmentId,
         new: &ScheduleRecord,
@@ -181,13 +121,13 @@ impl PostgresStore {
         Ok(Replaced::Done(changed))
     }
 
-    async fn delete_schedule_once(&self, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
+    pub(crate) async fn delete_schedule_once(&self, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
         let rows = self.database.write(&sql::DELETE_SCHEDULE, &[&environment.0, &name.as_str()]).await?;
         let deleted: i64 = rows.first().map_or(Ok(0), |row| Reader::new(row, "schedule").get("count"))?;
         Ok(deleted > 0)
     }
 
-    async fn list_runs_once(
+    pub(crate) async fn list_runs_once(
         &self,
         environment: EnvironmentId,
         id: ScheduleId,

@@ -20,7 +20,7 @@ const STALL_MIN: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
-        let NewSession { id, node, role, version, lease } = session;
+        let NewSession { id, node, role, version, lease, takes: _ } = session;
         let (id, role, lease_us) = (id.as_bytes().as_slice(), role.to_db(), micros(*lease));
         self.database.change(&sql::OPEN_SESSION, &[&id, node, &role, version, &lease_us]).await?;
         let rows = self.database.read(&sql::NOW, &[]).await?;
@@ -71,7 +71,8 @@ impl PostgresStore {
     pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.database.write(&sql::RECLAIM_TASK, &[&session.as_bytes().as_slice(), &limit]).await?;
-        let read = |row: &Row| Ok(Reclaimed { task: rows::task(row)?, from: rows::holding_at(row, TASK_COLUMNS)? });
+        let read =
+            |row: &Row| Ok(Reclaimed { task: rows::task(row)?, from: rows::holding_at(row, TASK_COLUMNS)?, job: None });
         rows.iter().map(read).collect()
     }
 }

@@ -4,26 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
-use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::time::Timestamp;
-use everhook_store::backlog::{Backlog, PoolUse};
 use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
-use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use everhook_store::lease::{
-    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
-    Settled, Settlement,
-};
-use everhook_store::made::WithMade;
 use everhook_store::shares::Shares;
-use tokio::time::Instant;
+use everhook_store::store::{Op, Store};
 use tokio_postgres::Config;
 
-use crate::appetite::{Appetites, job_bytes, message_bytes};
+use crate::appetite::Appetites;
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
 use crate::direct::Guesses;
 use crate::error::{Fault, OpenError, Remedy, refused_to_role};
@@ -73,12 +63,12 @@ pub struct PostgresStore {
     pub(crate) ids: Arc<Ids>,
     pub(crate) guesses: Guesses,
     pub(crate) looks: Looks,
-    appetite: Appetites,
+    pub(crate) appetite: Appetites,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
-    shares: Shares,
+    pub(crate) shares: Shares,
     /// None where there is only a pooler, which has no line between its clients.
-    wakeups: Option<Arc<Wakeups>>,
+    pub(crate) wakeups: Option<Arc<Wakeups>>,
 }
 
 impl PostgresStore {
@@ -125,9 +115,9 @@ impl PostgresStore {
     /// Makes the partitions of this week and the next ones. To be called every now and then; a missing one is also made
     /// when a message needs it.
     pub async fn ensure_partitions(&self) -> Result<(), StoreError> {
-        let now = LeaseStore::now(self).await?;
+        let now = Store::now(self).await?;
         let weeks = Week::current(now);
-        partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told("ensure partitions"))
+        partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(Op::Maintain))
     }
 
     /// The outbox in the store's own database.
@@ -146,12 +136,7 @@ impl PostgresStore {
 
     /// Runs a transaction until it succeeds, fails for good, or was in others' way too often. `weeks` are those whose
     /// partitions it may find missing.
-    pub(crate) async fn run<T, F, R>(
-        &self,
-        op: &'static str,
-        weeks: impl Fn() -> Vec<Week>,
-        run: F,
-    ) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F, R>(&self, op: Op, weeks: impl Fn() -> Vec<Week>, run: F) -> Result<T, StoreError>
     where
         F: Fn() -> R,
         R: Future<Output = Result<T, Fault>> + Send,
@@ -167,7 +152,7 @@ impl PostgresStore {
                 Remedy::AddPartition if runs < RUNS_MAX => {
                     // What a transaction appends besides has an id of now.
                     let mut weeks = weeks();
-                    weeks.extend(Week::current(LeaseStore::now(self).await?));
+                    weeks.extend(Week::current(Store::now(self).await?));
                     weeks.sort_unstable();
                     weeks.dedup();
                     partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(op))?;
@@ -179,32 +164,12 @@ impl PostgresStore {
     }
 
     /// Runs a transaction that writes to no partitioned table.
-    pub(crate) async fn run_plain<T, F, R>(&self, op: &'static str, run: F) -> Result<T, StoreError>
+    pub(crate) async fn run_plain<T, F, R>(&self, op: Op, run: F) -> Result<T, StoreError>
     where
         F: Fn() -> R,
         R: Future<Output = Result<T, Fault>> + Send,
     {
         self.run(op, Vec::new, run).await
-    }
-
-    /// Runs a read whose length depends on what is asked for, when it is the turn of the environment.
-    pub(crate) async fn run_search<T, F, R>(
-        &self,
-        environment: EnvironmentId,
-        op: &'static str,
-        run: F,
-    ) -> Result<T, StoreError>
-    where
-        F: Fn() -> R,
-        R: Future<Output = Result<T, Fault>> + Send,
-    {
-        let _share = self.shares.wait(environment, op).await?;
-        self.run_plain(op, run).await.map_err(|error| match error {
-            StoreError::Unavailable { op, source } if source.downcast_ref().is_some_and(Fault::is_slow) => {
-                StoreError::Slow { op, source }
-            }
-            other => other,
-        })
     }
 }
 
@@ -242,93 +207,6 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Op
     }
     let found = within(migrate::read_version(&client)).await.map_err(failed)?;
     migrate::check(&at, found)
-}
-
-#[async_trait]
-impl LeaseStore for PostgresStore {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.run_plain("read the clock", || self.read_clock()).await
-    }
-
-    fn hints(&self) -> Option<Arc<dyn Hints>> {
-        self.wakeups.clone().map(|wakeups| wakeups as Arc<dyn Hints>)
-    }
-
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        self.run_plain("list sessions", || self.list_sessions_once(closed_within)).await
-    }
-
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.run_plain("count the backlog", || self.backlog_once()).await
-    }
-
-    fn pool_use(&self) -> Option<PoolUse> {
-        Some(self.connections())
-    }
-
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
-        self.run_plain("open a session", || self.open_session_once(session)).await
-    }
-
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        self.run_plain("renew a session", || self.renewals.renew(session)).await
-    }
-
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
-        self.run_plain("close a session", || self.close_session_once(session)).await
-    }
-
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
-        let decided = now();
-        self.run_plain("close expired sessions", || self.close_expired_once(decided, steady)).await
-    }
-
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        let append = &append;
-        let weeks = || append.messages.iter().map(|new| Week::of(&new.message.id.0)).collect();
-        self.run("append", weeks, || self.append_once(append)).await
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        let weeks = || jobs.iter().map(|new| Week::of(&new.job.id.0)).collect();
-        self.run("enqueue", weeks, || self.enqueue_once(jobs)).await
-    }
-
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
-        let ask = &JobAsk { limit: self.appetite.jobs.limit(ask.limit), ..ask.clone() };
-        let weigh = |grant: &JobGrant| (grant.jobs.len(), job_bytes(&grant.jobs));
-        let lease = || async { self.appetite.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
-        self.run_plain("lease jobs", lease).await
-    }
-
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
-        self.run_plain("reclaim overdue jobs", || self.reclaim_overdue_once(session, limit)).await
-    }
-
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let ask = &LeaseAsk { limit: self.appetite.deliveries.limit(ask.limit), ..ask };
-        let weigh = |grant: &LeaseGrant| (grant.tasks.len(), message_bytes(&grant.tasks));
-        let lease = || async { self.appetite.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
-        self.run_plain("lease", lease).await
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
-        let weeks = || batch.iter().map(|settlement| Week::of(&settlement.key.subject)).collect();
-        self.run("settle", weeks, || self.settle_once(batch)).await
-    }
-
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
-        self.run_plain("reclaim", || self.reclaim_once(session, limit)).await
-    }
-
-    async fn maintain(&self) -> Result<(), StoreError> {
-        self.ensure_partitions().await
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 impl PostgresStore {

@@ -8,6 +8,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
+use everhook_store::store::Op;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, Notification};
@@ -100,10 +101,10 @@ impl Wakeups {
 #[async_trait]
 impl Hints for Wakeups {
     async fn notify(&self) -> Result<(), StoreError> {
-        self.speak().await.map_err(|fault| fault.told("wake other nodes"))
+        self.speak().await.map_err(|fault| fault.told(Op::NotifyNodes))
     }
 
     async fn next(&self) -> Result<(), StoreError> {
-        self.listen().await.map_err(|fault| fault.told("listen for other nodes"))
+        self.listen().await.map_err(|fault| fault.told(Op::ListenForNodes))
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Fault;
 use crate::sql::{self, Sql};
 use crate::statement::{Database, within};
 use crate::store::PostgresStore;
+use everhook_store::store::Op;
 
 /// As many as are busy when all of that is done at once, with some for what a node looks after besides.
 const CONNECTIONS: usize = 6;
@@ -40,7 +41,7 @@ impl PostgresStore {
         let connections = CONNECTIONS.min(database.pool.status().max_size);
         // At once, so that none of them gets the connection of another.
         if let Err(fault) = try_join_all((0..connections).map(|_| warm_one(database))).await {
-            let error = fault.told("plan statements");
+            let error = fault.told(Op::PlanStatements);
             warn!(error = &error as &dyn std::error::Error, "could not open {connections} connections ahead: {error}");
         }
     }

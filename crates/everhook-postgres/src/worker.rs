@@ -1,12 +1,10 @@
 //! Workers: sessions that say which jobs they take.
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::time::micros;
-use everhook_store::error::StoreError;
 use everhook_store::lease::NewSession;
-use everhook_store::worker::{Takes, WorkerRecord, WorkerStore};
+use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
@@ -20,28 +18,9 @@ use crate::store::PostgresStore;
 /// How many columns of a worker are its session's.
 const SESSION_COLUMNS: usize = 9;
 
-#[async_trait]
-impl WorkerStore for PostgresStore {
-    async fn open_worker(&self, session: &NewSession, takes: &Takes) -> Result<(), StoreError> {
-        self.run_plain("open a worker", || self.open_worker_once(session, takes)).await
-    }
-
-    async fn replace_takes(&self, session: SessionId, takes: &Takes) -> Result<(), StoreError> {
-        self.run_plain("replace what a worker takes", || self.replace_takes_once(session, takes)).await
-    }
-
-    async fn find_worker(&self, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, StoreError> {
-        self.run_plain("find a worker", || self.find_worker_once(environment, id)).await
-    }
-
-    async fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.run_search(environment, "list workers", || self.list_workers_once(environment)).await
-    }
-}
-
 impl PostgresStore {
-    async fn open_worker_once(&self, session: &NewSession, takes: &Takes) -> Result<(), Fault> {
-        let NewSession { id, node, role, version, lease } = session;
+    pub(crate) async fn open_worker_once(&self, session: &NewSession, takes: &Takes) -> Result<(), Fault> {
+        let NewSession { id, node, role, version, lease, takes: _ } = session;
         let (id, role, lease_us) = (id.as_bytes().as_slice(), role.to_db(), micros(*lease));
         let (queues, kinds) = texts(takes);
         let transaction = self.database.transaction().await?;
@@ -56,18 +35,22 @@ impl PostgresStore {
             .map(drop)
     }
 
-    async fn replace_takes_once(&self, session: SessionId, takes: &Takes) -> Result<(), Fault> {
+    pub(crate) async fn replace_takes_once(&self, session: SessionId, takes: &Takes) -> Result<(), Fault> {
         let (queues, kinds) = texts(takes);
         let params: Params<'_> = &[&takes.environment.0, &session.as_bytes().as_slice(), &queues, &kinds];
         self.database.change(&sql::PUT_WORKER, params).await.map(drop)
     }
 
-    async fn find_worker_once(&self, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, Fault> {
+    pub(crate) async fn find_worker_once(
+        &self,
+        environment: EnvironmentId,
+        id: SessionId,
+    ) -> Result<Option<WorkerRecord>, Fault> {
         let found = self.database.read(&sql::FIND_WORKER, &[&environment.0, &id.as_bytes().as_slice()]).await?;
         found.first().map(read).transpose()
     }
 
-    async fn list_workers_once(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
+    pub(crate) async fn list_workers_once(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
         let found = self.database.read(&sql::LIST_WORKER, &[&environment.0, &count(SESSIONS_LISTED_MAX)]).await?;
         found.iter().map(read).collect()
     }

@@ -11,14 +11,13 @@ use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
-use everhook_store::Jobs;
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
+use everhook_store::store::Store;
 
 use crate::gate::{Gate, Health};
 use crate::job::NodeHandler;
 use crate::network::NodeNetwork;
-use crate::store::NodeStore;
+use crate::store::{NodeStore, connect};
 use crate::world::Shared;
 
 /// How long a simulated node may be silent.
@@ -38,11 +37,10 @@ impl Node {
         loop {
             let gate = Arc::new(Gate::new());
             let seed = shared.rng.next();
-            let store = Arc::new(NodeStore { shared: Arc::clone(shared), gate: Arc::clone(&gate), node });
+            let store = Arc::new(connect(shared, &gate, node));
             let handler = NodeHandler { shared: Arc::clone(shared), gate: Arc::clone(&gate), node };
             let parts = Parts {
-                store: Arc::clone(&store) as Arc<dyn LeaseStore>,
-                jobs: Some(Arc::clone(&store) as Arc<dyn Jobs>),
+                store: Arc::clone(&store) as Arc<dyn Store>,
                 transport: Some(Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node })),
                 ids: Arc::new(Ids::seeded(seed)),
                 entropy: Entropy::seeded(seed),
@@ -54,13 +52,13 @@ impl Node {
                 name: NodeName { node: format!("node {node}"), version: "0".to_owned() },
                 role: Role::All,
                 wakeups: true,
-                jobs: JobsConfig {
+                jobs: Some(JobsConfig {
                     slots: 8,
                     slots_per_queue: 4,
                     ahead: 8,
                     handlers: Some(Arc::new(handler.into_handlers())),
                     ..JobsConfig::default()
-                },
+                }),
                 retention: Ages::default(),
             };
             if let Ok(engine) = Engine::start(parts, config).await {

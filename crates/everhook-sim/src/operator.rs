@@ -6,11 +6,13 @@ use std::time::Duration;
 use everhook_core::batch::Resolution;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::Wish;
+use everhook_core::scope::Scope;
 use everhook_core::task::TaskKind;
 use everhook_engine::jobs::RunJobs;
-use everhook_store::batch::BatchStore;
-use everhook_store::job::JobStore;
+use everhook_store::batch::Resolve;
 use everhook_store::mem::{Tables, TaskPlace};
+use everhook_store::steer::Steer;
+use everhook_store::store::Store;
 
 use crate::client::ENVIRONMENT;
 use crate::producer::ask;
@@ -37,7 +39,8 @@ async fn steer(shared: &Shared, nodes: &Nodes) {
     let (id, wish) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[Wish::Cancel, Wish::Retry]));
     let node = nodes.pick(&shared.rng);
     shared.steer(&[id]);
-    let plan = ask(&node, node.store.change_jobs(ENVIRONMENT, &[id], wish)).await.map(|plans| plans.answer);
+    let plan = ask(&node, node.store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish })).await;
+    let plan = plan.map(|steered| steered.answer.plans);
     shared.trace.event(format_args!("operator wishes {wish:?} for {id}: {plan:?}"));
     node.engine.hint_jobs();
 }
@@ -49,9 +52,10 @@ async fn resolve(shared: &Shared, nodes: &Nodes) {
     let how = *shared.rng.pick(&[Resolution::Retried, Resolution::Skipped]);
     let node = nodes.pick(&shared.rng);
     shared.steer(&dead);
-    let resolved = ask(&node, node.store.resolve_batch(ENVIRONMENT, batch, &dead, how)).await;
+    let (count, resolve) = (dead.len(), Resolve { jobs: dead, how });
+    let resolved = ask(&node, node.store.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve)).await;
     let resolved = resolved.map(|resolved| resolved.answer);
-    shared.trace.event(format_args!("operator resolves {} of {batch} as {how:?}: {resolved:?}", dead.len()));
+    shared.trace.event(format_args!("operator resolves {count} of {batch} as {how:?}: {resolved:?}"));
     node.engine.hint_jobs();
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::name::Metadata;
+use everhook_core::scope::Scope;
 use everhook_engine::accept::Accept;
 use everhook_engine::jobs::RunJobs;
-use everhook_store::batch::{BatchRecord, BatchStore};
+use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::catalog::Created;
 use everhook_store::dedup::DedupKey;
 use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::store::Store;
 use tokio::task::JoinSet;
 
 use crate::client::{APPLICATION, ENVIRONMENT, PATIENCE, TRIES};
@@ -115,7 +117,12 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
             created_at: Default::default(),
             batch: Default::default(),
         };
-        match ask(&node, node.store.create_batch(ENVIRONMENT, &record, Some(&key))).await {
+        match ask(
+            &node,
+            node.store.create_batch(Scope::of(ENVIRONMENT), NewBatch { batch: record.clone(), key: Some(key.clone()) }),
+        )
+        .await
+        {
             Some(Created::New(record) | Created::Repeated(record)) => return Some(record.id),
             Some(other) => panic!("batch {batch} was answered {other:?}"),
             None => rest(shared).await,
@@ -127,7 +134,7 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
 async fn seal(shared: &Shared, nodes: &Nodes, id: BatchId) {
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
-        match ask(&node, node.store.seal_batch(ENVIRONMENT, id)).await.map(|sealed| sealed.answer) {
+        match ask(&node, node.store.seal_batch(Scope::of(ENVIRONMENT), id)).await.map(|sealed| sealed.answer) {
             Some(Some(_)) => return,
             Some(None) => panic!("batch {id} was acknowledged and is not there"),
             None => rest(shared).await,

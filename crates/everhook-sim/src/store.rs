@@ -1,30 +1,28 @@
 //! The database as one node sees it: late, stalled, gone, or doing what was asked without saying so.
+//!
+//! A layer around the store of the world. The witness sees every call at the moment it takes effect.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::time::Timestamp;
-use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
-use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use everhook_store::lease::{
-    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
-    Settled, Settlement,
-};
-use everhook_store::made::WithMade;
+use everhook_store::lease::{Append, Appended, LeaseAsk, LeaseGrant, Reclaim, ReclaimAsk, Reclaimed, Renewed};
+use everhook_store::mem::MemStore;
+use everhook_store::query::{Answer, Query};
+use everhook_store::store::{Layer, Layered, Op, Store};
 
 use crate::gate::Gate;
 use crate::world::Shared;
 
-mod jobs;
-
 /// One node's connection.
-pub(crate) struct NodeStore {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) node: usize,
+pub(crate) type NodeStore = Layered<MemStore, Line>;
+
+/// The line between one node and the database.
+pub(crate) struct Line {
+    shared: Arc<Shared>,
+    gate: Arc<Gate>,
+    node: usize,
 }
 
 /// What goes wrong with a call.
@@ -36,46 +34,17 @@ enum Fault {
     RequestLost,
 }
 
-impl NodeStore {
-    async fn call<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let fault = self.draw_fault();
-        self.travel().await;
-        if fault == Some(Fault::RequestLost) {
-            self.shared.trace.event(format_args!("node {} {op}: request lost", self.node));
-            return Err(StoreError::InDoubt { op, source: "the simulated request was lost".into() });
-        }
-        if fault == Some(Fault::NotDone) {
-            self.shared.trace.event(format_args!("node {} {op}: not done", self.node));
-            return Err(StoreError::Unavailable { op, source: "the simulated database is away".into() });
-        }
-        self.shared.stall().await;
-        self.gate.pass().await;
-        let done = call.await;
-        self.shared.trace.event(format_args!(
-            "node {} {op}: {}",
-            self.node,
-            if done.is_ok() { "ok" } else { "refused" }
-        ));
-        // A node that dies or pauses here has done it and does not know.
-        self.travel().await;
-        if fault == Some(Fault::ReplyLost) {
-            self.shared.trace.event(format_args!("node {} {op}: reply lost", self.node));
-            return Err(StoreError::InDoubt { op, source: "the simulated reply was lost".into() });
-        }
-        done
-    }
+pub(crate) fn connect(shared: &Arc<Shared>, gate: &Arc<Gate>, node: usize) -> NodeStore {
+    let line = Line { shared: Arc::clone(shared), gate: Arc::clone(gate), node };
+    Layered { store: Arc::clone(&shared.store), layer: line }
+}
 
-    /// A call that changes jobs: what it leaves is looked at, also if its reply is lost.
-    async fn watched<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        let done = call.await?;
-        self.shared.store.look(|tables| self.shared.witness().inspect(tables));
-        Ok(done)
-    }
+/// Operations that change jobs or batches: the state that they leave is inspected.
+const fn changes_jobs(op: Op) -> bool {
+    matches!(op, Op::Enqueue | Op::Lease | Op::Settle | Op::Reclaim | Op::Steer | Op::SealBatch | Op::ResolveBatch)
+}
 
+impl Line {
     fn draw_fault(&self) -> Option<Fault> {
         if !self.shared.rng.once_in(self.shared.store_fault_odds()) {
             return None;
@@ -91,107 +60,119 @@ impl NodeStore {
     }
 }
 
-#[async_trait]
-impl LeaseStore for NodeStore {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.call("now", self.shared.store.now()).await
+impl Layer for Line {
+    async fn around<T: Send>(
+        &self,
+        op: Op,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let fault = self.draw_fault();
+        self.travel().await;
+        if fault == Some(Fault::RequestLost) {
+            self.shared.trace.event(format_args!("node {} {op}: request lost", self.node));
+            return Err(StoreError::InDoubt { op, source: "the simulated request was lost".into() });
+        }
+        if fault == Some(Fault::NotDone) {
+            self.shared.trace.event(format_args!("node {} {op}: not done", self.node));
+            return Err(StoreError::Unavailable { op, source: "the simulated database is away".into() });
+        }
+        self.shared.stall().await;
+        self.gate.pass().await;
+        let done = call.await;
+        if done.is_ok() && changes_jobs(op) {
+            self.shared.store.look(|tables| self.shared.witness().inspect(tables));
+        }
+        let outcome = if done.is_ok() { "ok" } else { "refused" };
+        self.shared.trace.event(format_args!("node {} {op}: {outcome}", self.node));
+        // A node that dies or pauses here has done it and does not know.
+        self.travel().await;
+        if fault == Some(Fault::ReplyLost) {
+            self.shared.trace.event(format_args!("node {} {op}: reply lost", self.node));
+            return Err(StoreError::InDoubt { op, source: "the simulated reply was lost".into() });
+        }
+        done
     }
 
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        self.call("list sessions", self.shared.store.list_sessions(closed_within)).await
-    }
-
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        // Nothing is decided by it, so that no fault in it can matter.
-        self.shared.store.backlog().await
-    }
-
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
-        self.call("open", self.shared.store.open_session(session)).await
-    }
-
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
+    async fn renew_session(&self, store: &(impl Store + ?Sized), id: SessionId) -> Result<Renewed, StoreError> {
         let renew = async {
-            let renewed = self.shared.store.renew_session(session).await?;
+            let renewed = store.renew_session(id).await?;
             if matches!(renewed, Renewed::Open(_)) {
-                self.shared.witness().renewed(session);
+                self.shared.witness().renewed(id);
             }
             Ok(renewed)
         };
-        self.call("renew", renew).await
+        self.around(Op::RenewSession, renew).await
     }
 
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
+    async fn close_session(&self, store: &(impl Store + ?Sized), id: SessionId) -> Result<(), StoreError> {
         let close = async {
-            self.shared.store.close_session(session).await?;
-            self.shared.witness().closed(session);
+            store.close_session(id).await?;
+            self.shared.witness().closed(id);
             Ok(())
         };
-        self.call("close", close).await
+        self.around(Op::CloseSession, close).await
     }
 
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+    async fn close_expired(
+        &self,
+        store: &(impl Store + ?Sized),
+        steady: Duration,
+    ) -> Result<Vec<SessionId>, StoreError> {
         let close = async {
-            let closed = self.shared.store.close_expired(steady).await?;
+            let closed = store.close_expired(steady).await?;
             closed.iter().for_each(|session| self.shared.witness().closed(*session));
             Ok(closed)
         };
-        self.call("close expired", close).await
+        self.around(Op::CloseExpired, close).await
     }
 
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+    async fn append(&self, store: &(impl Store + ?Sized), append: Append) -> Result<Vec<Appended>, StoreError> {
         let session = append.fast.as_ref().map(|fast| fast.session);
         let append = async {
-            let appended = self.shared.store.append(append).await?;
+            let appended = store.append(append).await?;
             self.shared.witness().appended(session, &appended, &self.shared.enabled());
             Ok(appended)
         };
-        self.call("append", append).await
+        self.around(Op::Append, append).await
     }
 
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.call("enqueue", self.watched(self.shared.store.enqueue(jobs))).await
-    }
-
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
+    async fn lease(&self, store: &(impl Store + ?Sized), ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        let session = ask.session();
         let lease = async {
-            let grant = self.shared.store.lease_jobs(ask).await?;
-            grant.jobs.iter().for_each(|leased| self.shared.witness().holds(ask.session, &leased.task));
+            let grant = store.lease(ask).await?;
+            let tasks = grant.tasks.iter().map(|leased| &leased.task);
+            let tasks = tasks.chain(grant.jobs.iter().map(|leased| &leased.task));
+            tasks.for_each(|task| self.shared.witness().holds(session, task));
             Ok(grant)
         };
-        self.call("lease jobs", self.watched(lease)).await
+        self.around(Op::Lease, lease).await
     }
 
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
+    async fn reclaim(&self, store: &(impl Store + ?Sized), ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
         let reclaim = async {
-            let jobs = self.shared.store.reclaim_overdue(session, limit).await?;
-            // From sessions that are open: their time is over, and they are told.
-            jobs.iter().for_each(|(leased, _)| self.shared.witness().holds(session, &leased.task));
-            Ok(jobs)
-        };
-        self.call("reclaim overdue", self.watched(reclaim)).await
-    }
-
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let session = ask.session;
-        let lease = async {
-            let grant = self.shared.store.lease(ask).await?;
-            grant.tasks.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
-            Ok(grant)
-        };
-        self.call("lease", lease).await
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
-        self.call("settle", self.watched(self.shared.store.settle(batch))).await
-    }
-
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
-        let reclaim = async {
-            let tasks = self.shared.store.reclaim(session, limit).await?;
-            tasks.iter().for_each(|taken| self.shared.witness().reclaimed(session, taken));
+            let tasks = store.reclaim(ask).await?;
+            for taken in &tasks {
+                match ask.what {
+                    Reclaim::Orphaned => self.shared.witness().reclaimed(ask.session, taken),
+                    // From sessions that are open: their time is over, and they are told.
+                    Reclaim::Overdue => self.shared.witness().holds(ask.session, &taken.task),
+                }
+            }
             Ok(tasks)
         };
-        self.call("reclaim", reclaim).await
+        self.around(Op::Reclaim, reclaim).await
+    }
+
+    async fn answer(&self, store: &(impl Store + ?Sized), query: Query) -> Result<Answer, StoreError> {
+        match query {
+            // The backlog decides nothing, so that no fault in it can matter.
+            Query::CountBacklog(_) => store.answer(query).await,
+            query => self.around(Op::Read(query.name()), store.answer(query)).await,
+        }
+    }
+
+    async fn maintain(&self, store: &(impl Store + ?Sized)) -> Result<(), StoreError> {
+        // The store in memory has nothing to look after.
+        store.maintain().await
     }
 }

@@ -51,7 +51,7 @@ impl Witness {
     }
 
     /// One holder: nothing is taken from a session that nobody closed.
-    pub(crate) fn reclaimed(&mut self, session: SessionId, Reclaimed { task, from }: &Reclaimed) {
+    pub(crate) fn reclaimed(&mut self, session: SessionId, Reclaimed { task, from, .. }: &Reclaimed) {
         let before = task.epoch.checked_sub(1).and_then(|epoch| self.holders.get(&(task.key, epoch)));
         if before.is_some_and(|before| *before != from.session) {
             self.violations

@@ -8,14 +8,16 @@ use std::time::Duration;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{EndpointId, Id, JobId};
 use everhook_core::outcome::Class;
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
 use everhook_engine::accept::Accept;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
-use everhook_store::job::{JobFilter, JobStore};
+use everhook_store::job::JobFilter;
 use everhook_store::mem::{MemStore, TaskPlace};
-use everhook_store::queue::QueueStore;
+use everhook_store::query;
+use everhook_store::store::{Reads, Resources};
 
 use crate::check::Evidence;
 use crate::check::jobs::JobEvidence;
@@ -77,7 +79,7 @@ pub struct Outcome {
 pub(crate) struct Shared {
     pub(crate) rng: Rng,
     pub(crate) trace: Trace,
-    pub(crate) store: MemStore,
+    pub(crate) store: Arc<MemStore>,
     pub(crate) endpoints: usize,
     /// Whether anything goes wrong.
     pub(crate) faults: bool,
@@ -239,7 +241,7 @@ pub fn run(plan: Plan) -> Outcome {
 async fn live(plan: Plan) -> Outcome {
     let shared = Arc::new(build(plan));
     for queue in job::configured() {
-        shared.store.replace_queue(ENVIRONMENT, &queue).await.expect("a store in memory");
+        shared.store.replace(Scope::of(ENVIRONMENT), queue.clone()).await.expect("a store in memory");
     }
     let nodes = Nodes::default();
     for node in 0..1 + shared.rng.below(3) {
@@ -270,7 +272,12 @@ async fn live(plan: Plan) -> Outcome {
     let quiet = tokio::time::timeout(HEAL_DEADLINE, quiet(&shared, &nodes)).await.is_ok();
     workers.abort_all();
     let everything = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: usize::MAX });
-    let records = shared.store.list_jobs(ENVIRONMENT, &everything).await.expect("a store in memory").rows;
+    let records = shared
+        .store
+        .read(query::Jobs { scope: Scope::of(ENVIRONMENT), filter: everything.clone() })
+        .await
+        .expect("a store in memory")
+        .rows;
     let evidence = Evidence {
         tables: &shared.store.dump(),
         sent: &sent,
@@ -306,7 +313,7 @@ fn build(plan: Plan) -> Shared {
     let clock = Arc::new(move || {
         Timestamp::from_micros(EPOCH.plus(started.elapsed()).as_micros() + skew.load(Ordering::Relaxed))
     });
-    let store = MemStore::new(Ids::seeded(rng.next()), clock);
+    let store = Arc::new(MemStore::new(Ids::seeded(rng.next()), clock));
     store.put_application(ENVIRONMENT, APPLICATION);
     let endpoints = 1 + rng.below(3);
     for number in 0..endpoints {

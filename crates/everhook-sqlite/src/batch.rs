@@ -3,84 +3,31 @@
 //! There is one writer, so that a batch that is read is not changed by others before it is written. Called for the API, and by whatever ends or
 //! frees a job: settling, steering, enqueueing.
 
-use async_trait::async_trait;
 use everhook_core::batch::{
     Announcement, Applied, BadChange, Batch, Change, Counts, FailedJob, Intake, Resolution, check_selection,
 };
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::Plan;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
-use everhook_store::batch::{BatchRecord, BatchStore, Resolved, announcement, failed_job};
+use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job};
 use everhook_store::catalog::{Created, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::error::StoreError;
 use everhook_store::lease::Append;
 use everhook_store::made::{Made, WithMade};
 use rusqlite::{Connection, Row, params};
 
-use crate::SqliteStore;
 use crate::append;
 use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
 use crate::failure::Fault;
 use crate::job::{find as find_job, steer};
 use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, to_json};
-use crate::writer::{Ask, Class, Tx};
+use crate::writer::Tx;
 
 const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
 const FIND_BATCH: &str = include_str!("../queries/find_batch.sql");
 const LIST_BATCH: &str = include_str!("../queries/list_batch.sql");
 const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
 const LIST_JOB_FAILED: &str = include_str!("../queries/list_job_failed.sql");
-
-#[async_trait]
-impl BatchStore for SqliteStore {
-    async fn create_batch(
-        &self,
-        environment: EnvironmentId,
-        batch: &BatchRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<BatchRecord>, StoreError> {
-        let (batch, key) = (batch.clone(), key.cloned());
-        self.change("create_batch", move |tx| create(tx, environment, &batch, key.as_ref())).await
-    }
-
-    async fn find_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
-        self.read("find_batch", move |conn| find(conn, environment, id)).await
-    }
-
-    async fn list_batches(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<BatchId>,
-    ) -> Result<Vec<BatchRecord>, StoreError> {
-        let slice = slice.clone();
-        self.search(environment, "list_batches", move |conn| list(conn, environment, &slice)).await
-    }
-
-    async fn seal_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
-        let seal = move |tx: &Tx<'_>| {
-            let made = tell(tx, environment, id, Change::Sealed)?;
-            Ok(made.with(find(tx.conn, environment, id)?))
-        };
-        self.change("seal_batch", seal).await
-    }
-
-    async fn resolve_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-        jobs: &[JobId],
-        how: Resolution,
-    ) -> Result<WithMade<Resolved>, StoreError> {
-        let jobs = jobs.to_vec();
-        let ask = Ask { op: "resolve_batch", class: Class::Change, rows: jobs.len() };
-        self.write(ask, move |tx| resolve(tx, environment, id, &jobs, how)).await
-    }
-}
 
 /// Tells a batch what was done to jobs of it, and announces what that makes of it. One that is gone is told nothing.
 pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: Change) -> Result<Made, Fault> {
@@ -148,7 +95,7 @@ pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, batc
     Ok(())
 }
 
-fn create(
+pub(crate) fn create(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     batch: &BatchRecord,
@@ -182,14 +129,18 @@ fn create(
     Ok(Created::New(record))
 }
 
-fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<BatchId>) -> Result<Vec<BatchRecord>, Fault> {
+pub(crate) fn list(
+    conn: &Connection,
+    environment: EnvironmentId,
+    slice: &Slice<BatchId>,
+) -> Result<Vec<BatchRecord>, Fault> {
     let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
     let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
     let mut list = conn.prepare_cached(&directed(LIST_BATCH, slice.order))?;
     list.query_and_then(params![environment.0, above, below, limit(slice.limit)], read)?.collect()
 }
 
-fn resolve(
+pub(crate) fn resolve(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     id: BatchId,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use everhook_store::error::StoreError;
+use everhook_store::store::Op;
 use rusqlite::ErrorCode;
 
 /// Why a job or a read came to nothing.
@@ -30,7 +31,7 @@ impl Fault {
     }
 
     /// What the caller is told: nothing of this was written.
-    pub(crate) fn during(self, op: &'static str) -> StoreError {
+    pub(crate) fn during(self, op: Op) -> StoreError {
         match self {
             Fault::Corrupt { table, column } => StoreError::Corrupt { table, column },
             Fault::Sql(error) => {
@@ -81,14 +82,14 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// What the caller is told.
-    pub(crate) fn during(self, op: &'static str) -> StoreError {
+    pub(crate) fn during(self, op: Op) -> StoreError {
         StoreError::Unavailable { op, source: Box::new(self) }
     }
 }
 
 impl Aborted {
     /// What the caller is told.
-    pub(crate) fn during(&self, op: &'static str) -> StoreError {
+    pub(crate) fn during(&self, op: Op) -> StoreError {
         match self {
             Aborted::Refused(refusal) => refusal.during(op),
             Aborted::InDoubt(cause) => StoreError::InDoubt { op, source: Box::new(Arc::clone(cause)) },

@@ -10,7 +10,7 @@ use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, LEASE_LANES_MAX, LEASE_TASKS
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased};
+use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
 use rusqlite::{Row, params};
 
 use crate::append::Applications;
@@ -30,7 +30,7 @@ const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 const LEASE_ROWS_STEP: usize = 16;
 
 /// Leases due tasks to the asking session.
-pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+pub(crate) fn lease(tx: &Tx<'_>, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
     let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
     let room = |lane: LaneId| rooms.get(&lane).copied().unwrap_or(ask.per_lane);
     let limit = ask.limit.min(LEASE_TASKS_MAX);
@@ -43,7 +43,11 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
         taking.take_from(lane, room(lane.id))?;
     }
     let next = lanes(tx, 1, |_| true, |lane| room(lane.id) > 0)?;
-    Ok(LeaseGrant { tasks: taking.tasks, next_ready: next.first().map(|lane| lane.ready_at.since(tx.now)) })
+    Ok(LeaseGrant {
+        tasks: taking.tasks,
+        jobs: Vec::new(),
+        next_ready: next.first().map(|lane| lane.ready_at.since(tx.now)),
+    })
 }
 
 /// A lane that is or becomes ready.
@@ -106,7 +110,7 @@ enum Look {
 /// A lease that is being filled.
 struct Taking<'t> {
     tx: &'t Tx<'t>,
-    ask: &'t LeaseAsk,
+    ask: &'t DeliveryAsk,
     limit: usize,
     tasks: Vec<Leased>,
     payload_bytes: usize,
@@ -116,7 +120,7 @@ struct Taking<'t> {
 }
 
 impl<'t> Taking<'t> {
-    fn new(tx: &'t Tx<'t>, ask: &'t LeaseAsk, limit: usize) -> Taking<'t> {
+    fn new(tx: &'t Tx<'t>, ask: &'t DeliveryAsk, limit: usize) -> Taking<'t> {
         Taking {
             tx,
             ask,

@@ -7,20 +7,11 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use everhook_core::id::{EnvironmentId, SessionId};
-use everhook_core::time::Timestamp;
-use everhook_store::backlog::{Backlog, PoolUse};
+use everhook_core::id::EnvironmentId;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use everhook_store::lease::{
-    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
-    Settled, Settlement,
-};
-use everhook_store::made::WithMade;
+use everhook_store::store::Op;
 use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
 
@@ -39,9 +30,11 @@ mod lease;
 mod migrate;
 mod once;
 mod open;
+mod operations;
 mod outbox;
 mod queue;
 mod readers;
+mod reads;
 mod retention;
 mod rows;
 mod schedule;
@@ -155,34 +148,33 @@ impl SqliteStore {
     /// A write of a few rows that somebody asked for.
     async fn change<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: Op,
         work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.write(Ask { op, class: Class::Change, rows: 1 }, work).await
     }
 
+    /// A read that the store does for itself.
     async fn read<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: Op,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        // What is under the name now may be another database.
+        self.read_shared(op, None, work).await
+    }
+
+    /// Every read goes through here; one with a share waits for the turn of its environment.
+    async fn read_shared<T: Send + 'static>(
+        &self,
+        op: Op,
+        share: Option<EnvironmentId>,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        // The file may have been replaced by another database under the same name.
         if self.writer.refusal() == Some(Refusal::FileLost) {
             return Err(Refusal::FileLost.during(op));
         }
-        self.readers.read(&self.writer, op, work).await
-    }
-}
-
-impl SqliteStore {
-    /// A read whose length depends on what is asked for: it has its turn among those of all environments, and a deadline.
-    async fn search<T: Send + 'static>(
-        &self,
-        environment: EnvironmentId,
-        op: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.readers.search(&self.writer, environment, op, work).await
+        self.readers.read(&self.writer, op, share, work).await
     }
 }
 
@@ -197,88 +189,4 @@ impl Drop for SqliteStore {
 fn close_node_sessions(conn: &Connection) -> Result<(), rusqlite::Error> {
     let close = "update session set closed_at = ?1 where closed_at is null and version <> ?2";
     conn.execute(close, params![clock::wall().as_micros(), REMOTE]).map(drop)
-}
-
-#[async_trait]
-impl LeaseStore for SqliteStore {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.clock.now())
-    }
-
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
-        let session = session.clone();
-        self.change("open_session", move |tx| session::open(tx, &session)).await
-    }
-
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        self.change("renew_session", move |tx| session::renew(tx, session)).await
-    }
-
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
-        self.change("close_session", move |tx| session::close(tx, session)).await
-    }
-
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
-        self.change("close_expired", move |tx| session::close_expired(tx, steady)).await
-    }
-
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        let closed_after = self.clock.now().minus(closed_within);
-        self.read("list_sessions", move |conn| session::list(conn, closed_after)).await
-    }
-
-    fn broken(&self) -> Option<String> {
-        self.writer.refusal().map(|refusal| refusal.to_string())
-    }
-
-    fn ahead(&self) -> Duration {
-        self.clock.ahead()
-    }
-
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let now = self.clock.now();
-        self.read("count_backlog", move |conn| backlog::count(conn, now)).await
-    }
-
-    fn pool_use(&self) -> Option<PoolUse> {
-        self.readers.pool_use()
-    }
-
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        let ask = Ask { op: "append", class: Class::Append, rows: append.messages.len() };
-        self.write(ask, move |tx| append::append(tx, append)).await
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        let jobs = jobs.to_vec();
-        let ask = Ask { op: "enqueue", class: Class::Append, rows: jobs.len() };
-        self.write(ask, move |tx| job::enqueue::enqueue(tx, &jobs)).await
-    }
-
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
-        let ask = ask.clone();
-        let rows = ask.limit;
-        self.write(Ask { op: "lease_jobs", class: Class::Change, rows }, move |tx| job::lease::lease(tx, &ask)).await
-    }
-
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
-        let ask = Ask { op: "reclaim_overdue", class: Class::Maintenance, rows: limit };
-        self.write(ask, move |tx| job::lease::reclaim_overdue(tx, session, limit)).await
-    }
-
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let rows = ask.limit;
-        self.write(Ask { op: "lease", class: Class::Change, rows }, move |tx| lease::lease(tx, &ask)).await
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
-        let batch = batch.to_vec();
-        let ask = Ask { op: "settle", class: Class::Settle, rows: batch.len() };
-        self.write(ask, move |tx| settle::settle(tx, &batch)).await
-    }
-
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
-        let ask = Ask { op: "reclaim", class: Class::Maintenance, rows: limit };
-        self.write(ask, move |tx| session::reclaim(tx, session, limit)).await
-    }
 }

@@ -1,16 +1,13 @@
 //! Once-slots: claimed inside the transaction that appends the message; shown and reset for the API.
 
-use async_trait::async_trait;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceClaim, OnceSlot, Phase};
 use everhook_store::catalog::Slice;
-use everhook_store::error::StoreError;
-use everhook_store::once::{OnceRecord, OnceSlots, Suppressions};
+use everhook_store::once::{OnceRecord, Suppressions};
 use rusqlite::{Connection, Row, params};
 
-use crate::SqliteStore;
 use crate::catalog::{NAME_ENDS, bounds, directed, limit};
 use crate::failure::Fault;
 use crate::rows::Record;
@@ -87,40 +84,7 @@ fn keep(
     Ok(())
 }
 
-#[async_trait]
-impl OnceSlots for SqliteStore {
-    async fn find_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<Option<OnceRecord>, StoreError> {
-        let key = key.clone();
-        self.read("find_once", move |conn| find(conn, environment, application, &key)).await
-    }
-
-    async fn list_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<OnceRecord>, StoreError> {
-        let slice = slice.clone();
-        self.search(environment, "list_once", move |conn| list(conn, environment, application, &slice)).await
-    }
-
-    async fn reset_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<bool, StoreError> {
-        let key = key.clone();
-        self.change("reset_once", move |tx| reset(tx, environment, application, &key)).await
-    }
-}
-
-fn find(
+pub(crate) fn find(
     conn: &Connection,
     environment: EnvironmentId,
     application: ApplicationId,
@@ -131,7 +95,7 @@ fn find(
     rows.next()?.map(record).transpose()
 }
 
-fn list(
+pub(crate) fn list(
     conn: &Connection,
     environment: EnvironmentId,
     application: ApplicationId,
@@ -144,7 +108,12 @@ fn list(
     rows.collect()
 }
 
-fn reset(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId, key: &Name) -> Result<bool, Fault> {
+pub(crate) fn reset(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    key: &Name,
+) -> Result<bool, Fault> {
     let Some(slot) = read(tx, environment, application, key)? else { return Ok(false) };
     if !slot.is_open() {
         keep(tx, REPLACE_ONCE, environment, application, key, slot.reset())?;

@@ -17,6 +17,7 @@ use everhook_store::outbox::{
     AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
 };
 use everhook_store::piece::Piece;
+use everhook_store::store::Op;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
@@ -67,7 +68,7 @@ impl SqliteOutbox {
     /// Runs `work` on the connection, on a thread that may wait.
     async fn with<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: Op,
         work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let this = self.clone();
@@ -198,17 +199,17 @@ fn span(micros: i64) -> Duration {
 #[async_trait]
 impl Outbox for SqliteOutbox {
     async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
-        let Some(batch) = self.with("look into an outbox", read_batch).await? else { return Ok(Relayed::Nothing) };
+        let Some(batch) = self.with(Op::RelayOutbox, read_batch).await? else { return Ok(Relayed::Nothing) };
         let done = match relayer.relay(&batch).await {
             Ok(done) => done,
             Err(error) => return Ok(Relayed::Failed(error)),
         };
-        self.with("remove what was relayed", move |connection| finish(connection, &done)).await?;
+        self.with(Op::RelayOutbox, move |connection| finish(connection, &done)).await?;
         Ok(Relayed::Rows(batch.len()))
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        self.with("look into an outbox", |connection| {
+        self.with(Op::OutboxStatus, |connection| {
             let mut statement = connection.prepare_cached(FIND_OUTBOX_STATUS)?;
             let status = statement.query_row(params![OUTBOX_COUNTED_MAX as i64], |row| {
                 let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
@@ -225,7 +226,7 @@ impl Outbox for SqliteOutbox {
     }
 
     async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError> {
-        self.with("list what was set aside", move |connection| {
+        self.with(Op::ListAside, move |connection| {
             let mut statement = connection.prepare_cached(LIST_OUTBOX_ASIDE)?;
             let rows = statement.query_map(params![after, limit as i64], |row| {
                 let set_aside_at = Timestamp::from_micros(row.get(13)?);
@@ -238,7 +239,7 @@ impl Outbox for SqliteOutbox {
 
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError> {
         let AsideChange { environment, application, event_type, payload, event_id } = change.clone();
-        self.with("change a row that was set aside", move |connection| {
+        self.with(Op::ReplaceAside, move |connection| {
             let params = params![id, environment, application, event_type, payload, event_id];
             Ok(connection.prepare_cached(REPLACE_OUTBOX_ASIDE)?.execute(params)? > 0)
         })
@@ -247,7 +248,7 @@ impl Outbox for SqliteOutbox {
 
     async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
         let ids = ids.to_vec();
-        self.with("retry rows that were set aside", move |connection| {
+        self.with(Op::RetryAside, move |connection| {
             write(connection, |transaction| {
                 let mut retried = 0;
                 for id in ids {
@@ -263,7 +264,7 @@ impl Outbox for SqliteOutbox {
 
     async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
         let ids = ids.to_vec();
-        self.with("discard rows that were set aside", move |connection| {
+        self.with(Op::DiscardAside, move |connection| {
             write(connection, |transaction| {
                 let mut discarded = 0;
                 for id in ids {

@@ -1,6 +1,5 @@
 //! Queues: how they are configured, and how much is in them.
 
-use async_trait::async_trait;
 use everhook_core::id::EnvironmentId;
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
@@ -8,7 +7,8 @@ use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Replaced, Slice};
 use everhook_store::error::StoreError;
-use everhook_store::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
+use everhook_store::queue::QueueDeleted;
+use everhook_store::store::Op;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -17,7 +17,7 @@ use crate::failure::Fault;
 use crate::rows::{self, Record};
 use crate::writer::Tx;
 
-mod stats;
+pub(crate) mod stats;
 
 const FIND_QUEUE: &str = include_str!("../queries/find_queue.sql");
 const LIST_QUEUE: &str = include_str!("../queries/list_queue.sql");
@@ -28,48 +28,23 @@ const DELETE_QUEUE: &str = include_str!("../queries/delete_queue.sql");
 const DELETE_LANE_QUEUE: &str = include_str!("../queries/delete_lane_queue.sql");
 const LIST_QUEUE_TARGET: &str = include_str!("../queries/list_queue_target.sql");
 
-#[async_trait]
-impl QueueStore for SqliteStore {
-    async fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
-        let name = name.clone();
-        self.read("find_queue", move |conn| find(conn, environment, &name)).await
-    }
-
-    async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
-        let slice = slice.clone();
-        self.search(environment, "list_queues", move |conn| list(conn, environment, &slice)).await
-    }
-
-    async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
-        let queue = queue.clone();
-        self.change("replace_queue", move |tx| replace(tx, environment, &queue)).await
-    }
-
-    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+impl SqliteStore {
+    /// Deletes a queue in parts, each one transaction: its lanes may be many.
+    pub(crate) async fn delete_queue(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<QueueDeleted, StoreError> {
         let mut known = false;
         loop {
             let name = name.clone();
-            match self.change("delete_queue", move |tx| delete(tx, environment, &name)).await? {
+            match self.change(Op::DeleteResource, move |tx| delete(tx, environment, &name)).await? {
                 Deletion::HasJobs => return Ok(QueueDeleted::HasJobs),
                 Deletion::Part => known = true,
                 Deletion::Whole { found } if known || found => return Ok(QueueDeleted::Done),
                 Deletion::Whole { .. } => return Ok(QueueDeleted::NoQueue),
             }
         }
-    }
-
-    async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
-        self.read("list_targets", list_targets).await
-    }
-
-    async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
-        let (name, now) = (name.clone(), self.clock.now());
-        self.search(environment, "queue_stats", move |conn| stats::read(conn, environment, &name, now)).await
-    }
-
-    async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError> {
-        let counts = counts.to_vec();
-        self.change("count_ended", move |tx| stats::count_ended(tx, &counts)).await
     }
 }
 
@@ -90,7 +65,7 @@ pub(crate) fn book(tx: &Tx<'_>, environment: EnvironmentId, name: &Name, until: 
     Ok(())
 }
 
-fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, Fault> {
+pub(crate) fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, Fault> {
     if let Some((queue, _)) = find_configured(conn, environment, name)? {
         return Ok(Some(queue));
     }
@@ -98,7 +73,7 @@ fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Op
     Ok(used.exists(params![environment.0, name.as_str()])?.then(|| Queue::new(name.clone())))
 }
 
-fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, Fault> {
+pub(crate) fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, Fault> {
     let mut next = conn.prepare_cached(&directed(LIST_QUEUE, slice.order))?;
     let mut queues: Vec<Queue> = Vec::new();
     let mut after = slice.after.clone();
@@ -114,7 +89,7 @@ fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<Name>) -> R
     Ok(queues)
 }
 
-fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, Fault> {
+pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, Fault> {
     let known = find_configured(tx.conn, environment, &queue.name)?;
     if known.map_or(0, |(known, _)| known.revision) != queue.revision {
         return Ok(Replaced::Stale);
@@ -160,7 +135,7 @@ fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Deleti
     Ok(Deletion::Whole { found: lanes + configured > 0 })
 }
 
-fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
+pub(crate) fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
     let mut list = conn.prepare_cached(LIST_QUEUE_TARGET)?;
     let read = |row: &Row<'_>| {
         let record = Record::new(row, "queue");

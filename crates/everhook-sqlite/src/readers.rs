@@ -11,6 +11,7 @@ use everhook_core::limits::SEARCH_TIME_MAX;
 use everhook_store::backlog::PoolUse;
 use everhook_store::error::StoreError;
 use everhook_store::shares::Shares;
+use everhook_store::store::Op;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -51,36 +52,28 @@ impl Readers {
         Ok(Readers::Pool(Arc::new(Pool { file, idle, room, shares })))
     }
 
-    /// Runs `work` on a connection that sees everything committed before.
+    /// Runs `work` on a connection that sees everything committed before. A read with a share waits for the turn of its
+    /// environment, and has the deadline of searches.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         writer: &Writer,
-        op: &'static str,
+        op: Op,
+        share: Option<EnvironmentId>,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read_within(READ_TIME_MAX, writer, op, work).await
-    }
-
-    /// Runs `work` when it is the turn of the environment, under the deadline of searches.
-    pub(crate) async fn search<T: Send + 'static>(
-        &self,
-        writer: &Writer,
-        environment: EnvironmentId,
-        op: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let _share = match self {
-            Readers::Pool(pool) => Some(pool.shares.wait(environment, op).await?),
-            Readers::Writer => None,
+        let _share = match (self, share) {
+            (Readers::Pool(pool), Some(environment)) => Some(pool.shares.wait(environment, op).await?),
+            _ => None,
         };
-        self.read_within(SEARCH_TIME_MAX, writer, op, work).await
+        let time = if share.is_some() { SEARCH_TIME_MAX } else { READ_TIME_MAX };
+        self.read_within(time, writer, op, work).await
     }
 
     async fn read_within<T: Send + 'static>(
         &self,
         time: Duration,
         writer: &Writer,
-        op: &'static str,
+        op: Op,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Readers::Pool(pool) = self else {
@@ -147,7 +140,11 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use everhook_store::query::QueryName;
+
     use super::*;
+
+    const LIST: Op = Op::Read(QueryName::Messages);
 
     #[test]
     fn a_read_is_stopped_when_its_time_is_over_and_its_connection_goes_on() {
@@ -159,7 +156,7 @@ mod tests {
         let ask = |sql: &'static str| move |conn: &Connection| Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?);
         let fault = pool.with(Duration::ZERO, ask(endless)).unwrap_err();
         assert!(fault.is_interrupted(), "{fault:?}");
-        assert!(matches!(fault.during("list"), StoreError::Slow { op: "list", .. }));
+        assert!(matches!(fault.during(LIST), StoreError::Slow { op: LIST, .. }));
         assert_eq!(pool.lock().len(), 1, "the connection is kept");
         assert_eq!(pool.with(READ_TIME_MAX, ask("select 7")).unwrap(), 7);
     }

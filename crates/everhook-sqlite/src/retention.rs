@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::job;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
+use everhook_store::store::Op;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
@@ -141,28 +141,30 @@ impl Verdict {
     }
 }
 
-#[async_trait]
-impl Retention for SqliteStore {
-    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+impl SqliteStore {
+    pub(crate) async fn prune_rows(
+        &self,
+        what: Prunable,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let choose = move |conn: &Connection| {
             let rule = Rule::of(what, before, now);
             let chosen = rule.choose(conn, limit)?;
             Ok((rule, chosen))
         };
-        let (rule, chosen) = self.read("prune", choose).await?;
-        let ask = Ask { op: "prune", class: Class::Maintenance, rows: chosen.len() };
+        let (rule, chosen) = self.read(Op::Prune, choose).await?;
+        let ask = Ask { op: Op::Prune, class: Class::Maintenance, rows: chosen.len() };
         let removed = self.write(ask, move |tx| rule.remove(tx, &chosen)).await?;
         Ok(if what == Prunable::Sessions { removed + self.prune_lanes(limit).await? } else { removed })
     }
-}
 
-impl SqliteStore {
     /// Forgets lanes of concurrency keys that have no job. That of the queue itself stays, and is made if all its jobs had a key: it is how
     /// a queue is known that nobody configured.
     async fn prune_lanes(&self, limit: usize) -> Result<usize, StoreError> {
-        let lanes = self.read("prune", move |conn| empty_lanes(conn, limit)).await?;
-        let ask = Ask { op: "prune", class: Class::Maintenance, rows: lanes.len() };
+        let lanes = self.read(Op::Prune, move |conn| empty_lanes(conn, limit)).await?;
+        let ask = Ask { op: Op::Prune, class: Class::Maintenance, rows: lanes.len() };
         self.write(ask, move |tx| prune_lanes(tx, &lanes)).await
     }
 }

@@ -3,28 +3,24 @@
 //! There is one writer, so that what is due is decided, started and moved on with nobody in between. What is to be done now is decided in
 //! `core::schedule::fire`; firing is in a file of its own.
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, JobId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::error::StoreError;
-use everhook_store::made::WithMade;
 use everhook_store::piece::Piece;
 use everhook_store::schedule::form::{read_spec, read_starts, spec, starts};
-use everhook_store::schedule::{FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, schedule_bytes};
+use everhook_store::schedule::{Run, RunKind, ScheduleRecord, schedule_bytes};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tracing::warn;
 
-use crate::SqliteStore;
 use crate::catalog::{Claim, NAME_ENDS, bounds, claim, directed, limit, release};
 use crate::failure::Fault;
 use crate::rows::Record;
-use crate::writer::{Ask, Class, Tx};
+use crate::writer::Tx;
 
-mod fire;
+pub(crate) mod fire;
 
 const CREATE_SCHEDULE: &str = include_str!("../queries/create_schedule.sql");
 const FIND_SCHEDULE: &str = include_str!("../queries/find_schedule.sql");
@@ -34,71 +30,7 @@ const DELETE_SCHEDULE: &str = include_str!("../queries/delete_schedule.sql");
 const DELETE_SCHEDULE_RUN: &str = include_str!("../queries/delete_schedule_run.sql");
 const LIST_SCHEDULE_RUN: &str = include_str!("../queries/list_schedule_run.sql");
 
-#[async_trait]
-impl ScheduleStore for SqliteStore {
-    async fn create_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<ScheduleRecord>, StoreError> {
-        let (schedule, key) = (schedule.clone(), key.cloned());
-        self.change("create_schedule", move |tx| create(tx, environment, &schedule, key.as_ref())).await
-    }
-
-    async fn find_schedule(
-        &self,
-        environment: EnvironmentId,
-        name: &Name,
-    ) -> Result<Option<ScheduleRecord>, StoreError> {
-        let name = name.clone();
-        self.read("find_schedule", move |conn| find(conn, environment, &name)).await
-    }
-
-    async fn list_schedules(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Result<Piece<ScheduleRecord, Name>, StoreError> {
-        let slice = slice.clone();
-        self.search(environment, "list_schedules", move |conn| list(conn, environment, &slice)).await
-    }
-
-    async fn replace_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-    ) -> Result<Replaced<ScheduleRecord>, StoreError> {
-        let schedule = schedule.clone();
-        self.change("replace_schedule", move |tx| replace(tx, environment, &schedule)).await
-    }
-
-    async fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError> {
-        let name = name.clone();
-        self.change("delete_schedule", move |tx| delete(tx, environment, &name)).await
-    }
-
-    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
-        let ask = Ask { op: "fire_due", class: Class::Change, rows: limit };
-        self.write(ask, move |tx| fire::fire_due(tx, limit)).await
-    }
-
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
-        let name = name.clone();
-        self.change("run_schedule", move |tx| fire::run(tx, environment, &name)).await
-    }
-
-    async fn list_runs(
-        &self,
-        environment: EnvironmentId,
-        id: ScheduleId,
-        limit: usize,
-    ) -> Result<Vec<Run>, StoreError> {
-        self.search(environment, "list_runs", move |conn| list_runs(conn, environment, id, limit)).await
-    }
-}
-
-fn create(
+pub(crate) fn create(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     schedule: &ScheduleRecord,
@@ -142,14 +74,18 @@ fn begin(schedule: &ScheduleRecord, now: Timestamp) -> ScheduleState {
     if schedule.paused { ScheduleState::paused() } else { ScheduleState::begin(&schedule.schedule, now) }
 }
 
-fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Option<ScheduleRecord>, Fault> {
+pub(crate) fn find(
+    conn: &Connection,
+    environment: EnvironmentId,
+    name: &Name,
+) -> Result<Option<ScheduleRecord>, Fault> {
     let mut find = conn.prepare_cached(FIND_SCHEDULE)?;
     let mut rows = find.query(params![environment.0, name.as_str()])?;
     rows.next()?.map(|row| Kept::read(row)?.record()).transpose()
 }
 
 /// What cannot be read is told, and left out: it must not hide the others.
-fn list(
+pub(crate) fn list(
     conn: &Connection,
     environment: EnvironmentId,
     slice: &Slice<Name>,
@@ -162,7 +98,7 @@ fn list(
     Piece::gather(readable, slice.limit, schedule_bytes, |record| record.name.clone(), None)
 }
 
-fn replace(
+pub(crate) fn replace(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     schedule: &ScheduleRecord,
@@ -189,7 +125,7 @@ fn replace(
     Ok(Replaced::Done(ScheduleRecord { state, created_at, updated_at: tx.now, revision, ..schedule.clone() }))
 }
 
-fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
+pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
     let mut delete = tx.conn.prepare_cached(DELETE_SCHEDULE)?;
     let read = |row: &Row<'_>| Ok(Record::new(row, "schedule").id(0, "id"));
     let Some(id) = delete.query_row(params![environment.0, name.as_str()], read).optional()? else { return Ok(false) };
@@ -197,7 +133,12 @@ fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, 
     Ok(true)
 }
 
-fn list_runs(conn: &Connection, environment: EnvironmentId, id: ScheduleId, runs: usize) -> Result<Vec<Run>, Fault> {
+pub(crate) fn list_runs(
+    conn: &Connection,
+    environment: EnvironmentId,
+    id: ScheduleId,
+    runs: usize,
+) -> Result<Vec<Run>, Fault> {
     let mut list = conn.prepare_cached(LIST_SCHEDULE_RUN)?;
     let read = |row: &Row<'_>| {
         let record = Record::new(row, "schedule_run");

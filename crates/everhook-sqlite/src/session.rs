@@ -110,7 +110,7 @@ pub(crate) fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Resul
         let (environment, subject, id) = (key.environment.0, key.subject.as_bytes(), key.id.as_bytes());
         let params = params![environment, subject, id, session.as_bytes(), tx.now.as_micros()];
         let task = reclaim.query_and_then(params, |row| rows::task(row, 0))?.next();
-        taken.extend(task.transpose()?.map(|task| Reclaimed { task, from: *from }));
+        taken.extend(task.transpose()?.map(|task| Reclaimed { task, from: *from, job: None }));
     }
     Ok(taken)
 }

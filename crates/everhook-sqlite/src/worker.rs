@@ -1,14 +1,10 @@
 //! Workers: sessions that take jobs, and what they take.
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::limits::SESSIONS_LISTED_MAX;
-use everhook_store::error::StoreError;
-use everhook_store::lease::NewSession;
-use everhook_store::worker::{Takes, WorkerRecord, WorkerStore};
+use everhook_store::worker::{Takes, WorkerRecord};
 use rusqlite::{Connection, Row, params};
 
-use crate::SqliteStore;
 use crate::catalog::limit;
 use crate::failure::Fault;
 use crate::rows::{Record, names_to_json, to_json};
@@ -19,44 +15,23 @@ const PUT_WORKER: &str = include_str!("../queries/put_worker.sql");
 const FIND_WORKER: &str = include_str!("../queries/find_worker.sql");
 const LIST_WORKER: &str = include_str!("../queries/list_worker.sql");
 
-#[async_trait]
-impl WorkerStore for SqliteStore {
-    async fn open_worker(&self, session: &NewSession, takes: &Takes) -> Result<(), StoreError> {
-        let (session, takes) = (session.clone(), takes.clone());
-        let open = move |tx: &Tx<'_>| {
-            session::open(tx, &session)?;
-            replace(tx, session.id, &takes)
-        };
-        self.change("open_worker", open).await
-    }
-
-    async fn replace_takes(&self, session: SessionId, takes: &Takes) -> Result<(), StoreError> {
-        let takes = takes.clone();
-        self.change("replace_takes", move |tx| replace(tx, session, &takes)).await
-    }
-
-    async fn find_worker(&self, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, StoreError> {
-        self.read("find_worker", move |conn| find(conn, environment, id)).await
-    }
-
-    async fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.search(environment, "list_workers", move |conn| list(conn, environment)).await
-    }
-}
-
-fn replace(tx: &Tx<'_>, session: SessionId, takes: &Takes) -> Result<(), Fault> {
+pub(crate) fn replace(tx: &Tx<'_>, session: SessionId, takes: &Takes) -> Result<(), Fault> {
     let (queues, kinds) = (to_json(&takes.queues)?, names_to_json(&takes.kinds)?);
     tx.conn.prepare_cached(PUT_WORKER)?.execute(params![session.as_bytes(), takes.environment.0, queues, kinds])?;
     Ok(())
 }
 
-fn find(conn: &Connection, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, Fault> {
+pub(crate) fn find(
+    conn: &Connection,
+    environment: EnvironmentId,
+    id: SessionId,
+) -> Result<Option<WorkerRecord>, Fault> {
     let mut find = conn.prepare_cached(FIND_WORKER)?;
     let mut rows = find.query(params![environment.0, id.as_bytes()])?;
     rows.next()?.map(read).transpose()
 }
 
-fn list(conn: &Connection, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
+pub(crate) fn list(conn: &Connection, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, Fault> {
     let mut list = conn.prepare_cached(LIST_WORKER)?;
     list.query_and_then(params![environment.0, limit(SESSIONS_LISTED_MAX)], read)?.collect()
 }

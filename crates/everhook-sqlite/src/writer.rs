@@ -14,6 +14,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::store::Op;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
@@ -60,7 +61,7 @@ pub(crate) struct Tx<'c> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     /// The operation's name, for errors.
-    pub(crate) op: &'static str,
+    pub(crate) op: Op,
     pub(crate) class: Class,
     /// About how many rows it writes.
     pub(crate) rows: usize,
@@ -147,7 +148,7 @@ enum Ran {
 }
 
 struct Write<T, W> {
-    op: &'static str,
+    op: Op,
     work: Option<W>,
     done: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,

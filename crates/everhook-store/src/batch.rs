@@ -1,6 +1,5 @@
 //! Batches: sets of jobs whose outcome is announced, once per phase. The rules are in `core::batch`.
 
-use async_trait::async_trait;
 use everhook_core::batch::{Announcement, BadSelection, Batch, Change, Ended, FailedJob, Notice, Resolution};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::report::Note;
@@ -10,11 +9,8 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::time::Timestamp;
 
-use crate::catalog::{Created, Slice};
 use crate::dedup::DedupKey;
-use crate::error::StoreError;
 use crate::lease::NewMessage;
-use crate::made::WithMade;
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +29,24 @@ pub struct BatchRecord {
     pub created_at: Timestamp,
     /// Where it stands.
     pub batch: Batch,
+}
+
+/// A batch to create.
+#[derive(Clone, Debug)]
+pub struct NewBatch {
+    /// The batch.
+    pub batch: BatchRecord,
+    /// The idempotency key of the request.
+    pub key: Option<DedupKey>,
+}
+
+/// A wish to retry or to skip dead jobs of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolve {
+    /// The jobs.
+    pub jobs: Vec<JobId>,
+    /// The same for all of them.
+    pub how: Resolution,
 }
 
 /// What became of a wish to retry or to skip jobs of a batch.
@@ -111,42 +125,4 @@ pub fn failed_job(job: &Job, note: &[u8], failed_at: Timestamp) -> FailedJob {
         failed_at,
         metadata: job.metadata.clone(),
     }
-}
-
-/// Batches.
-#[async_trait]
-pub trait BatchStore: Send + Sync {
-    /// Creates a batch without jobs. `created_at` and `batch` are the store's to set.
-    async fn create_batch(
-        &self,
-        environment: EnvironmentId,
-        batch: &BatchRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<BatchRecord>, StoreError>;
-
-    /// Finds a batch.
-    async fn find_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError>;
-
-    /// Lists batches by id.
-    async fn list_batches(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<BatchId>,
-    ) -> Result<Vec<BatchRecord>, StoreError>;
-
-    /// Takes no more jobs; announces that all have ended, if they have. Repeating it is harmless.
-    async fn seal_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-    ) -> Result<WithMade<Option<BatchRecord>>, StoreError>;
-
-    /// Retries or skips dead jobs of a batch, all of them or none: the new phase is opened first.
-    async fn resolve_batch(
-        &self,
-        environment: EnvironmentId,
-        id: BatchId,
-        jobs: &[JobId],
-        how: Resolution,
-    ) -> Result<WithMade<Resolved>, StoreError>;
 }

@@ -3,17 +3,10 @@
 //! Changes are compare-and-set by revision: read, change, replace; on `Stale` read again. So two concurrent changes never
 //! undo each other, and the rules for a change live in one place above the stores.
 
-use async_trait::async_trait;
-use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
-use everhook_core::application::{Application, Environment};
-use everhook_core::endpoint::Endpoint;
+use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, KeyId, OrgId};
+use everhook_core::id::KeyId;
 use everhook_core::name::Name;
-
-use crate::dedup::DedupKey;
-use crate::error::StoreError;
-use crate::piece::Piece;
 
 /// How a user names an object: by our id or by their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +59,20 @@ pub enum Created<T> {
     Full,
 }
 
+impl<T> Created<T> {
+    /// The same result with another record.
+    pub fn map<U>(self, record: impl FnOnce(T) -> U) -> Created<U> {
+        match self {
+            Created::New(new) => Created::New(record(new)),
+            Created::Repeated(known) => Created::Repeated(record(known)),
+            Created::Taken(known) => Created::Taken(record(known)),
+            Created::KeyReused => Created::KeyReused,
+            Created::NoParent => Created::NoParent,
+            Created::Full => Created::Full,
+        }
+    }
+}
+
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced<T> {
@@ -81,6 +88,26 @@ pub enum Replaced<T> {
     KeyReused,
 }
 
+impl<T> Replaced<T> {
+    /// The same result with another record.
+    pub fn map<U>(self, record: impl FnOnce(T) -> U) -> Replaced<U> {
+        match self {
+            Replaced::Done(changed) => Replaced::Done(record(changed)),
+            Replaced::Repeated => Replaced::Repeated,
+            Replaced::Stale => Replaced::Stale,
+            Replaced::Taken => Replaced::Taken,
+            Replaced::KeyReused => Replaced::KeyReused,
+        }
+    }
+}
+
+/// A change of an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    /// Stops the key for ever.
+    Revoke,
+}
+
 /// A key to keep.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -92,134 +119,6 @@ pub struct NewKey {
     pub hint: String,
     /// What it may do.
     pub scope: KeyScope,
-}
-
-/// Everything that is configured.
-#[async_trait]
-pub trait Catalog: Send + Sync {
-    /// The environment with this public id; created with `name` if new.
-    async fn ensure_environment(&self, org: OrgId, name: &str) -> Result<Environment, StoreError>;
-
-    /// Every environment, oldest first.
-    async fn list_environments(&self) -> Result<Vec<Environment>, StoreError>;
-
-    /// Keeps a key.
-    async fn create_key(&self, key: &NewKey) -> Result<(), StoreError>;
-
-    /// Every key, revoked ones too, oldest first.
-    async fn list_keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
-
-    /// Stops a key for ever; false if there is none that works.
-    async fn revoke_key(&self, key: KeyId) -> Result<bool, StoreError>;
-
-    /// What a key may do; none if it is unknown or revoked.
-    async fn find_key(&self, hash: &ApiKeyHash) -> Result<Option<KeyScope>, StoreError>;
-
-    /// Creates an application. `created_at`, `updated_at` and `revision` are the store's to set; so for all creations.
-    async fn create_application(
-        &self,
-        environment: EnvironmentId,
-        application: &Application,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<Application>, StoreError>;
-
-    /// Finds an application.
-    async fn find_application(
-        &self,
-        environment: EnvironmentId,
-        locator: &Locator<ApplicationId>,
-    ) -> Result<Option<Application>, StoreError>;
-
-    /// Lists applications by id.
-    async fn list_applications(
-        &self,
-        environment: EnvironmentId,
-        having: Having,
-        slice: &Slice<ApplicationId>,
-    ) -> Result<Vec<Application>, StoreError>;
-
-    /// Replaces an application whose revision is still the given one.
-    async fn replace_application(
-        &self,
-        environment: EnvironmentId,
-        application: &Application,
-    ) -> Result<Replaced<Application>, StoreError>;
-
-    /// Deletes an application with its endpoints, freeing its uid; open deliveries are cancelled. False if there is none.
-    async fn delete_application(&self, environment: EnvironmentId, id: ApplicationId) -> Result<bool, StoreError>;
-
-    /// Creates an endpoint and its lane, as one of at most `max` of its application: concurrent creations never exceed it.
-    async fn create_endpoint(
-        &self,
-        environment: EnvironmentId,
-        endpoint: &Endpoint,
-        max: usize,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<Endpoint>, StoreError>;
-
-    /// Finds an endpoint of an application.
-    async fn find_endpoint(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        locator: &Locator<EndpointId>,
-    ) -> Result<Option<Endpoint>, StoreError>;
-
-    /// Lists an application's endpoints by id.
-    async fn list_endpoints(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<EndpointId>,
-    ) -> Result<Vec<Endpoint>, StoreError>;
-
-    /// Replaces an endpoint whose revision is still the given one; disabling holds its lane, enabling frees it.
-    async fn replace_endpoint(
-        &self,
-        environment: EnvironmentId,
-        endpoint: &Endpoint,
-        key: Option<&DedupKey>,
-    ) -> Result<Replaced<Endpoint>, StoreError>;
-
-    /// Deletes an endpoint, freeing its uid; open deliveries are cancelled. False if there is none.
-    async fn delete_endpoint(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: EndpointId,
-    ) -> Result<bool, StoreError>;
-
-    /// Creates an event type. `Taken` answers the existing one, archived or not.
-    async fn create_event_type(
-        &self,
-        environment: EnvironmentId,
-        event_type: &EventType,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<EventType>, StoreError>;
-
-    /// Finds an event type, archived or not.
-    async fn find_event_type(&self, environment: EnvironmentId, name: &Name) -> Result<Option<EventType>, StoreError>;
-
-    /// Lists event types by name.
-    async fn list_event_types(
-        &self,
-        environment: EnvironmentId,
-        archived: ArchivedTypes,
-        slice: &Slice<Name>,
-    ) -> Result<Piece<EventType, Name>, StoreError>;
-
-    /// Replaces an event type whose revision is still the given one.
-    async fn replace_event_type(
-        &self,
-        environment: EnvironmentId,
-        event_type: &EventType,
-    ) -> Result<Replaced<EventType>, StoreError>;
-
-    /// Removes an event type for good. False if there is none.
-    async fn delete_event_type(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError>;
-
-    /// Which of these names are not event types that an endpoint may ask for (unknown or archived).
-    async fn unknown_event_types(&self, environment: EnvironmentId, names: &[Name]) -> Result<Vec<Name>, StoreError>;
 }
 
 /// Which applications a list has, by their endpoints.

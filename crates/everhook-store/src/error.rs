@@ -1,5 +1,7 @@
 //! What can go wrong in a store, by what the caller does next.
 
+use crate::store::Op;
+
 /// The cause, kept for the log.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -10,7 +12,7 @@ pub enum StoreError {
     #[error("store unavailable during {op}")]
     Unavailable {
         /// Which operation.
-        op: &'static str,
+        op: Op,
         /// What the driver said.
         #[source]
         source: BoxError,
@@ -19,7 +21,7 @@ pub enum StoreError {
     #[error("{op} is in doubt: the reply to the commit was lost")]
     InDoubt {
         /// Which operation.
-        op: &'static str,
+        op: Op,
         /// What the driver said.
         #[source]
         source: BoxError,
@@ -28,7 +30,7 @@ pub enum StoreError {
     #[error("storage is full during {op}")]
     Full {
         /// Which operation.
-        op: &'static str,
+        op: Op,
         /// What the driver said.
         #[source]
         source: BoxError,
@@ -37,7 +39,7 @@ pub enum StoreError {
     #[error("store refused {op}")]
     Refused {
         /// Which operation.
-        op: &'static str,
+        op: Op,
         /// What the driver said.
         #[source]
         source: BoxError,
@@ -46,7 +48,7 @@ pub enum StoreError {
     #[error("{op} took too long")]
     Slow {
         /// Which operation.
-        op: &'static str,
+        op: Op,
         /// What the driver said.
         #[source]
         source: BoxError,
@@ -72,11 +74,11 @@ impl StoreError {
     pub fn for_another(&self) -> StoreError {
         let copy = |source: &BoxError| BoxError::from(source.to_string());
         match self {
-            StoreError::Unavailable { op, source } => StoreError::Unavailable { op, source: copy(source) },
-            StoreError::InDoubt { op, source } => StoreError::InDoubt { op, source: copy(source) },
-            StoreError::Full { op, source } => StoreError::Full { op, source: copy(source) },
-            StoreError::Refused { op, source } => StoreError::Refused { op, source: copy(source) },
-            StoreError::Slow { op, source } => StoreError::Slow { op, source: copy(source) },
+            StoreError::Unavailable { op, source } => StoreError::Unavailable { op: *op, source: copy(source) },
+            StoreError::InDoubt { op, source } => StoreError::InDoubt { op: *op, source: copy(source) },
+            StoreError::Full { op, source } => StoreError::Full { op: *op, source: copy(source) },
+            StoreError::Refused { op, source } => StoreError::Refused { op: *op, source: copy(source) },
+            StoreError::Slow { op, source } => StoreError::Slow { op: *op, source: copy(source) },
             StoreError::Corrupt { table, column } => StoreError::Corrupt { table, column },
         }
     }

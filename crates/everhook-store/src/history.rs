@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::delivery::DeliveryState;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX};
 use everhook_core::message::Message;
@@ -15,10 +14,9 @@ use everhook_core::outcome::Class;
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
 
-use crate::catalog::{Locator, Slice};
+use crate::catalog::Slice;
 use crate::dedup::DedupKey;
-use crate::error::StoreError;
-use crate::piece::{IdRange, Piece};
+use crate::piece::IdRange;
 
 /// Which messages a list has.
 #[derive(Clone, Debug)]
@@ -196,6 +194,20 @@ pub enum Resent {
     NoPayload,
 }
 
+/// Content to remove for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expunge {
+    /// The payload of a message; its open deliveries end as cancelled.
+    Message(MessageId),
+    /// The reply of an attempt.
+    Attempt {
+        /// Of this message.
+        message: MessageId,
+        /// This attempt.
+        id: AttemptId,
+    },
+}
+
 /// Which dead deliveries to put back.
 #[derive(Clone, Debug)]
 pub struct Redrive {
@@ -209,71 +221,4 @@ pub struct Redrive {
     pub until: Option<Timestamp>,
     /// At most so many in this transaction.
     pub limit: usize,
-}
-
-/// What happened.
-#[async_trait]
-pub trait History: Send + Sync {
-    /// Finds a message by id or event id.
-    async fn find_message(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        locator: &Locator<MessageId>,
-    ) -> Result<Option<Message>, StoreError>;
-
-    /// Lists an application's messages by id.
-    async fn list_messages(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        filter: &MessageFilter,
-    ) -> Result<Piece<Message, MessageId>, StoreError>;
-
-    /// Removes a message's payload for good; open deliveries end as cancelled. False if there is no such message.
-    async fn expunge_message(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        id: MessageId,
-    ) -> Result<bool, StoreError>;
-
-    /// Lists attempts by id. The caller knows the message or endpoint to be the application's.
-    async fn list_attempts(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        filter: &AttemptFilter,
-    ) -> Result<Piece<Attempt, AttemptId>, StoreError>;
-
-    /// Finds one attempt of a message.
-    async fn find_attempt(
-        &self,
-        environment: EnvironmentId,
-        message: MessageId,
-        id: AttemptId,
-    ) -> Result<Option<Attempt>, StoreError>;
-
-    /// Removes what is kept of a reply. False if there is no such attempt.
-    async fn expunge_attempt(
-        &self,
-        environment: EnvironmentId,
-        message: MessageId,
-        id: AttemptId,
-    ) -> Result<bool, StoreError>;
-
-    /// Where a message stands with each endpoint that it went to, by endpoint id. Read in one statement, so that a
-    /// delivery that is just being settled is never nowhere.
-    async fn list_destinations(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        message: MessageId,
-    ) -> Result<Vec<Destination>, StoreError>;
-
-    /// Adds a task for one manual attempt.
-    async fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Result<Resent, StoreError>;
-
-    /// Puts dead deliveries back to pending, due now, with fresh tries; answers how many.
-    async fn redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, StoreError>;
 }

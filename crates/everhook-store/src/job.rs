@@ -7,11 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, JobId, SessionId, TaskId};
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{Job, JobState, NotYours, Plan, RunAt, Tenure, Wish};
+use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ID_SKEW_MAX, JOB_DELAY_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
@@ -23,10 +22,8 @@ use everhook_core::time::Timestamp;
 use crate::append::Holder;
 use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
-use crate::error::StoreError;
 use crate::lease::Holding;
-use crate::made::WithMade;
-use crate::piece::{IdRange, Piece};
+use crate::piece::IdRange;
 
 pub mod form;
 
@@ -307,47 +304,4 @@ pub fn state_of(open: Option<TaskState>, last: Option<EndState>) -> JobState {
         // Its attempts are gone, which only those of jobs that ended can be.
         (None, None) => JobState::Succeeded,
     }
-}
-
-/// Jobs.
-#[async_trait]
-pub trait JobStore: Send + Sync {
-    /// Finds a job with its state, read in one statement, so that one that is just being settled is never nowhere.
-    async fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError>;
-
-    /// Lists jobs by id. Those of a list carry no payload.
-    async fn list_jobs(
-        &self,
-        environment: EnvironmentId,
-        filter: &JobFilter,
-    ) -> Result<Piece<JobRecord, JobId>, StoreError>;
-
-    /// The latest attempts of a job, newest first.
-    async fn list_job_attempts(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        limit: usize,
-    ) -> Result<Vec<JobAttempt>, StoreError>;
-
-    /// Does what an operator asks for, as `JobState::on` says, in one transaction; an answer for each, none where there is no such job.
-    /// One that is named again is found as the first time has left it.
-    async fn change_jobs(
-        &self,
-        environment: EnvironmentId,
-        ids: &[JobId],
-        wish: Wish,
-    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError>;
-
-    /// Keeps how far a job is, if it is still its worker's.
-    async fn report_progress(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        by: Tenure,
-        progress: &Progress,
-    ) -> Result<Result<(), NotYours>, StoreError>;
-
-    /// The jobs that a session holds; their tasks say which are to be cancelled.
-    async fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError>;
 }

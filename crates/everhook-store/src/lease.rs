@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
+use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
@@ -19,13 +19,10 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
-use crate::backlog::{Backlog, PoolUse};
 use crate::dedup::DedupKey;
-use crate::error::StoreError;
-use crate::hints::Hints;
-use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use crate::made::WithMade;
+use crate::job::{JobAsk, JobGrant, LeasedJob};
 use crate::slots::{Slot, Slots};
+use crate::worker::Takes;
 
 /// What a node tells of itself when it begins a tenure.
 #[derive(Clone, Debug)]
@@ -40,6 +37,8 @@ pub struct NewSession {
     pub version: String,
     /// How long a renewal lasts.
     pub lease: Duration,
+    /// The queues that a worker takes from; none for a node.
+    pub takes: Option<Takes>,
 }
 
 /// A session as the store knows it.
@@ -161,18 +160,65 @@ pub struct Holding {
     pub since: Timestamp,
 }
 
-/// A task that was taken over.
+/// A wish to take tasks over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReclaimAsk {
+    /// The holder-to-be.
+    pub session: SessionId,
+    /// Tasks at most.
+    pub limit: usize,
+    /// Which tasks.
+    pub what: Reclaim,
+}
+
+/// The tasks that may be taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Tasks whose owner is not an open session; the caller settles them as abandoned.
+    Orphaned,
+    /// Jobs under a watched lease that run longer than they may; the caller settles them as timed out.
+    Overdue,
+}
+
+/// A task that was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reclaimed {
     /// The task, with a new epoch.
     pub task: Task,
     /// From whom.
     pub from: Holding,
+    /// The record of an overdue job; none if the record is gone. Orphaned tasks are taken over without records.
+    pub job: Option<Arc<Job>>,
+}
+
+impl From<(LeasedJob, Holding)> for Reclaimed {
+    fn from((LeasedJob { task, job, .. }, from): (LeasedJob, Holding)) -> Reclaimed {
+        Reclaimed { task, from, job }
+    }
 }
 
 /// A wish for work.
 #[derive(Clone, Debug)]
-pub struct LeaseAsk {
+pub enum LeaseAsk {
+    /// From the lanes of endpoints.
+    Deliveries(DeliveryAsk),
+    /// From the lanes of queues.
+    Jobs(JobAsk),
+}
+
+impl LeaseAsk {
+    /// The holder-to-be.
+    pub const fn session(&self) -> SessionId {
+        match self {
+            LeaseAsk::Deliveries(ask) => ask.session,
+            LeaseAsk::Jobs(ask) => ask.session,
+        }
+    }
+}
+
+/// A wish for deliveries.
+#[derive(Clone, Debug)]
+pub struct DeliveryAsk {
     /// The holder-to-be.
     pub session: SessionId,
     /// Tasks at most.
@@ -186,10 +232,18 @@ pub struct LeaseAsk {
 /// The answer to a wish for work.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseGrant {
-    /// Leased to the asking session now.
+    /// Deliveries that are leased to the asking session now.
     pub tasks: Vec<Leased>,
-    /// When the next lane becomes ready, as far as the store knows.
+    /// Jobs that are leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
+    pub jobs: Vec<LeasedJob>,
+    /// When the next lane becomes ready, as far as the store knows; lanes that wait for room do not count.
     pub next_ready: Option<Duration>,
+}
+
+impl From<JobGrant> for LeaseGrant {
+    fn from(JobGrant { jobs, next_ready }: JobGrant) -> LeaseGrant {
+        LeaseGrant { tasks: Vec::new(), jobs, next_ready }
+    }
 }
 
 /// The end of an attempt.
@@ -255,77 +309,4 @@ pub enum Settled {
     Done,
     /// Someone else holds the task, or ended it: nothing was changed.
     Lost,
-}
-
-/// Sessions and tasks.
-#[async_trait]
-pub trait LeaseStore: Send + Sync {
-    /// The store's clock.
-    async fn now(&self) -> Result<Timestamp, StoreError>;
-
-    /// Begins a tenure; answers the store's time. Repeating it is harmless.
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError>;
-
-    /// Extends a tenure by its lease, unless someone closed it.
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError>;
-
-    /// Ends a tenure; what it still holds may be reclaimed from now on.
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError>;
-
-    /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is held. The asking
-    /// node has itself renewed without a gap for `steady`. A session with a longer lease stays open: before that, its holder may
-    /// have found no server to renew with.
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError>;
-
-    /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most `SESSIONS_LISTED_MAX`.
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError>;
-
-    /// Appends messages with their deliveries, in one transaction; one answer for each, in order.
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError>;
-
-    /// Writes jobs with their tasks, in one transaction; one answer for each, in order.
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError>;
-
-    /// Leases due jobs of some queues, lane by lane, in turn; never more than their limits allow, over all sessions.
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError>;
-
-    /// Takes jobs over whose time is over; the caller settles them as timed out. Only those of watched leases.
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError>;
-
-    /// Leases due deliveries, lane by lane, in turn.
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError>;
-
-    /// Ends attempts, in one transaction; one answer for each, in order. Repeating it is harmless.
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError>;
-
-    /// Takes over tasks whose owner is not an open session; the caller settles them as abandoned.
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError>;
-
-    /// How much waits. Costs the same however much there is; still nothing to ask more often than every few seconds.
-    async fn backlog(&self) -> Result<Backlog, StoreError>;
-
-    /// How busy the store's connections are; none where it has no pool of them.
-    fn pool_use(&self) -> Option<PoolUse> {
-        None
-    }
-
-    /// Why nothing can be written until a restart, if that is so.
-    fn broken(&self) -> Option<String> {
-        None
-    }
-
-    /// How far the store's clock is ahead of the wall clock, where it does not follow that back at once. Signatures carry wall time.
-    fn ahead(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Wake-ups between the nodes of this store; none where there is one node, or no line between them.
-    fn hints(&self) -> Option<Arc<dyn Hints>> {
-        None
-    }
-
-    /// What the store itself needs now and then, such as partitions made ahead. Called at start and every hour.
-    async fn maintain(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
 }

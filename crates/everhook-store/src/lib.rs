@@ -24,36 +24,14 @@ pub mod mutant;
 pub mod once;
 pub mod outbox;
 pub mod piece;
+pub mod query;
 pub mod queue;
+pub mod resource;
 pub mod retention;
 pub mod schedule;
 pub mod shares;
 pub mod slots;
+pub mod steer;
+pub mod store;
 pub mod uids;
 pub mod worker;
-
-/// What jobs need of a store besides the lease engine.
-pub trait Jobs:
-    job::JobStore
-    + queue::QueueStore
-    + batch::BatchStore
-    + schedule::ScheduleStore
-    + worker::WorkerStore
-    + retention::Retention
-{
-}
-
-impl<S> Jobs for S where
-    S: job::JobStore
-        + queue::QueueStore
-        + batch::BatchStore
-        + schedule::ScheduleStore
-        + worker::WorkerStore
-        + retention::Retention
-{
-}
-
-/// Everything a node needs of a store.
-pub trait Store: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots + Jobs {}
-
-impl<S: lease::LeaseStore + catalog::Catalog + history::History + once::OnceSlots + Jobs> Store for S {}

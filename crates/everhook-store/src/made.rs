@@ -45,6 +45,13 @@ impl Made {
     }
 }
 
+impl<T> WithMade<T> {
+    /// The same work with another answer.
+    pub fn map<U>(self, answer: impl FnOnce(T) -> U) -> WithMade<U> {
+        WithMade { answer: answer(self.answer), made: self.made }
+    }
+}
+
 impl AddAssign for Made {
     fn add_assign(&mut self, other: Made) {
         self.messages += other.messages;

@@ -13,6 +13,7 @@ mod history;
 mod job;
 mod lease;
 mod once;
+mod operations;
 mod queue;
 mod retention;
 mod schedule;
@@ -23,21 +24,10 @@ mod worker;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
 
-use crate::backlog::Backlog;
-use crate::error::StoreError;
 use crate::ids::Ids;
-use crate::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use crate::lease::{
-    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
-    Settled, Settlement,
-};
-use crate::made::WithMade;
 
 pub use crate::mem::tables::{
     AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, ScheduleRow, SessionRow, Tables,
@@ -81,79 +71,5 @@ impl MemStore {
 impl fmt::Debug for MemStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemStore").finish_non_exhaustive()
-    }
-}
-
-#[async_trait]
-impl LeaseStore for MemStore {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok((self.clock)())
-    }
-
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
-        let (mut tables, now) = self.lock();
-        sessions::open(&mut tables, now, session);
-        Ok(now)
-    }
-
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(sessions::renew(&mut tables, now, session))
-    }
-
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
-        let (mut tables, now) = self.lock();
-        sessions::close(&mut tables, now, session);
-        Ok(())
-    }
-
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(sessions::close_expired(&mut tables, now, steady))
-    }
-
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        let (tables, now) = self.lock();
-        Ok(sessions::list(&tables, now, closed_within))
-    }
-
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        let (tables, now) = self.lock();
-        Ok(backlog::count(&tables, now))
-    }
-
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(append::append(&mut tables, &self.ids, now, append))
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(jobs.iter().map(|new| job::enqueue(&mut tables, &self.ids, now, new)).collect())
-    }
-
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(queue::lease(&mut tables, now, ask))
-    }
-
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(queue::reclaim_overdue(&mut tables, now, session, limit))
-    }
-
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(lease::lease(&mut tables, now, &ask))
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(settle::settle(&mut tables, &self.ids, now, batch))
-    }
-
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
-        let (mut tables, now) = self.lock();
-        Ok(sessions::reclaim(&mut tables, now, session, limit))
     }
 }

@@ -1,15 +1,11 @@
-//! Once-slots as they are shown, and their reset. They are claimed by [`append`](crate::lease::LeaseStore::append) alone.
+//! Once-slots as they are shown, and their reset. They are claimed by [`append`](crate::store::Store::append) alone.
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
 use everhook_core::time::Timestamp;
-
-use crate::catalog::Slice;
-use crate::error::StoreError;
 
 /// A once-slot as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,32 +56,4 @@ impl Suppressions {
     pub fn iter(&self) -> impl Iterator<Item = (&Suppression, i64)> {
         self.0.iter().map(|(suppression, calls)| (suppression, *calls))
     }
-}
-
-/// Once-slots of applications that the caller knows to exist.
-#[async_trait]
-pub trait OnceSlots: Send + Sync {
-    /// Finds a slot.
-    async fn find_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<Option<OnceRecord>, StoreError>;
-
-    /// Lists an application's slots by key.
-    async fn list_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<OnceRecord>, StoreError>;
-
-    /// Opens the next phase of a slot whose phase has its winner; keeps the slot. False if there is none. Repeating it is harmless.
-    async fn reset_once(
-        &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        key: &Name,
-    ) -> Result<bool, StoreError>;
 }

@@ -2,13 +2,8 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
-use everhook_core::queue::Queue;
-
-use crate::catalog::{Replaced, Slice};
-use crate::error::StoreError;
 
 /// Rows that are counted for statistics; more are told as this many.
 pub const QUEUE_COUNTED_MAX: usize = 100_000;
@@ -54,29 +49,4 @@ pub struct QueueCount {
     pub name: Name,
     /// How many.
     pub ended: u64,
-}
-
-/// Queues.
-#[async_trait]
-pub trait QueueStore: Send + Sync {
-    /// A queue that was configured, or that has or had a job; none if neither.
-    async fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError>;
-
-    /// Lists queues by name: those that were configured, and those that have or had a job.
-    async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError>;
-
-    /// Changes a queue that was read at `queue.revision`, or configures one (revision 0). Whoever leases next obeys.
-    async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError>;
-
-    /// Deletes a queue that has no open job. Records of jobs that ended stay; the next job makes the queue anew, without limits.
-    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError>;
-
-    /// The open queues that have a target, of all environments.
-    async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError>;
-
-    /// How much is in a queue.
-    async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError>;
-
-    /// Adds to how many attempts ended this minute.
-    async fn count_ended(&self, counts: &[QueueCount]) -> Result<(), StoreError>;
 }

@@ -1,9 +1,6 @@
 //! What is forgotten after a while, in slices.
 
-use async_trait::async_trait;
 use everhook_core::time::Timestamp;
-
-use crate::error::StoreError;
 
 /// What can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,10 +55,13 @@ impl Prunable {
     }
 }
 
-/// Forgetting.
-#[async_trait]
-pub trait Retention: Send + Sync {
-    /// Removes at most about `limit` of what is older than `before`, oldest first; answers how many rows left. Fewer than `limit`: that was
-    /// all for now. A job or message is as old as its end; what is open is never removed, but for `DeadDeliveries`.
-    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+/// A wish to forget. A job or message is as old as its end; open tasks are never removed, but for `DeadDeliveries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prune {
+    /// Rows of this kind.
+    pub what: Prunable,
+    /// Older than this.
+    pub before: Timestamp,
+    /// About as many at most, oldest first.
+    pub limit: usize,
 }

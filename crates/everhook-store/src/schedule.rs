@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, JobId, MessageId, ScheduleId};
 use everhook_core::job::{Job, RunAt};
@@ -14,13 +13,9 @@ use everhook_core::schedule::Schedule;
 use everhook_core::schedule::fire::{Firing, LeftOut, ScheduleState};
 use everhook_core::time::Timestamp;
 
-use crate::catalog::{Created, Replaced, Slice};
-use crate::dedup::DedupKey;
-use crate::error::StoreError;
 use crate::job::NewJob;
 use crate::lease::NewMessage;
-use crate::made::{Made, WithMade};
-use crate::piece::Piece;
+use crate::made::Made;
 
 pub mod form;
 
@@ -185,51 +180,4 @@ pub struct FiredAll {
     pub made: Made,
     /// When the next one is to be looked at.
     pub next_look: Option<Duration>,
-}
-
-/// Schedules.
-#[async_trait]
-pub trait ScheduleStore: Send + Sync {
-    /// Creates a schedule; `state`, `created_at`, `updated_at` and `revision` are the store's to set. `Taken` by name.
-    async fn create_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<ScheduleRecord>, StoreError>;
-
-    /// Finds a schedule by name.
-    async fn find_schedule(
-        &self,
-        environment: EnvironmentId,
-        name: &Name,
-    ) -> Result<Option<ScheduleRecord>, StoreError>;
-
-    /// Lists schedules by name.
-    async fn list_schedules(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Result<Piece<ScheduleRecord, Name>, StoreError>;
-
-    /// Changes a schedule that was read at `schedule.revision`: what it starts, when it runs, whether it is paused. Its state begins anew.
-    async fn replace_schedule(
-        &self,
-        environment: EnvironmentId,
-        schedule: &ScheduleRecord,
-    ) -> Result<Replaced<ScheduleRecord>, StoreError>;
-
-    /// Removes a schedule with its history; what it started stays. False if there is none.
-    async fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError>;
-
-    /// Starts what is due, at most `limit` schedules in one transaction. Every node may ask at any time: what another one looks at is skipped, and
-    /// nothing is started twice.
-    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError>;
-
-    /// Starts a schedule now, whatever its state; its own times are as before. None if there is no such schedule.
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError>;
-
-    /// The latest runs of a schedule, newest first.
-    async fn list_runs(&self, environment: EnvironmentId, id: ScheduleId, limit: usize)
-    -> Result<Vec<Run>, StoreError>;
 }

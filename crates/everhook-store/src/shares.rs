@@ -10,6 +10,7 @@ use everhook_core::limits::SEARCH_WAIT_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::StoreError;
+use crate::store::Op;
 
 /// How many searches run at once.
 pub struct Shares {
@@ -38,7 +39,7 @@ impl Shares {
     }
 
     /// Waits for the turn of a search.
-    pub async fn wait(&self, environment: EnvironmentId, op: &'static str) -> Result<Share, StoreError> {
+    pub async fn wait(&self, environment: EnvironmentId, op: Op) -> Result<Share, StoreError> {
         let own = {
             let mut environments = self.environments.lock().expect("nothing panics while it holds this lock");
             Arc::clone(environments.entry(environment).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
@@ -58,28 +59,27 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::QueryName;
 
     const ONE: EnvironmentId = EnvironmentId(1);
     const OTHER: EnvironmentId = EnvironmentId(2);
+    const LIST: Op = Op::Read(QueryName::Messages);
 
     #[tokio::test(start_paused = true)]
     async fn an_environment_leaves_room_for_others() {
         let shares = Shares::of(8);
-        let first = shares.wait(ONE, "list").await.unwrap();
-        let _second = shares.wait(ONE, "list").await.unwrap();
-        assert!(
-            matches!(shares.wait(ONE, "list").await, Err(StoreError::Slow { op: "list", .. })),
-            "its share is taken"
-        );
-        let _others = (shares.wait(OTHER, "list").await.unwrap(), shares.wait(OTHER, "list").await.unwrap());
+        let first = shares.wait(ONE, LIST).await.unwrap();
+        let _second = shares.wait(ONE, LIST).await.unwrap();
+        assert!(matches!(shares.wait(ONE, LIST).await, Err(StoreError::Slow { op: LIST, .. })), "its share is taken");
+        let _others = (shares.wait(OTHER, LIST).await.unwrap(), shares.wait(OTHER, LIST).await.unwrap());
         drop(first);
-        shares.wait(ONE, "list").await.unwrap();
+        shares.wait(ONE, LIST).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn searches_leave_room_for_the_rest() {
         let shares = Shares::of(2);
-        let _first = shares.wait(ONE, "list").await.unwrap();
-        assert!(shares.wait(OTHER, "list").await.is_err());
+        let _first = shares.wait(ONE, LIST).await.unwrap();
+        assert!(shares.wait(OTHER, LIST).await.is_err());
     }
 }

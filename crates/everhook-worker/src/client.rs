@@ -72,7 +72,7 @@ impl Client {
     /// Enqueues one job; returns when it is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, EnqueueError> {
         check(std::slice::from_ref(&job))?;
-        let enqueued = self.store.inner.enqueue(&[job]).await?.pop();
+        let enqueued = self.store.inner.enqueue([job].into()).await?.pop();
         self.wake().await;
         Ok(enqueued.expect("one answer for each job"))
     }
@@ -81,7 +81,7 @@ impl Client {
     /// may have been enqueued: unique keys make it safe to repeat.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EnqueueError> {
         check(&jobs)?;
-        let chunks = stream::iter(jobs.chunks(JOBS_BULK_MAX).map(|chunk| self.store.inner.enqueue(chunk)));
+        let chunks = stream::iter(jobs.chunks(JOBS_BULK_MAX).map(|chunk| self.store.inner.enqueue(chunk.into())));
         let enqueued: Vec<Vec<Enqueued>> = chunks.buffered(WRITERS).try_collect().await?;
         self.wake().await;
         Ok(enqueued.into_iter().flatten().collect())

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use everhook_core::id::{DEFAULT_ORG, EnvironmentId};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::query;
+use everhook_store::store::{self, Reads};
 
 /// The environment where none is named.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
@@ -15,7 +17,7 @@ const POOL: usize = 12;
 /// Everhook's store, open. Clones are the same store.
 #[derive(Clone)]
 pub struct Store {
-    pub(crate) inner: Arc<dyn everhook_store::Store>,
+    pub(crate) inner: Arc<dyn store::Store>,
     pub(crate) ids: Arc<Ids>,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: Option<Arc<everhook_postgres::PostgresStore>>,
@@ -35,7 +37,7 @@ impl Store {
         let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: POOL, pooler: false };
         let store = PostgresStore::connect(config, Arc::clone(&ids)).await.map_err(|error| OpenError(error.into()))?;
         let store = Arc::new(store);
-        Ok(Store { inner: Arc::clone(&store) as Arc<dyn everhook_store::Store>, ids, postgres: Some(store) })
+        Ok(Store { inner: Arc::clone(&store) as Arc<dyn store::Store>, ids, postgres: Some(store) })
     }
 
     /// Opens the embedded store in a folder, which is made if it is not there. It is this process's own: no server runs beside it.
@@ -57,9 +59,9 @@ impl Store {
     pub(crate) async fn environment(&self, name: &str) -> Result<Option<EnvironmentId>, StoreError> {
         if name == DEFAULT_ENVIRONMENT {
             let org = DEFAULT_ORG.parse().expect("the constant is an id");
-            return Ok(Some(self.inner.ensure_environment(org, name).await?.id));
+            return Ok(Some(self.inner.ensure_environment(org, name.to_owned()).await?.id));
         }
-        let all = self.inner.list_environments().await?;
+        let all = self.inner.read(query::Environments {}).await?;
         Ok(all.into_iter().find(|environment| environment.name == name).map(|environment| environment.id))
     }
 }

@@ -177,7 +177,7 @@ impl Worker {
         let environment = environment.ok_or(StartError::NoEnvironment(self.environment))?;
         let slots = self.queues.values().sum();
         let handlers = Handlers { environment, queues: named(self.queues)?, kinds: named(self.kinds)? };
-        let jobs = JobsConfig {
+        let jobs = Some(JobsConfig {
             enabled: true,
             schedules: self.schedules,
             slots,
@@ -185,7 +185,7 @@ impl Worker {
             ahead: self.ahead,
             handlers: Some(Arc::new(handlers)),
             ..JobsConfig::default()
-        };
+        });
         let config = EngineConfig {
             // Nothing is delivered here.
             dispatch: DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: POLL_INTERVAL },
@@ -200,7 +200,6 @@ impl Worker {
         let store = self.store;
         let parts = Parts {
             store: store.inner.clone(),
-            jobs: Some(store.inner.clone()),
             transport: None,
             ids: store.ids.clone(),
             entropy: Entropy::from_system(),

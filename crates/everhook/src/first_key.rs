@@ -13,6 +13,8 @@ use tracing::warn;
 use crate::config::{Config, StoreConfig};
 use crate::keys::{self, Wanted};
 use crate::store::Opened;
+use everhook_store::query;
+use everhook_store::store::Reads;
 
 /// The file of the first key, in the data folder.
 const FILE: &str = "first-api-key";
@@ -36,7 +38,7 @@ pub(crate) enum FirstKey {
 impl FirstKey {
     /// Sees to it that an empty store gets a key.
     pub(crate) async fn ensure(config: &Config, opened: &Opened) -> anyhow::Result<FirstKey> {
-        let is_empty = opened.store.list_keys().await?.is_empty();
+        let is_empty = opened.store.read(query::Keys {}).await?.is_empty();
         if let Some(key) = &config.bootstrap_key {
             return given(opened, key, is_empty).await;
         }
@@ -90,7 +92,7 @@ impl FirstKey {
 }
 
 async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<FirstKey> {
-    if opened.store.find_key(&key.hash()).await?.is_some() {
+    if opened.store.read(query::FindKey { hash: key.hash() }).await?.is_some() {
         return Ok(FirstKey::NotNeeded);
     }
     if !is_empty {
@@ -99,7 +101,7 @@ async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<
     }
     if let Err(error) = keep(opened, key).await {
         // Another replica that starts with the same key may have been first.
-        if opened.store.find_key(&key.hash()).await?.is_none() {
+        if opened.store.read(query::FindKey { hash: key.hash() }).await?.is_none() {
             return Err(error);
         }
     }

@@ -5,9 +5,10 @@ use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::application::Environment;
 use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId};
 use everhook_core::name::Name;
-use everhook_store::Store;
-use everhook_store::catalog::NewKey;
+use everhook_store::catalog::{KeyChange, NewKey};
 use everhook_store::ids::Ids;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 
 use crate::table::table;
 
@@ -47,30 +48,30 @@ pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wa
         Wanted::Environment(name) => KeyScope::Environment(environment(store, ids, name).await?.id),
     };
     let new = NewKey { id: KeyId(ids.next(now)), hash: key.hash(), hint: key.hint(), scope };
-    store.create_key(&new).await.context("could not keep the key")
+    store.create_key(new.clone()).await.context("could not keep the key")
 }
 
 async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result<Environment> {
-    if let Some(known) = store.list_environments().await?.into_iter().find(|known| known.name == name) {
+    if let Some(known) = store.read(query::Environments {}).await?.into_iter().find(|known| known.name == name) {
         return Ok(known);
     }
     let org = match name {
         DEFAULT_ENVIRONMENT => DEFAULT_ORG.parse().expect("the constant is an id"),
         _ => OrgId(ids.next(store.now().await?)),
     };
-    Ok(store.ensure_environment(org, name).await?)
+    Ok(store.ensure_environment(org, name.to_owned()).await?)
 }
 
 /// Every key as a table for people or as JSON for machines.
 pub(crate) async fn list(store: &dyn Store, json: bool) -> anyhow::Result<String> {
-    let environments = store.list_environments().await?;
+    let environments = store.read(query::Environments {}).await?;
     let name = |scope| match scope {
         KeyScope::Admin => "(admin)".to_owned(),
         KeyScope::Environment(id) => {
             environments.iter().find(|known| known.id == id).map_or_else(String::new, |known| known.name.clone())
         }
     };
-    let keys = store.list_keys().await?;
+    let keys = store.read(query::Keys {}).await?;
     if json {
         let rows = keys.iter().map(|key| {
             serde_json::json!({
@@ -99,7 +100,7 @@ pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
 
 /// Stops a key.
 pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<String> {
-    if !store.revoke_key(id).await? {
+    if !store.change_key(id, KeyChange::Revoke).await? {
         bail!("there is no key {id} that works: `everhook key list` shows them");
     }
     Ok(format!("revoked {id}\n"))

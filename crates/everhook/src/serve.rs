@@ -16,9 +16,6 @@ use everhook_engine::jobs::RunJobs;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
-use everhook_store::Jobs;
-use everhook_store::catalog::Catalog;
-use everhook_store::lease::LeaseStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -72,7 +69,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     };
     let (accept, jobs) = (Arc::clone(&engine) as Arc<dyn Accept>, Arc::clone(&engine) as Arc<dyn RunJobs>);
     let router = router(Arc::clone(&opened.store), accept, jobs, api);
-    engine.relay(&(Arc::clone(&opened.store) as Arc<dyn Catalog>), outboxes);
+    engine.relay(outboxes);
     let metrics = ConnectionMetrics::default();
     engine.add_metrics(|registry| {
         logs.register(registry);
@@ -207,12 +204,11 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
         name,
         role: config.role,
         wakeups: config.wakeups,
-        jobs: config.jobs.clone(),
+        jobs: Some(config.jobs.clone()),
         retention: config.retention,
     };
     let parts = Parts {
-        store: Arc::clone(&opened.store) as Arc<dyn LeaseStore>,
-        jobs: Some(Arc::clone(&opened.store) as Arc<dyn Jobs>),
+        store: Arc::clone(&opened.store),
         transport: Some(sender),
         ids: Arc::clone(&opened.ids),
         entropy: Entropy::from_system(),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use everhook_postgres::{PostgresConfig, PostgresStore};
 use everhook_sqlite::{OpenAs, SqliteStore};
-use everhook_store::Store;
 use everhook_store::ids::Ids;
 use everhook_store::outbox::Outbox;
+use everhook_store::store::Store;
 
 use crate::cli::print;
 use crate::config::{Config, StoreConfig, redact_url};

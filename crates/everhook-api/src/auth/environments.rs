@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use everhook_core::id::{DEFAULT_ORG, EnvironmentId, OrgId};
-use everhook_store::Store;
 
 use crate::error::ApiError;
 use crate::limits::ENVIRONMENTS_CACHED_MAX;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 
 /// The name of the environment that is there without anyone naming it.
 const DEFAULT_NAME: &str = "default";
@@ -24,7 +25,7 @@ impl Environments {
         }
         let text = org.to_string();
         let name = if text == DEFAULT_ORG { DEFAULT_NAME } else { &text };
-        let environment = store.ensure_environment(org, name).await?.id;
+        let environment = store.ensure_environment(org, name.to_owned()).await?.id;
         let mut known = self.lock();
         if known.len() >= ENVIRONMENTS_CACHED_MAX {
             known.clear();
@@ -46,13 +47,13 @@ impl Environments {
 /// The environment of this name or `org_` id.
 pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<Option<EnvironmentId>, ApiError> {
     let org = wanted.parse::<OrgId>().ok();
-    let all = store.list_environments().await?;
+    let all = store.read(query::Environments {}).await?;
     let found = all.iter().find(|environment| Some(environment.org) == org || environment.name == wanted);
     Ok(found.map(|environment| environment.id))
 }
 
 /// The `org_` id of an environment.
 pub(crate) async fn org(store: &dyn Store, id: EnvironmentId) -> Result<Option<OrgId>, ApiError> {
-    let all = store.list_environments().await?;
+    let all = store.read(query::Environments {}).await?;
     Ok(all.iter().find(|environment| environment.id == id).map(|environment| environment.org))
 }

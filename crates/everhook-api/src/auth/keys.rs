@@ -7,8 +7,9 @@ use std::sync::Mutex;
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::time::Timestamp;
-use everhook_store::Store;
 use everhook_store::error::StoreError;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 
 use crate::limits::{KEY_FRESH, KEY_REFRESH, KEY_STALE, KEYS_CACHED_MAX};
 
@@ -34,7 +35,7 @@ impl Keys {
         if let Some(scope) = self.remembered(&hash, now) {
             return Ok(Some(scope));
         }
-        let scope = store.find_key(&hash).await?;
+        let scope = store.read(query::FindKey { hash }).await?;
         self.remember(hash, scope, now);
         Ok(scope)
     }

@@ -8,10 +8,13 @@ use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobState, Plan, Wish};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
 use everhook_store::piece::Piece;
+use everhook_store::query;
+use everhook_store::steer::Steer;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +23,6 @@ use crate::error::ApiError;
 use crate::input::{Input, Place};
 use crate::job::shown::Shown;
 use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
-use crate::query;
 use crate::scope::InJobs;
 use crate::state::Api;
 
@@ -30,35 +32,35 @@ use crate::state::Api;
 #[into_params(parameter_in = Query)]
 pub(crate) struct JobParams {
     /// On this queue.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     queue: Option<Name>,
     /// In this state: `pending`, `leased`, `succeeded`, `dead` or `cancelled`.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     state: Option<Shown<JobState>>,
     /// Of this kind.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     kind: Option<Name>,
     /// With this tag.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     tag: Option<Name>,
     /// Of this batch.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     batch: Option<BatchId>,
     /// Accepted before this.
-    #[serde(deserialize_with = "query::time")]
+    #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Timestamp>,
     /// Accepted at this or later.
-    #[serde(deserialize_with = "query::time")]
+    #[serde(deserialize_with = "crate::query::time")]
     #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Timestamp>,
     /// Whose latest attempt says this, in whatever case.
-    #[serde(deserialize_with = "query::one")]
+    #[serde(deserialize_with = "crate::query::one")]
     #[param(value_type = Option<String>)]
     error: Option<String>,
 }
@@ -139,11 +141,13 @@ pub(crate) async fn redrive(
     let mut filter = wanted.filter(Slice { after: None, order: Order::Ascending, limit: PAGE_MAX })?;
     let mut out = JobsRedrivenOut { redriven: 0, done: false };
     for _ in 0..JOB_REDRIVE_ROUNDS_MAX {
-        let Piece { rows, next } = api.store.list_jobs(environment, &filter).await?;
+        let Piece { rows, next } =
+            api.read(query::Jobs { scope: Scope::of(environment), filter: filter.clone() }).await?;
         let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
-        let plans = api.store.change_jobs(environment, &ids, Wish::Retry).await?;
-        api.accept.count(plans.made);
-        out.redriven += plans.answer.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
+        let steer = Steer::Jobs { ids: ids.clone(), wish: Wish::Retry };
+        let steered = api.store.steer(Scope::of(environment), steer).await?;
+        api.accept.count(steered.made);
+        out.redriven += steered.answer.plans.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
         api.jobs.hint_jobs();
         // Forward only: one that dies again at once is for another request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {

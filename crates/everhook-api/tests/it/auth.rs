@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use everhook_core::api_key::ApiKey;
 use everhook_core::id::DEFAULT_ORG;
-use everhook_store::catalog::Catalog;
 use http::Method;
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::json;
 
 use crate::world::{Answer, Call, OTHER_ORG, SECRET, World};
+use everhook_store::catalog::KeyChange;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 
 /// A time that no test lives to see.
 const LATER: i64 = 9_000_000_000;
@@ -39,8 +41,8 @@ async fn without_a_valid_key_there_is_no_access() {
 async fn a_revoked_key_stops_within_seconds() {
     let world = World::new().await;
     assert_eq!(world.get("/app").await.status, 200);
-    for record in world.store.list_keys().await.unwrap() {
-        assert!(world.store.revoke_key(record.id).await.unwrap());
+    for record in world.store.read(query::Keys {}).await.unwrap() {
+        assert!(world.store.change_key(record.id, KeyChange::Revoke).await.unwrap());
     }
     world.node.pass(Duration::from_secs(1));
     assert_eq!(world.get("/app").await.status, 200, "it may still be remembered");
@@ -78,7 +80,7 @@ async fn a_token_stands_for_an_environment() {
         [""; 0],
         "an unknown one comes into being"
     );
-    assert!(world.store.list_environments().await.unwrap().iter().any(|known| known.org.to_string() == fresh));
+    assert!(world.store.read(query::Environments {}).await.unwrap().iter().any(|known| known.org.to_string() == fresh));
 
     insta::assert_snapshot!(with(json!({"sub": DEFAULT_ORG, "exp": 1_000_000_000})).await, @r#"401 {"code":"authentication_failed","detail":"The token has expired, or is not valid yet."}"#);
     assert_eq!(with(json!({"sub": DEFAULT_ORG, "nbf": LATER, "exp": LATER})).await.status, 401);

@@ -2,6 +2,8 @@
 
 use everhook_api::accept::AcceptError;
 use everhook_store::error::StoreError;
+use everhook_store::query::QueryName;
+use everhook_store::store::Op;
 use http::Method;
 
 use crate::world::{Answer, Call, World, unavailable};
@@ -72,13 +74,13 @@ async fn a_failed_request_may_be_repeated() {
     let failed = post(&world, "/app/acme/msg", "key", body).await;
     assert_eq!(failed.headers["retry-after"], "1");
     insta::assert_snapshot!(failed, @r#"503 {"code":"unavailable","detail":"The storage is unavailable: try again."}"#);
-    fail(AcceptError::Store(StoreError::InDoubt { op: "append", source: "the cable was pulled".into() }));
+    fail(AcceptError::Store(StoreError::InDoubt { op: Op::Append, source: "the cable was pulled".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"in_doubt","detail":"It may or may not have been written: try again with the same idempotency key."}"#);
-    fail(AcceptError::Store(StoreError::Slow { op: "list", source: "interrupted".into() }));
+    fail(AcceptError::Store(StoreError::Slow { op: Op::Read(QueryName::Messages), source: "interrupted".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: ask for less, such as a shorter time, or try again."}"#);
-    fail(AcceptError::Store(StoreError::Full { op: "append", source: "no space left".into() }));
+    fail(AcceptError::Store(StoreError::Full { op: Op::Append, source: "no space left".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"507 {"code":"storage_full","detail":"The storage is full."}"#);
-    fail(AcceptError::Store(StoreError::Refused { op: "append", source: "a secret of ours".into() }));
+    fail(AcceptError::Store(StoreError::Refused { op: Op::Append, source: "a secret of ours".into() }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);
     fail(AcceptError::Store(StoreError::Corrupt { table: "message", column: "id" }));
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);

@@ -1,10 +1,10 @@
 //! The nodes of a store, and a node that only delivers.
 
 use everhook_core::role::Role;
-use everhook_store::lease::LeaseStore;
 use http::Method;
 
 use crate::world::{Call, World};
+use everhook_store::store::Store;
 
 #[tokio::test]
 async fn an_admin_key_sees_the_nodes() {

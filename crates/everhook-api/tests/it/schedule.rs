@@ -4,8 +4,10 @@ use everhook_core::id::{EnvironmentId, Id, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
+use everhook_core::scope::Scope;
 use everhook_store::made::Made;
-use everhook_store::schedule::{ScheduleRecord, ScheduleStore, Starts};
+use everhook_store::schedule::{ScheduleRecord, Starts};
+use everhook_store::store::Resources;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -195,7 +197,7 @@ async fn the_servers_own_schedules_are_for_admin_keys() {
         updated_at: Default::default(),
         revision: 0,
     };
-    world.store.create_schedule(EnvironmentId(0), &own, None).await.unwrap();
+    world.store.create(Scope::of(EnvironmentId(0)), own.clone(), None).await.unwrap();
     let call = async |method: &str, path: &str, key: &str| {
         world.call(Call::new(method.parse().unwrap(), path).bearer(key).body("{}")).await
     };

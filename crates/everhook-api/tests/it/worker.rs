@@ -1,7 +1,8 @@
 //! Remote workers: they register, lease, say that they live, and end jobs.
 
-use everhook_store::catalog::Catalog;
-use everhook_store::worker::{Takes, WorkerStore};
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
+use everhook_store::worker::Takes;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -28,10 +29,10 @@ async fn a_worker_registers_and_is_listed() {
 async fn nobody_speaks_for_a_program_with_handlers_of_its_own() {
     let world = World::new().await;
     let remote = world.worker(json!({})).await;
-    let environments = world.store.list_environments().await.unwrap();
+    let environments = world.store.read(query::Environments {}).await.unwrap();
     for environment in environments {
         let takes = Takes { environment: environment.id, queues: vec!["q".parse().unwrap()], kinds: Vec::new() };
-        world.store.replace_takes(world.session, &takes).await.unwrap();
+        world.store.set_takes(world.session, takes.clone()).await.unwrap();
         for call in ["lease", "heartbeat"] {
             let answer = world.post(&format!("/worker/{}/{call}", world.session), r#"{"held": []}"#).await;
             assert_eq!(answer.status.as_u16(), 404, "{call}: {answer}");
@@ -273,7 +274,6 @@ async fn a_worker_asks_in_one_request_at_a_time() {
 #[tokio::test]
 async fn a_worker_that_was_closed_registers_again() {
     use everhook_core::id::SessionId;
-    use everhook_store::lease::LeaseStore;
 
     let world = World::new().await;
     let worker = world.worker(json!({})).await;

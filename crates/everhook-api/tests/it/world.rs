@@ -30,14 +30,15 @@ use everhook_engine::jobs::{Ending, Heartbeat, HeldJob, JobsConfig, RunJobs, Wor
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sqlite::SqliteStore;
-use everhook_store::catalog::{Catalog, NewKey};
+use everhook_store::catalog::NewKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
+    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settlement,
 };
 use everhook_store::made::Made;
+use everhook_store::store::{Op, Store};
 use everhook_store::worker::{Takes, WorkerRecord};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -199,12 +200,11 @@ impl Node {
                 name: NodeName { node: "engine".to_owned(), version: "0".to_owned() },
                 role: Role::Api,
                 wakeups: false,
-                jobs: JobsConfig::default(),
+                jobs: Some(JobsConfig::default()),
                 retention: Ages::default(),
             };
             let parts = Parts {
                 store: Arc::clone(&self.store) as _,
-                jobs: Some(Arc::clone(&self.store) as _),
                 transport: None,
                 ids: Arc::clone(&self.ids),
                 entropy: Entropy::seeded(1),
@@ -242,8 +242,8 @@ impl World {
         let session = SessionId(ids.next(store.now().await.unwrap()));
         let (node_name, version) = ("test".to_owned(), "0".to_owned());
         let lease = Duration::from_secs(20);
-        let session_row = NewSession { id: session, node: node_name, role: Role::All, version, lease };
-        let now = store.open_session(&session_row).await.unwrap();
+        let session_row = NewSession { id: session, node: node_name, role: Role::All, version, lease, takes: None };
+        let now = store.open_session(session_row.clone()).await.unwrap();
         let node = Arc::new(Node {
             store: Arc::clone(&store),
             ids,
@@ -287,14 +287,14 @@ impl World {
 
     async fn create_key(&self, seed: u8, org: &str, name: &str) -> String {
         let org: OrgId = org.parse().unwrap();
-        let environment = self.store.ensure_environment(org, name).await.unwrap();
+        let environment = self.store.ensure_environment(org, name.to_owned()).await.unwrap();
         self.keep_key(seed, KeyScope::Environment(environment.id)).await
     }
 
     async fn keep_key(&self, seed: u8, scope: KeyScope) -> String {
         let key = ApiKey::generate([seed; KEY_RANDOM_BYTES]);
         let id = KeyId(self.node.new_id());
-        self.store.create_key(&NewKey { id, hash: key.hash(), hint: key.hint(), scope }).await.unwrap();
+        self.store.create_key(NewKey { id, hash: key.hash(), hint: key.hint(), scope }).await.unwrap();
         key.expose().to_owned()
     }
 
@@ -358,14 +358,14 @@ impl World {
     pub(crate) async fn deliver(&self, status: u16, reply: &'static [u8], row: NextRow) -> usize {
         let tasks = self.lease().await;
         let batch: Vec<Settlement> = tasks.iter().map(|leased| self.settlement(leased, status, reply, row)).collect();
-        self.store.settle(&batch).await.unwrap();
+        self.store.settle(batch.clone().into()).await.unwrap().answer;
         batch.len()
     }
 
     /// Leases everything that is due.
     pub(crate) async fn lease(&self) -> Vec<Leased> {
-        let ask = LeaseAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
-        self.store.lease(ask).await.unwrap().tasks
+        let ask = DeliveryAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
     }
 
     fn settlement(&self, leased: &Leased, status: u16, reply: &'static [u8], row: NextRow) -> Settlement {
@@ -413,7 +413,7 @@ impl World {
 
 /// A store that cannot be reached.
 pub(crate) fn unavailable() -> StoreError {
-    StoreError::Unavailable { op: "append", source: "the cable was pulled".into() }
+    StoreError::Unavailable { op: Op::Append, source: "the cable was pulled".into() }
 }
 
 /// A request.

@@ -22,25 +22,24 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
-use everhook_store::catalog::Catalog;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{
-    Append, Appended, FastPath, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
-};
+use everhook_store::lease::{Append, Appended, FastPath, Leased, NewAttempt, NewMessage, NewSession, Settlement};
 use everhook_store::mem::MemStore;
+use everhook_store::resource::NewEndpoint;
 use everhook_store::slots::Slots;
+use everhook_store::store::{Resources, Store};
 
 /// Messages of one transaction, and requests under way at once.
 const BATCH: usize = 50;
@@ -72,13 +71,19 @@ async fn store(messages: usize, end: End) -> anyhow::Result<()> {
     let ids = Arc::new(Ids::seeded(1));
     let store = SqliteStore::open_in_memory(Arc::clone(&ids))?;
     let now = store.now().await?;
-    let environment = store.ensure_environment(OrgId(ids.next(now)), "bench").await?.id;
-    store.create_application(environment, &application(now), None).await?;
-    store.create_endpoint(environment, &endpoint(now), ENDPOINTS_MAX, None).await?;
+    let environment = store.ensure_environment(OrgId(ids.next(now)), "bench".to_owned()).await?.id;
+    store.create(Scope::of(environment), application(now), None).await?;
+    store.create(Scope::of(environment), NewEndpoint { endpoint: endpoint(now), max: ENDPOINTS_MAX }, None).await?;
     let session = SessionId(ids.next(now));
-    let new =
-        NewSession { id: session, node: "node".to_owned(), role: Role::All, version: "0".to_owned(), lease: HOUR };
-    store.open_session(&new).await?;
+    let new = NewSession {
+        id: session,
+        node: "node".to_owned(),
+        role: Role::All,
+        version: "0".to_owned(),
+        lease: HOUR,
+        takes: None,
+    };
+    store.open_session(new).await?;
     let fast = FastPath { session, slots: Arc::new(Unbounded) };
     for first in (0..messages).step_by(BATCH) {
         let batch = first..(first + BATCH).min(messages);
@@ -87,7 +92,7 @@ async fn store(messages: usize, end: End) -> anyhow::Result<()> {
         if end == End::Settled {
             let leased = appended.iter().flat_map(leased);
             let batch: Vec<_> = leased.map(|leased| settlement(leased, session, ids.next(now), now)).collect();
-            store.settle(&batch).await?;
+            store.settle(batch.into()).await?.answer;
         }
     }
     Ok(())
@@ -115,13 +120,12 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         name: NodeName { node: "node".to_owned(), version: "0".to_owned() },
         role: Role::All,
         wakeups: false,
-        jobs: JobsConfig::default(),
+        jobs: None,
         retention: Ages::default(),
     };
     let ids = Arc::new(Ids::seeded(2));
     let parts = Parts {
         store: Arc::new(store),
-        jobs: None,
         transport: Some(Arc::new(AnswersAtOnce)),
         ids: Arc::clone(&ids),
         entropy: Entropy::seeded(1),

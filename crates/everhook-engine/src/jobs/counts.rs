@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
-use everhook_store::Jobs;
 use everhook_store::queue::QueueCount;
+use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -30,14 +30,14 @@ impl Counts {
     }
 
     /// Tells the store until `stop`, and then what is left.
-    pub(crate) async fn run(&self, store: &dyn Jobs, stop: CancellationToken) {
+    pub(crate) async fn run(&self, store: &dyn Store, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
             self.tell(store).await;
         }
         self.tell(store).await;
     }
 
-    async fn tell(&self, store: &dyn Jobs) {
+    async fn tell(&self, store: &dyn Store) {
         let counts = std::mem::take(&mut *self.lock());
         let counts = counts.into_iter().flat_map(|(environment, queues)| {
             queues.into_iter().map(move |(name, ended)| QueueCount { environment, name, ended })
@@ -47,8 +47,9 @@ impl Counts {
             return;
         }
         // A statistic: what could not be told is forgotten.
-        if let Err(error) = store.count_ended(&counts).await {
-            debug!(error = &error as &dyn std::error::Error, "could not count what ended on {} queues", counts.len());
+        let queues = counts.len();
+        if let Err(error) = store.add_counts(counts).await {
+            debug!(error = &error as &dyn std::error::Error, "could not count what ended on {queues} queues");
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob};
-use everhook_store::lease::LeaseStore;
 use everhook_store::made::Made;
+use everhook_store::store::{Op, Store};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -26,7 +26,7 @@ impl Weigh for Vec<NewJob> {
 
 /// Takes jobs to the store in groups.
 pub(crate) struct Enqueuer {
-    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queue: Queue<Vec<NewJob>, Vec<Enqueued>>,
@@ -38,7 +38,7 @@ impl Enqueuer {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        self.queue.submit("enqueue", jobs).await
+        self.queue.submit(Op::Enqueue, jobs).await
     }
 
     /// Writes groups until `stop`, and then what waits already.
@@ -58,8 +58,8 @@ impl Enqueuer {
     async fn write(&self, group: Vec<Waiting<Vec<NewJob>, Vec<Enqueued>>>) {
         let lengths: Vec<usize> = group.iter().map(|waiting| waiting.request.len()).collect();
         let (jobs, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.request, w.answer)).unzip();
-        let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
-        match self.store(&jobs).await {
+        let jobs: Arc<[NewJob]> = jobs.into_iter().flatten().collect();
+        match self.store(Arc::clone(&jobs)).await {
             Ok(enqueued) => {
                 let mut enqueued = enqueued.into_iter();
                 for (length, answer) in lengths.into_iter().zip(answers) {
@@ -69,11 +69,11 @@ impl Enqueuer {
             }
             Err(error) if answers.len() > 1 && matches!(error, StoreError::Refused { .. }) => {
                 warn!(error = &error as &dyn std::error::Error, "store refused a group of jobs: enqueueing by request");
-                let mut rest = jobs.as_slice();
+                let mut rest = &*jobs;
                 for (length, answer) in lengths.into_iter().zip(answers) {
                     let (one, others) = rest.split_at(length);
                     rest = others;
-                    let _ = answer.send(self.store(one).await.map_err(AcceptError::Store));
+                    let _ = answer.send(self.store(one.into()).await.map_err(AcceptError::Store));
                 }
             }
             Err(error) => {
@@ -84,7 +84,7 @@ impl Enqueuer {
         }
     }
 
-    async fn store(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+    async fn store(&self, jobs: Arc<[NewJob]>) -> Result<Vec<Enqueued>, StoreError> {
         let enqueued = self.store.enqueue(jobs).await.inspect_err(|error| {
             warn!(error = error as &dyn std::error::Error, "could not enqueue jobs");
         })?;

@@ -15,13 +15,14 @@ use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{Job, Tenure as HeldBy};
 use everhook_core::limits::LOG_LINES_MAX;
 use everhook_core::name::Name;
+use everhook_core::scope::Scope;
 use everhook_core::task::Task;
-use everhook_store::Jobs;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::session::{Sessions, Tenure};
+use everhook_store::store::Store;
 
 /// Progress is written at most once in this time; what was said last is what is kept.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -166,7 +167,7 @@ impl Context {
     }
 
     /// Writes what is said, for as long as the handler runs.
-    pub(crate) async fn tell_progress(&self, store: &dyn Jobs) -> Infallible {
+    pub(crate) async fn tell_progress(&self, store: &dyn Store) -> Infallible {
         loop {
             self.0.said.notified().await;
             self.tell_last_progress(store).await;
@@ -175,11 +176,11 @@ impl Context {
     }
 
     /// Writes what was said last, unless it is written.
-    pub(crate) async fn tell_last_progress(&self, store: &dyn Jobs) {
+    pub(crate) async fn tell_last_progress(&self, store: &dyn Store) {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
         let (key, by) = (self.0.task.key, HeldBy { session: self.0.tenure.id, epoch: self.0.task.epoch });
-        let told = store.report_progress(key.environment, JobId(key.subject), by, &progress).await;
+        let told = store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
         match told {
             Ok(Ok(())) => {}
             Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress does not count"),

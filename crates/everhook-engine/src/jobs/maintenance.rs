@@ -13,13 +13,14 @@ use everhook_core::limits::MESSAGES_KEPT;
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::Jobs;
 use everhook_store::catalog::Created;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::retention::Prunable;
+use everhook_store::retention::{Prunable, Prune};
 use everhook_store::schedule::{ScheduleRecord, Starts};
+use everhook_store::store::{Resources, Store};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
@@ -102,7 +103,7 @@ impl Ages {
 
 /// Forgets what is old.
 pub(crate) struct Pruner {
-    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) ages: Ages,
 }
@@ -136,7 +137,7 @@ impl Pruner {
         let mut removed = 0;
         while !is_over() {
             let slice_began = self.clock.elapsed();
-            let slice = self.store.prune(what, before, SLICE).await?;
+            let slice = self.store.prune(Prune { what, before, limit: SLICE }).await?;
             let now = self.clock.elapsed();
             removed += slice;
             if slice < SLICE {
@@ -179,7 +180,7 @@ fn pause(took: Duration, going_on: Duration) -> Duration {
 }
 
 /// Makes sure that the schedules are there. Those that are stay as they are: someone may have paused or changed them.
-pub(crate) async fn create_schedules(store: Arc<dyn Jobs>, ids: Arc<Ids>, clock: Arc<Clock>) {
+pub(crate) async fn create_schedules(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>) {
     for what in Prunable::ALL {
         let record = schedule(what, ScheduleId(ids.next(clock.now())));
         while let Err(error) = create(&*store, &record).await {
@@ -189,8 +190,8 @@ pub(crate) async fn create_schedules(store: Arc<dyn Jobs>, ids: Arc<Ids>, clock:
     }
 }
 
-async fn create(store: &dyn Jobs, record: &ScheduleRecord) -> Result<(), StoreError> {
-    match store.create_schedule(MAINTENANCE_ENVIRONMENT, record, None).await? {
+async fn create(store: &dyn Store, record: &ScheduleRecord) -> Result<(), StoreError> {
+    match store.create(Scope::of(MAINTENANCE_ENVIRONMENT), record.clone(), None).await? {
         Created::New(_) => info!("created schedule {}", record.name),
         Created::Repeated(_) | Created::Taken(_) => {}
         Created::KeyReused | Created::NoParent | Created::Full => {

@@ -8,9 +8,8 @@ use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::LaneId;
 use everhook_core::limits::PUSH_TIMEOUT_DEFAULT;
 use everhook_core::queue::gate;
-use everhook_store::Jobs;
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
+use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -91,8 +90,7 @@ impl JobsConfig {
 
 /// What the jobs of an engine stand on.
 pub(crate) struct JobParts {
-    pub(crate) lease: Arc<dyn LeaseStore>,
-    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) ids: Arc<Ids>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) sessions: Arc<Sessions>,
@@ -154,7 +152,6 @@ impl JobsPart {
         });
         let changed = Arc::new(AtomicBool::new(true));
         let source = JobSource {
-            lease: parts.lease.clone(),
             store: store.clone(),
             clock: clock.clone(),
             runner: runner.clone(),
@@ -174,13 +171,12 @@ impl JobsPart {
             metrics: parts.metrics.clone(),
         });
         let enqueuer = Arc::new(Enqueuer {
-            store: parts.lease.clone(),
+            store: store.clone(),
             wakeups: parts.wakeups.clone(),
             metrics: parts.metrics.clone(),
             queue: Queue::default(),
         });
         let remote = Remote {
-            lease: parts.lease.clone(),
             store: store.clone(),
             settler: parts.settler.clone(),
             wakeups: parts.wakeups.clone(),

@@ -11,13 +11,15 @@ use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::job::{JobState, NotYours, Tenure, check_tenure};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, WORKER_LEASE_MAX};
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
-use everhook_store::Jobs;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
-use everhook_store::lease::{LeaseStore, NewSession, Renewed, SessionRecord};
+use everhook_store::lease::{LeaseAsk, NewSession, Renewed, SessionRecord};
+use everhook_store::query;
+use everhook_store::store::{Op, Reads, Store};
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -35,8 +37,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves remote workers.
 pub(crate) struct Remote {
-    pub(crate) lease: Arc<dyn LeaseStore>,
-    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) clock: Arc<Clock>,
@@ -62,10 +63,11 @@ impl Remote {
     /// Begins the tenure of a worker.
     pub(crate) async fn open(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
         let id = SessionId(self.ids.next(self.clock.now()));
-        let session = NewSession { id, node: name, role: Role::Worker, version: REMOTE.to_owned(), lease };
-        self.store.open_worker(&session, &takes).await?;
+        let (role, version, new_takes) = (Role::Worker, REMOTE.to_owned(), Some(takes.clone()));
+        let new = NewSession { id, node: name, role, version, lease, takes: new_takes };
+        self.store.open_session(new.clone()).await?;
         info!(session.id = %id, "opened worker {id}");
-        let NewSession { id, node, role, version, lease } = session;
+        let NewSession { node, version, .. } = new;
         let now = self.clock.now();
         let (started_at, renewed_at, closed_at, held) = (now, now, None, 0);
         let session = SessionRecord { id, node, role, version, lease, started_at, renewed_at, closed_at, held };
@@ -129,7 +131,7 @@ impl Remote {
         let queue = |name| QueueAsk { environment: *environment, name, room: limit };
         let queues = queues.iter().cloned().map(queue).collect();
         let (session, kinds) = (worker.session.id, kinds.clone());
-        let grant = self.lease.lease_jobs(&JobAsk { session, limit, queues, kinds, watched: true }).await?;
+        let grant = self.store.lease(LeaseAsk::Jobs(JobAsk { session, limit, queues, kinds, watched: true })).await?;
         let mut jobs = Vec::with_capacity(grant.jobs.len());
         for leased in grant.jobs {
             if leased.task.cancel || leased.job.is_none() {
@@ -157,7 +159,7 @@ impl Remote {
         if !self.renew(worker).await? {
             return Ok(Err(WorkerRefused::Closed));
         }
-        let owned = by_job(self.store.list_held(worker).await?);
+        let owned = by_job(self.store.read(query::HeldJobs { session: worker }).await?);
         let Some(held) = held else {
             let cancelled = owned.into_values().filter(|task| task.cancel).map(|task| JobId(task.key.subject));
             return Ok(Ok(Heartbeat { lost: Vec::new(), cancelled: cancelled.collect() }));
@@ -176,7 +178,7 @@ impl Remote {
     /// Ends the tenure of a worker. First its session, so that it gets nothing more; then what it holds goes back. If the node dies in
     /// between, the sweep takes over what a closed session owns.
     pub(crate) async fn close(&self, worker: SessionId) -> Result<(), StoreError> {
-        self.lease.close_session(worker).await?;
+        self.store.close_session(worker).await?;
         info!(session.id = %worker, "closed worker {worker}: it signed off");
         self.hand_back_unheard(worker, &[]).await
     }
@@ -189,7 +191,9 @@ impl Remote {
         by: Tenure,
         ending: Ending,
     ) -> Result<Result<JobState, NotYours>, StoreError> {
-        let Some(found) = self.store.find_job(environment, id).await? else { return Ok(Err(NotYours::NotRunning)) };
+        let Some(found) = self.store.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
+            return Ok(Err(NotYours::NotRunning));
+        };
         let (task, started_at) = match held_by(&found, by) {
             Ok(held) => held,
             Err(why) => return self.said_before(environment, id, by, found.state, why).await,
@@ -205,7 +209,7 @@ impl Remote {
         match self.settler.settle_for(by.session, task, job, End::Attempted(record)).await {
             Some(Told::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
             Some(Told::Lost) => self.said_before(environment, id, by, found.state, NotYours::Lost).await,
-            None => Err(StoreError::InDoubt { op: "settle", source: "no answer in time".into() }),
+            None => Err(StoreError::InDoubt { op: Op::Settle, source: "no answer in time".into() }),
         }
     }
 
@@ -218,18 +222,21 @@ impl Remote {
         state: JobState,
         why: NotYours,
     ) -> Result<Result<JobState, NotYours>, StoreError> {
-        let attempts = self.store.list_job_attempts(environment, id, JOB_ATTEMPTS_SHOWN).await?;
+        let attempts = self
+            .store
+            .read(query::JobAttempts { scope: Scope::of(environment), id, limit: JOB_ATTEMPTS_SHOWN })
+            .await?;
         let own = attempts.iter().any(|attempt| attempt.epoch == by.epoch && attempt.session == by.session);
         Ok(if own { Ok(state) } else { Err(why) })
     }
 
     async fn renew(&self, worker: SessionId) -> Result<bool, StoreError> {
-        Ok(!matches!(self.lease.renew_session(worker).await?, Renewed::Closed))
+        Ok(!matches!(self.store.renew_session(worker).await?, Renewed::Closed))
     }
 
     /// Hands back what the worker holds and does not know of: the answer to its lease was lost on the way.
     async fn hand_back_unheard(&self, worker: SessionId, held: &[HeldJob]) -> Result<(), StoreError> {
-        for task in self.store.list_held(worker).await? {
+        for task in self.store.read(query::HeldJobs { session: worker }).await? {
             let is_it = |it: &HeldJob| it.id.0 == task.key.subject && it.epoch == task.epoch;
             if !held.iter().any(is_it) {
                 self.settler.settle_for(worker, task, None, End::HandedBack).await;

@@ -18,8 +18,9 @@ use everhook_core::queue::Target;
 use everhook_core::share::{Tenant, share_out};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::Jobs;
+use everhook_store::query;
 use everhook_store::slots::Slot;
+use everhook_store::store::{Reads, Store};
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -64,7 +65,7 @@ struct Waiting {
 
 /// What a runner stands on.
 pub(crate) struct Runner {
-    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
@@ -332,7 +333,7 @@ impl Runner {
             sessions.sort_unstable();
             sessions.dedup();
             for session in sessions {
-                match self.store.list_held(session).await {
+                match self.store.read(query::HeldJobs { session }).await {
                     Ok(held) => self.cancel(&held),
                     Err(error) => {
                         warn!(error = &error as &dyn std::error::Error, "could not look for cancelled jobs");

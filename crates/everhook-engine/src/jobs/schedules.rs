@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_store::Jobs;
 use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
 use crate::wakeup::Wakeups;
+use everhook_store::store::Store;
 
 /// Schedules that are started in one transaction.
 const FIRED_MAX: usize = 100;
@@ -17,7 +17,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts what is due, again and again.
-pub(crate) async fn run(store: Arc<dyn Jobs>, wakeups: Arc<Wakeups>, metrics: Arc<Metrics>) {
+pub(crate) async fn run(store: Arc<dyn Store>, wakeups: Arc<Wakeups>, metrics: Arc<Metrics>) {
     loop {
         let next_look = match store.fire_due(FIRED_MAX).await {
             Ok(fired) => {

@@ -13,11 +13,12 @@ use everhook_core::id::{EnvironmentId, LaneId, SessionId};
 use everhook_core::name::Name;
 use everhook_core::queue::gate;
 use everhook_core::share::{Shares, Tenant, share_out, split};
-use everhook_store::Jobs;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAsk, LeasedJob, QueueAsk};
-use everhook_store::lease::LeaseStore;
+use everhook_store::lease::LeaseAsk;
+use everhook_store::query;
 use everhook_store::slots::Slot;
+use everhook_store::store::{Reads, Store};
 use everhook_store::worker::Takes;
 use tracing::warn;
 
@@ -35,8 +36,7 @@ type Queues = BTreeMap<(EnvironmentId, Name), LaneId>;
 
 /// Jobs, for their dispatcher.
 pub(crate) struct JobSource {
-    pub(crate) lease: Arc<dyn LeaseStore>,
-    pub(crate) store: Arc<dyn Jobs>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) runner: Arc<Runner>,
     /// Whether requests leave this node.
@@ -190,7 +190,7 @@ impl JobSource {
         if ask.limit == 0 || ask.queues.is_empty() {
             return Ok(0);
         }
-        let jobs = self.lease.lease_jobs(&ask).await?;
+        let jobs = self.store.lease(LeaseAsk::Jobs(ask)).await?;
         grant.next_ready = [grant.next_ready, jobs.next_ready].into_iter().flatten().min();
         let taken = jobs.jobs.len();
         for leased in &jobs.jobs {
@@ -225,7 +225,7 @@ impl JobSource {
                 return Ok(targets.queues.clone());
             }
         }
-        let queues: Queues = match self.store.list_targets().await {
+        let queues: Queues = match self.store.read(query::PushQueues {}).await {
             Ok(found) => found.into_iter().map(|(at, name)| ((at, name.clone()), LaneId(gate(at, &name)))).collect(),
             Err(error) => {
                 self.changed.store(true, Ordering::Release);
@@ -247,7 +247,7 @@ impl JobSource {
             queues: handlers.queues.keys().cloned().collect(),
             kinds: handlers.kinds.keys().cloned().collect(),
         };
-        if let Err(error) = self.store.replace_takes(session, &takes).await {
+        if let Err(error) = self.store.set_takes(session, takes).await {
             warn!(error = &error as &dyn std::error::Error, "could not tell what this worker takes");
             return Ok(());
         }

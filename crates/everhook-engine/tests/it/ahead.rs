@@ -59,7 +59,7 @@ async fn no_more_is_under_way_than_there_are_slots() {
     let (store, target, engine) = started().await;
     target.hangs.store(true, Ordering::SeqCst);
     join_all((0..12).map(|_| engine.accept(message("{}")))).await;
-    let leased = store.inner.dump().tasks.values().filter(|row| row.place != TaskPlace::Pending).count();
+    let leased = store.store.dump().tasks.values().filter(|row| row.place != TaskPlace::Pending).count();
     assert_eq!(leased, 12, "more than the lane has slots");
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(target.under_way.load(Ordering::SeqCst), 8);
@@ -72,7 +72,7 @@ async fn what_waits_for_too_long_is_handed_back() {
     target.hangs.store(true, Ordering::SeqCst);
     join_all((0..12).map(|_| engine.accept(message("{}")))).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let tables = store.inner.dump();
+    let tables = store.store.dump();
     let waiting = tables.tasks.values().filter(|row| row.place == TaskPlace::Pending && row.task.tries == 0).count();
     assert_eq!((waiting, tables.attempts.len()), (4, 100), "that counts as no attempt");
     assert_eq!(target.sent.load(Ordering::SeqCst), 108);
@@ -85,7 +85,7 @@ async fn what_waits_for_a_target_that_wants_a_rest_is_not_sent() {
     join_all((0..12).map(|_| engine.accept(message("{}")))).await;
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(target.sent.load(Ordering::SeqCst), 108, "those that were under way when it said so");
-    let tables = store.inner.dump();
+    let tables = store.store.dump();
     assert_eq!(tables.tasks.values().filter(|row| row.task.tries == 0).count(), 4);
     assert!(tables.tasks.values().all(|row| row.place == TaskPlace::Pending));
 }
@@ -98,7 +98,7 @@ async fn what_still_waits_for_a_slot_when_the_grace_period_ends_is_not_sent() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     engine.drain(Duration::ZERO).await;
     assert_eq!(target.sent.load(Ordering::SeqCst), 108);
-    let tables = store.inner.dump();
+    let tables = store.store.dump();
     assert_eq!((tables.tasks.len(), tables.attempts.len()), (12, 108), "only what was sent has an attempt");
     assert!(tables.tasks.values().all(|row| row.place == TaskPlace::Pending && row.task.tries == 0));
 }

@@ -1,6 +1,7 @@
 //! Lost replies and refused writes between the engine and its store.
 
 use everhook_engine::accept::{Accept, AcceptError, Accepted};
+use everhook_store::store::Op;
 
 use crate::faulty::Fault;
 use crate::fixture::{add_endpoint, engine, message, settled, store};
@@ -34,13 +35,13 @@ async fn an_append_in_doubt_is_not_acknowledged_and_its_orphans_are_taken_over()
     let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
     add_endpoint(&store, &receiver.url);
     let engine = engine(&store, 1).await;
-    store.plan("append", Fault::ReplyLost);
+    store.layer.plan(Op::Append, Fault::ReplyLost);
     let answer = engine.accept(message("{}")).await;
     assert!(matches!(answer, Err(AcceptError::Store(error)) if error.is_in_doubt()));
     // The rows are there, owned by a session that does not know of them: it has to end for them to be found.
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
     assert_eq!(receiver.so_far(), 1);
-    let sessions = store.inner.dump().sessions;
+    let sessions = store.store.dump().sessions;
     assert_eq!(sessions.values().filter(|session| session.closed_at.is_some()).count(), 1);
     assert_eq!(sessions.len(), 2);
 }
@@ -50,7 +51,7 @@ async fn what_a_failover_forgot_is_found_by_the_node_that_had_it() {
     let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
     add_endpoint(&store, &receiver.url);
     let engine = engine(&store, 1).await;
-    store.fail_over();
+    store.layer.fail_over();
     engine.accept(message("{}")).await.unwrap();
     receiver.received(1).await;
     // The task is its session's again, which lives and knows nothing of it.
@@ -66,8 +67,8 @@ async fn a_lease_in_doubt_leaves_nothing_behind() {
     engine.accept(message("{}")).await.unwrap();
     receiver.received(1).await;
     receiver.answer(Answer::Status(200));
-    store.plan("lease", Fault::ReplyLost);
-    store.plan("lease", Fault::ReplyLost);
+    store.layer.plan(Op::Lease, Fault::ReplyLost);
+    store.layer.plan(Op::Lease, Fault::ReplyLost);
     let attempts = settled(&store).await;
     assert_eq!(attempts.last().unwrap(), "success");
     assert_eq!(receiver.so_far(), attempts.iter().filter(|class| *class != "abandoned").count());
@@ -80,13 +81,13 @@ async fn a_settle_that_fails_is_repeated_and_sends_nothing_again() {
         add_endpoint(&store, &receiver.url);
         let engine = engine(&store, 1).await;
         for _ in 0..2 {
-            store.plan("settle", fault);
+            store.layer.plan(Op::Settle, fault);
         }
         engine.accept(message("{}")).await.unwrap();
         assert_eq!(settled(&store).await, ["success"]);
         engine.drain(std::time::Duration::from_secs(5)).await;
         assert_eq!(receiver.so_far(), 1);
-        assert_eq!(store.calls("settle"), 3);
+        assert_eq!(store.layer.calls(Op::Settle), 3);
     }
 }
 
@@ -95,9 +96,9 @@ async fn an_append_that_was_not_done_is_refused_and_nothing_is_sent() {
     let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
     add_endpoint(&store, &receiver.url);
     let engine = engine(&store, 1).await;
-    store.plan("append", Fault::NotDone);
+    store.layer.plan(Op::Append, Fault::NotDone);
     assert!(matches!(engine.accept(message("{}")).await, Err(AcceptError::Store(error)) if !error.is_in_doubt()));
-    assert!(store.inner.dump().tasks.is_empty());
+    assert!(store.store.dump().tasks.is_empty());
     engine.accept(message("{}")).await.unwrap();
     receiver.received(1).await;
     assert_eq!(settled(&store).await, ["success"]);

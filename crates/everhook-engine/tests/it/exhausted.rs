@@ -9,14 +9,15 @@ use bytes::Bytes;
 use everhook_core::job::JobState;
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
-use everhook_store::queue::QueueStore;
 
 use crate::fixture::{add_endpoint, config, engine_over, message, settled, store};
 use crate::jobs::stage::{ENVIRONMENT, QUEUE, classes, enqueue, job, simulated_store, start, until};
+use everhook_store::store::Resources;
 
 /// Has no files for so many requests.
 struct Exhausted(AtomicUsize);
@@ -47,7 +48,7 @@ async fn a_delivery_loses_no_attempt_to_a_node_without_files() {
 async fn a_pushed_job_loses_no_attempt_to_a_node_without_files() {
     let (store, transport) = (simulated_store(), Arc::new(Exhausted(AtomicUsize::new(5))));
     let target = Some(Target { url: "https://example.com/jobs".to_owned(), keys: SigningKeys::default() });
-    store.replace_queue(ENVIRONMENT, &Queue { target, ..Queue::new(QUEUE.parse().unwrap()) }).await.unwrap();
+    store.replace(Scope::of(ENVIRONMENT), Queue { target, ..Queue::new(QUEUE.parse().unwrap()) }).await.unwrap();
     let engine = start(&store, 1, config("node"), Some(transport.clone())).await;
     let id = enqueue(&engine, job(&engine)).await;
     until(&store, id, JobState::Succeeded).await;

@@ -1,23 +1,16 @@
-//! A store whose replies can be lost or refused, around the one in memory.
+//! A store whose replies can be lost or refused: a layer around the one in memory.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::id::SessionId;
-use everhook_core::time::Timestamp;
-use everhook_store::backlog::Backlog;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
-use everhook_store::job::{Enqueued, JobAsk, JobGrant, LeasedJob, NewJob};
-use everhook_store::lease::{
-    Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
-    Settled, Settlement,
-};
+use everhook_store::lease::{Renewed, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::mem::MemStore;
+use everhook_store::store::{Layer, Layered, Op, Store};
 
 use crate::fixture::LEASE;
 
@@ -36,26 +29,39 @@ pub(crate) enum Fault {
     Hangs,
 }
 
-/// Faults to come, by operation; an empty list means all is well.
-pub(crate) struct Faulty {
-    pub(crate) inner: Arc<MemStore>,
-    faults: Mutex<VecDeque<(&'static str, Fault)>>,
-    calls: Mutex<Vec<&'static str>>,
-    hints: OnceLock<Arc<dyn Hints>>,
-    fail_over: AtomicBool,
+/// A call that can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Any call of the operation; of settle, with one settlement.
+    Of(Op),
+    /// A call of settle with several settlements.
+    SettleGroup,
 }
 
-impl Faulty {
-    pub(crate) fn new(inner: MemStore) -> Faulty {
-        Faulty {
-            inner: Arc::new(inner),
-            faults: Mutex::default(),
-            calls: Mutex::default(),
-            hints: OnceLock::new(),
-            fail_over: AtomicBool::new(false),
-        }
+impl From<Op> for Call {
+    fn from(op: Op) -> Call {
+        Call::Of(op)
     }
+}
 
+/// Faults to come, by call; an empty list means all is well.
+#[derive(Default)]
+pub(crate) struct Faults {
+    faults: Mutex<VecDeque<(Call, Fault)>>,
+    calls: Mutex<Vec<Call>>,
+    hints: OnceLock<Arc<dyn Hints>>,
+    fail_over: AtomicBool,
+    /// A settlement was lost, and no renewal has told so yet.
+    moved: AtomicBool,
+}
+
+pub(crate) type Faulty = Layered<MemStore, Faults>;
+
+pub(crate) fn faulty(store: MemStore) -> Faulty {
+    Layered { store: Arc::new(store), layer: Faults::default() }
+}
+
+impl Faults {
     /// Lays a line between the nodes.
     pub(crate) fn connect(&self, hints: Arc<dyn Hints>) {
         let _ = self.hints.set(hints);
@@ -66,29 +72,30 @@ impl Faulty {
         self.fail_over.store(true, Ordering::SeqCst);
     }
 
-    /// The next call of `op` goes wrong.
-    pub(crate) fn plan(&self, op: &'static str, fault: Fault) {
-        self.faults.lock().unwrap().push_back((op, fault));
+    /// The next such call goes wrong.
+    pub(crate) fn plan(&self, call: impl Into<Call>, fault: Fault) {
+        self.faults.lock().unwrap().push_back((call.into(), fault));
     }
 
-    /// How often `op` was called.
-    pub(crate) fn calls(&self, op: &'static str) -> usize {
-        self.calls.lock().unwrap().iter().filter(|call| **call == op).count()
+    /// The number of such calls so far.
+    pub(crate) fn calls(&self, call: impl Into<Call>) -> usize {
+        let call = call.into();
+        self.calls.lock().unwrap().iter().filter(|made| **made == call).count()
     }
 
-    fn next_fault(&self, op: &'static str) -> Option<Fault> {
-        self.calls.lock().unwrap().push(op);
+    fn next_fault(&self, call: Call) -> Option<Fault> {
+        self.calls.lock().unwrap().push(call);
         let mut faults = self.faults.lock().unwrap();
-        let at = faults.iter().position(|(planned, _)| *planned == op)?;
+        let at = faults.iter().position(|(planned, _)| *planned == call)?;
         faults.remove(at).map(|(_, fault)| fault)
     }
 
-    async fn call<T>(
+    async fn run<T>(
         &self,
-        op: &'static str,
+        (made, op): (Call, Op),
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        match self.next_fault(op) {
+        match self.next_fault(made) {
             None => call.await,
             Some(Fault::NotDone) => Err(StoreError::Unavailable { op, source: "planned".into() }),
             Some(Fault::Refused) => Err(StoreError::Refused { op, source: "planned".into() }),
@@ -106,78 +113,37 @@ impl Faulty {
     }
 }
 
-#[async_trait]
-impl LeaseStore for Faulty {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
+impl Layer for Faults {
+    async fn around<T: Send>(
+        &self,
+        op: Op,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.run((Call::Of(op), op), call).await
     }
 
-    async fn open_session(&self, session: &NewSession) -> Result<Timestamp, StoreError> {
-        self.call("open", self.inner.open_session(session)).await
-    }
-
-    async fn renew_session(&self, session: SessionId) -> Result<Renewed, StoreError> {
-        let renewed = self.call("renew", self.inner.renew_session(session)).await?;
-        let moved = self.calls("settle lost") == 1 && self.calls("moved") == 0;
+    async fn renew_session(&self, store: &(impl Store + ?Sized), id: SessionId) -> Result<Renewed, StoreError> {
+        let renewed = self.around(Op::RenewSession, store.renew_session(id)).await?;
         Ok(match renewed {
-            Renewed::Open(at) if moved => {
-                self.calls.lock().unwrap().push("moved");
-                Renewed::Moved(at)
-            }
+            Renewed::Open(at) if self.moved.swap(false, Ordering::SeqCst) => Renewed::Moved(at),
             other => other,
         })
     }
 
-    async fn close_session(&self, session: SessionId) -> Result<(), StoreError> {
-        self.call("close", self.inner.close_session(session)).await
-    }
-
-    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
-        self.call("close_expired", self.inner.close_expired(steady)).await
-    }
-
-    async fn list_sessions(&self, closed_within: Duration) -> Result<Vec<SessionRecord>, StoreError> {
-        self.inner.list_sessions(closed_within).await
-    }
-
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.inner.backlog().await
-    }
-
-    fn hints(&self) -> Option<Arc<dyn Hints>> {
-        self.hints.get().cloned()
-    }
-
-    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        self.call("append", self.inner.append(append)).await
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.call("enqueue", self.inner.enqueue(jobs)).await
-    }
-
-    async fn lease_jobs(&self, ask: &JobAsk) -> Result<JobGrant, StoreError> {
-        self.call("lease jobs", self.inner.lease_jobs(ask)).await
-    }
-
-    async fn reclaim_overdue(&self, session: SessionId, limit: usize) -> Result<Vec<(LeasedJob, Holding)>, StoreError> {
-        self.call("reclaim overdue", self.inner.reclaim_overdue(session, limit)).await
-    }
-
-    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        self.call("lease", self.inner.lease(ask)).await
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, StoreError> {
+    async fn settle(
+        &self,
+        store: &(impl Store + ?Sized),
+        ends: Arc<[Settlement]>,
+    ) -> Result<WithMade<Vec<Settled>>, StoreError> {
         if self.fail_over.swap(false, Ordering::SeqCst) {
-            self.calls.lock().unwrap().push("settle lost");
-            return Ok(Made::default().with(vec![Settled::Done; batch.len()]));
+            self.moved.store(true, Ordering::SeqCst);
+            return Ok(Made::default().with(vec![Settled::Done; ends.len()]));
         }
-        let op = if batch.len() > 1 { "settle group" } else { "settle" };
-        self.call(op, self.inner.settle(batch)).await
+        let call = if ends.len() > 1 { Call::SettleGroup } else { Call::Of(Op::Settle) };
+        self.run((call, Op::Settle), store.settle(ends)).await
     }
 
-    async fn reclaim(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, StoreError> {
-        self.call("reclaim", self.inner.reclaim(session, limit)).await
+    fn hints(&self, _: &(impl Store + ?Sized)) -> Option<Arc<dyn Hints>> {
+        self.hints.get().cloned()
     }
 }

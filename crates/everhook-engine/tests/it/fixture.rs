@@ -15,7 +15,6 @@ use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
@@ -25,7 +24,7 @@ use everhook_store::lease::NewMessage;
 use everhook_store::mem::{AttemptRow, MemStore};
 use tokio::time::Instant;
 
-use crate::faulty::Faulty;
+use crate::faulty::{Faulty, faulty};
 
 pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
@@ -35,7 +34,7 @@ const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 pub(crate) fn store() -> Arc<Faulty> {
     let started = Instant::now();
     let clock = Arc::new(move || EPOCH.plus(started.elapsed()));
-    Arc::new(Faulty::new(MemStore::new(Ids::seeded(1), clock)))
+    Arc::new(faulty(MemStore::new(Ids::seeded(1), clock)))
 }
 
 pub(crate) fn config(node: &str) -> EngineConfig {
@@ -46,7 +45,7 @@ pub(crate) fn config(node: &str) -> EngineConfig {
         name: NodeName { node: node.to_owned(), version: "1.2.3".to_owned() },
         role: Role::All,
         wakeups: true,
-        jobs: JobsConfig::default(),
+        jobs: None,
         retention: Ages::default(),
     }
 }
@@ -68,14 +67,14 @@ pub(crate) async fn engine_over(
     transport: Arc<dyn Transport>,
 ) -> Engine {
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
-    let parts = Parts { store: store.clone(), jobs: None, transport: Some(transport), ids, entropy };
+    let parts = Parts { store: store.clone(), transport: Some(transport), ids, entropy };
     Engine::start(parts, config).await.unwrap()
 }
 
 /// Adds the application with one endpoint at `url`.
 pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
     let application = ApplicationId(Id::MIN);
-    store.inner.put_application(ENVIRONMENT, application);
+    store.store.put_application(ENVIRONMENT, application);
     let endpoint = Endpoint {
         id: EndpointId(Id::MIN),
         application,
@@ -94,7 +93,7 @@ pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
         updated_at: EPOCH,
         revision: 1,
     };
-    store.inner.put_endpoint(ENVIRONMENT, endpoint);
+    store.store.put_endpoint(ENVIRONMENT, endpoint);
 }
 
 /// A message with this payload.
@@ -118,7 +117,7 @@ pub(crate) fn message(payload: &str) -> NewMessage {
 /// Waits until no task is open; answers the classes of all attempts in their order.
 pub(crate) async fn settled(store: &Faulty) -> Vec<String> {
     loop {
-        let tables = store.inner.dump();
+        let tables = store.store.dump();
         if tables.tasks.is_empty() {
             return classes(tables.attempts.values());
         }

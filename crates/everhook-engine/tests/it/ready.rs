@@ -9,6 +9,7 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
+use everhook_store::store::Op;
 
 use crate::faulty::Fault;
 use crate::fixture::{add_endpoint, config, engine_over, message, store};
@@ -27,9 +28,9 @@ async fn a_node_whose_settlements_hang_is_not_ready_until_one_is_written() {
     let store = store();
     add_endpoint(&store, "http://127.0.0.1:1/");
     let engine = engine_over(&store, 1, config("node"), Arc::new(Takes)).await;
-    store.plan("settle", Fault::Hangs);
+    store.layer.plan(Op::Settle, Fault::Hangs);
     engine.accept(message("{}")).await.unwrap();
-    while store.calls("settle") == 0 {
+    while store.layer.calls(Op::Settle) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(engine.ready(), Ok(()), "a settlement may take a while");
@@ -39,7 +40,7 @@ async fn a_node_whose_settlements_hang_is_not_ready_until_one_is_written() {
 
     // The other writer gets past it.
     engine.accept(message("{}")).await.unwrap();
-    while store.calls("settle") == 1 {
+    while store.layer.calls(Op::Settle) == 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     tokio::time::sleep(Duration::from_millis(1)).await;

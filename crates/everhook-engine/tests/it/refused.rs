@@ -6,10 +6,11 @@ use std::time::Duration;
 use everhook_core::id::{Id, LaneId, SessionId};
 use everhook_core::limits::SETTLE_QUEUE_MAX;
 use everhook_engine::accept::Accept;
-use everhook_store::lease::{Append, FastPath, LeaseStore};
+use everhook_store::lease::{Append, FastPath};
 use everhook_store::slots::Slots;
+use everhook_store::store::{Op, Store};
 
-use crate::faulty::Fault;
+use crate::faulty::{Call, Fault};
 use crate::fixture::{add_endpoint, engine, message, settled, store};
 use crate::receiver::{Answer, Receiver};
 
@@ -18,7 +19,7 @@ async fn a_task_that_cannot_be_settled_is_not_left_with_a_session_that_lives() {
     let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
     add_endpoint(&store, &receiver.url);
     let engine = engine(&store, 1).await;
-    store.plan("settle", Fault::Refused);
+    store.layer.plan(Op::Settle, Fault::Refused);
     engine.accept(message("{}")).await.unwrap();
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
     assert_eq!(receiver.so_far(), 2);
@@ -29,16 +30,16 @@ async fn a_settle_that_hangs_holds_up_no_other() {
     let (store, receiver) = (store(), Receiver::start(Answer::Status(200)).await);
     add_endpoint(&store, &receiver.url);
     let engine = engine(&store, 1).await;
-    store.plan("settle", Fault::Hangs);
+    store.layer.plan(Op::Settle, Fault::Hangs);
     engine.accept(message("1")).await.unwrap();
-    while store.calls("settle") == 0 {
+    while store.layer.calls(Op::Settle) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     engine.accept(message("2")).await.unwrap();
-    while store.inner.dump().attempts.is_empty() {
+    while store.store.dump().attempts.is_empty() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    assert_eq!(store.inner.dump().tasks.len(), 1, "the one that hangs is still open");
+    assert_eq!(store.store.dump().tasks.len(), 1, "the one that hangs is still open");
 }
 
 #[tokio::test]
@@ -51,13 +52,13 @@ async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_set
     }
     receiver.received(8).await;
     for _ in 0..8 {
-        store.plan("settle group", Fault::Refused);
+        store.layer.plan(Call::SettleGroup, Fault::Refused);
         // The first ones keep the writers busy, so that the others become a group.
-        store.plan("settle", Fault::NotDone);
+        store.layer.plan(Op::Settle, Fault::NotDone);
     }
     receiver.answer(Answer::Status(200));
     assert_eq!(settled(&store).await, ["success"; 8]);
-    assert!(store.calls("settle group") > 0);
+    assert!(store.layer.calls(Call::SettleGroup) > 0);
     assert_eq!(receiver.so_far(), 8);
 }
 
@@ -80,10 +81,10 @@ async fn a_stop_does_not_wait_for_what_cannot_be_taken_over() {
     let dead = FastPath { session: SessionId(Id::MIN), slots: Arc::new(Endless) };
     store.append(Append { fast: Some(dead), messages }).await.unwrap();
     for _ in 0..10_000 {
-        store.plan("settle group", Fault::NotDone);
+        store.layer.plan(Call::SettleGroup, Fault::NotDone);
     }
     let engine = engine(&store, 1).await;
-    while store.calls("reclaim") * 500 < SETTLE_QUEUE_MAX {
+    while store.layer.calls(Op::Reclaim) * 500 < SETTLE_QUEUE_MAX {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let stopped = tokio::time::timeout(Duration::from_secs(20), engine.drain(Duration::from_secs(1))).await;

@@ -11,6 +11,7 @@ use everhook_engine::accept::{Accept, Accepted};
 use everhook_engine::engine::EngineConfig;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
+use everhook_store::store::Op;
 use tokio::sync::Notify;
 
 use crate::faulty::Faulty;
@@ -47,7 +48,7 @@ fn node(role: Role, poll_interval: Duration) -> EngineConfig {
 }
 
 fn roles(store: &Faulty) -> Vec<Role> {
-    store.inner.dump().sessions.values().map(|session| session.role).collect()
+    store.store.dump().sessions.values().map(|session| session.role).collect()
 }
 
 #[tokio::test]
@@ -57,8 +58,8 @@ async fn what_an_api_node_accepts_a_worker_delivers() {
     let api = engine_with(&store, 1, node(Role::Api, Duration::from_millis(50))).await;
     assert!(matches!(api.accept(message("{}")).await, Ok(Accepted::New(_))));
     assert_eq!(api.ready(), Ok(()));
-    assert_eq!(store.calls("lease") + store.calls("reclaim") + store.calls("close_expired"), 0);
-    assert_eq!(store.inner.dump().tasks.len(), 1, "it waits for a worker");
+    assert_eq!(store.layer.calls(Op::Lease) + store.layer.calls(Op::Reclaim) + store.layer.calls(Op::CloseExpired), 0);
+    assert_eq!(store.store.dump().tasks.len(), 1, "it waits for a worker");
 
     let worker = engine_with(&store, 2, node(Role::Worker, Duration::from_millis(50))).await;
     assert_eq!(settled(&store).await, ["success"]);
@@ -67,14 +68,14 @@ async fn what_an_api_node_accepts_a_worker_delivers() {
     assert_eq!(roles(&store), [Role::Api, Role::Worker]);
     worker.drain(Duration::ZERO).await;
     api.drain(Duration::ZERO).await;
-    assert!(store.inner.dump().sessions.values().all(|session| session.closed_at.is_some()));
+    assert!(store.store.dump().sessions.values().all(|session| session.closed_at.is_some()));
 }
 
 #[tokio::test]
 async fn a_worker_that_never_polls_is_woken() {
     let (line, receiver) = (Arc::new(Line::default()), Receiver::start(Answer::Status(200)).await);
     let store = store();
-    store.connect(line.clone());
+    store.layer.connect(line.clone());
     add_endpoint(&store, &receiver.url);
     let worker = engine_with(&store, 1, node(Role::Worker, NEVER)).await;
     let api = engine_with(&store, 2, node(Role::Api, NEVER)).await;
@@ -92,7 +93,7 @@ async fn a_worker_that_never_polls_is_woken() {
 async fn without_wakeups_a_worker_finds_its_work_all_the_same() {
     let (line, receiver) = (Arc::new(Line::default()), Receiver::start(Answer::Status(200)).await);
     let store = store();
-    store.connect(line.clone());
+    store.layer.connect(line.clone());
     add_endpoint(&store, &receiver.url);
     let quiet = |role| EngineConfig { wakeups: false, ..node(role, Duration::from_millis(50)) };
     let worker = engine_with(&store, 1, quiet(Role::Worker)).await;

@@ -7,7 +7,7 @@ use everhook_core::role::Role;
 use everhook_engine::clock::Clock;
 use everhook_engine::session::{NodeName, Sessions};
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
+use everhook_store::store::{Op, Store};
 
 use crate::faulty::{Fault, Faulty};
 use crate::fixture::{LEASE, store};
@@ -31,7 +31,7 @@ async fn a_node_that_cannot_renew_stops_sending_before_its_lease_ends() {
     // Nobody closed it: the next renewal brings it back.
     assert!(sessions.step().await);
     assert!(sessions.current().is_some());
-    assert_eq!(store.inner.dump().sessions.len(), 1);
+    assert_eq!(store.store.dump().sessions.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn a_new_session_behind_a_stall_proves_nothing() {
         if fault == Fault::NotDone {
             tokio::time::advance(LEASE * 2).await;
         }
-        store.plan("renew", fault);
+        store.layer.plan(Op::RenewSession, fault);
         sessions.step().await;
         assert!(sessions.current().is_some());
         assert!(sessions.steady().is_none(), "{fault:?}");
@@ -109,7 +109,7 @@ async fn a_retired_session_lives_as_long_as_something_of_it_is_held() {
     tokio::time::advance(LEASE / 2).await;
     sessions.step().await;
     assert!(sessions.may_send(&held), "what it holds is still ours to finish");
-    let closed = |store: &Faulty, id| store.inner.dump().sessions[&id].closed_at.is_some();
+    let closed = |store: &Faulty, id| store.store.dump().sessions[&id].closed_at.is_some();
     assert!(!closed(&store, held.id));
     let id = held.id;
     drop(held);
@@ -123,8 +123,8 @@ async fn a_renewal_whose_reply_was_lost_is_simply_repeated() {
     let store = store();
     let sessions = sessions(&store).await;
     sessions.step().await;
-    store.plan("renew", Fault::ReplyLost);
+    store.layer.plan(Op::RenewSession, Fault::ReplyLost);
     assert!(!sessions.step().await);
     assert!(sessions.step().await);
-    assert_eq!(store.inner.dump().sessions.len(), 1);
+    assert_eq!(store.store.dump().sessions.len(), 1);
 }

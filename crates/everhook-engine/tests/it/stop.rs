@@ -9,11 +9,11 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
-use everhook_store::lease::LeaseStore;
 
 use crate::faulty::Fault;
 use crate::fixture::{add_endpoint, config, engine, engine_over, message, settled, store};
 use crate::receiver::{Answer, Receiver};
+use everhook_store::store::{Op, Store};
 
 #[tokio::test]
 async fn a_stop_waits_for_what_runs() {
@@ -24,7 +24,7 @@ async fn a_stop_waits_for_what_runs() {
     receiver.received(1).await;
     let (_, ()) = tokio::join!(engine.drain(Duration::from_secs(60)), async { receiver.answer(Answer::Status(200)) });
     assert_eq!(settled(&store).await, ["success"]);
-    assert!(store.inner.dump().sessions.values().all(|session| session.closed_at.is_some()));
+    assert!(store.store.dump().sessions.values().all(|session| session.closed_at.is_some()));
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn what_outlasts_the_grace_period_is_interrupted_and_uses_no_try() {
     first.accept(message("{}")).await.unwrap();
     receiver.received(1).await;
     first.drain(Duration::ZERO).await;
-    let task = *store.inner.dump().tasks.values().next().unwrap();
+    let task = *store.store.dump().tasks.values().next().unwrap();
     assert_eq!((task.task.tries, task.task.crashes), (0, 0));
     receiver.answer(Answer::Status(200));
     let _second = engine(&store, 2).await;
@@ -49,7 +49,7 @@ async fn a_node_whose_session_was_closed_aborts_its_sends_and_changes_nothing() 
     let engine = engine(&store, 1).await;
     engine.accept(message("{}")).await.unwrap();
     receiver.received(1).await;
-    let stolen = *store.inner.dump().sessions.keys().next().unwrap();
+    let stolen = *store.store.dump().sessions.keys().next().unwrap();
     store.close_session(stolen).await.unwrap();
     // The node learns of it at its next heartbeat, opens another session, and takes the task over like anyone else.
     receiver.received(2).await;
@@ -106,11 +106,11 @@ async fn a_delivery_that_panics_is_settled_as_a_failure_and_tried_again() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_lease_that_hangs_and_closes_the_session() {
     let store = store();
-    store.plan("lease", Fault::Hangs);
+    store.layer.plan(Op::Lease, Fault::Hangs);
     let engine = engine(&store, 1).await;
-    while store.calls("lease") == 0 {
+    while store.layer.calls(Op::Lease) == 0 {
         tokio::task::yield_now().await;
     }
     engine.drain(Duration::from_millis(10)).await;
-    assert!(store.inner.dump().sessions.values().all(|session| session.closed_at.is_some()));
+    assert!(store.store.dump().sessions.values().all(|session| session.closed_at.is_some()));
 }

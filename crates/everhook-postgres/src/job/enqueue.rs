@@ -13,6 +13,7 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob, due_at, form, judge, keys_of};
+use everhook_store::store::Op;
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::types::ToSql;
 
@@ -122,7 +123,7 @@ impl PostgresStore {
             let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
             self.enqueue_within(&transaction, jobs, now, Ending::Open).await
         };
-        enqueue.await.map_err(|fault: Fault| fault.told("enqueue in the caller's transaction"))
+        enqueue.await.map_err(|fault: Fault| fault.told(Op::Enqueue))
     }
 
     fn plan<'a>(&self, new: &'a NewJob, now: Timestamp, lane: &mut LastLane<'a>) -> Fresh<'a> {

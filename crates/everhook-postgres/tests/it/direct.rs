@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use everhook_core::id::EndpointId;
 use everhook_core::limits::ENDPOINTS_MAX;
-use everhook_store::catalog::Catalog;
+use everhook_core::scope::Scope;
 use everhook_store::conformance::fixture::{Room, fast, new_endpoint, request_key};
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, NewMessage};
+use everhook_store::resource::{NewEndpoint, ResourceKey};
+use everhook_store::store::{Resources, Store};
 use tokio_postgres::Client;
 
 use crate::database::Database;
@@ -30,7 +32,7 @@ async fn count(client: &Client, table: &str) -> i64 {
 
 async fn append(stage: &Stage, messages: Vec<NewMessage>, room: &Arc<Room>) -> Vec<Appended> {
     let fast = Some(fast(stage.session, room));
-    everhook_store::lease::LeaseStore::append(&*stage.store, Append { fast, messages }).await.unwrap()
+    everhook_store::store::Store::append(&*stage.store, Append { fast, messages }).await.unwrap()
 }
 
 /// Whether the last thing that a connection of the store was asked is the one statement.
@@ -83,9 +85,16 @@ async fn endpoints_that_another_node_changed_are_noticed() {
     let database = Database::migrated().await;
     let (stage, elsewhere) = (warm(&database).await, database.store().await);
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-    elsewhere.create_endpoint(stage.environment, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
+    elsewhere
+        .create(Scope::of(stage.environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap();
     assert_eq!(stage.append_fast(vec![stage.message(key("k"))]).await.unwrap().len(), 2);
-    elsewhere.delete_application(stage.environment, stage.application).await.unwrap();
+    elsewhere
+        .delete_resource(Scope::of(stage.environment), ResourceKey::Application(stage.application))
+        .await
+        .unwrap()
+        .is_done();
     let answers = append(&stage, vec![stage.message(key("l"))], &Room::of(10)).await;
     assert!(matches!(answers[0], Appended::NoApplication), "{answers:?}");
     assert_eq!(count(&database.client().await, "dedup").await, 1, "what is refused keeps no key");

@@ -7,8 +7,9 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::time::Timestamp;
 use everhook_postgres::{OpenError, PostgresConfig, PostgresStore};
 use everhook_store::ids::Ids;
-use everhook_store::lease::{LeaseStore, Settled};
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::lease::Settled;
+use everhook_store::retention::{Prunable, Prune};
+use everhook_store::store::Store;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -63,7 +64,10 @@ impl Service {
 async fn deliver_old(stage: &Stage) {
     let id = Id::floor(Timestamp::from_millis(1_500_000_000_000));
     let task = stage.append_fast(vec![stage.message_with_id(id, Vec::new())]).await.unwrap().remove(0);
-    assert_eq!(stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(
+        stage.store.settle([stage.settlement(&task, NextRow::Gone)].into()).await.unwrap().answer,
+        [Settled::Done]
+    );
 }
 
 #[tokio::test]
@@ -80,13 +84,13 @@ async fn a_role_without_rights_to_the_schema_serves_makes_partitions_and_drops_t
     deliver_old(&stage).await;
     assert_eq!(service.weeks().await, 4, "a missing one is made when it is needed");
     let before = Timestamp::from_millis(1_600_000_000_000);
-    stage.store.prune(Prunable::Messages, before, PLENTY).await.unwrap();
+    stage.store.prune(Prune { what: Prunable::Messages, before, limit: PLENTY }).await.unwrap();
     assert_eq!(service.weeks().await, 3, "an old one is dropped");
     // Without that right the same is done row by row.
     let revoke = format!("revoke execute on function everhook.drop_week(text, integer) from {}", service.role);
     service.owner.batch_execute(&revoke).await.unwrap();
     deliver_old(&stage).await;
-    assert_eq!(stage.store.prune(Prunable::Messages, before, PLENTY).await.unwrap(), 1);
+    assert_eq!(stage.store.prune(Prune { what: Prunable::Messages, before, limit: PLENTY }).await.unwrap(), 1);
     assert_eq!(service.weeks().await, 4);
     service.end().await;
 }

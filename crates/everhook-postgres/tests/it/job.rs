@@ -7,14 +7,16 @@ use everhook_core::id::{BatchId, Id, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::queue::Queue;
+use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::batch::{BatchRecord, BatchStore};
+use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAsk, JobStore, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseStore, Settled, Settlement};
-use everhook_store::queue::QueueStore;
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::job::{Enqueued, JobAsk, NewJob, QueueAsk};
+use everhook_store::lease::{LeaseAsk, Settled, Settlement};
+use everhook_store::query;
+use everhook_store::retention::{Prunable, Prune};
+use everhook_store::store::{Reads, Resources, Store};
 
 use crate::database::Database;
 use crate::stage::Stage;
@@ -29,12 +31,12 @@ fn job(stage: &Stage, id: Id) -> NewJob {
 async fn lease(stage: &Stage) -> Vec<Task> {
     let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), room: 1000 };
     let ask = JobAsk { session: stage.session, limit: 1000, queues: vec![queue], kinds: Vec::new(), watched: false };
-    stage.store.lease_jobs(&ask).await.unwrap().jobs.into_iter().map(|leased| leased.task).collect()
+    stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.into_iter().map(|leased| leased.task).collect()
 }
 
 async fn end(stage: &Stage, task: &Task) {
     let end = Settlement { kind: TaskKind::Job, ..stage.settlement(task, NextRow::Gone) };
-    assert_eq!(stage.store.settle(&[end]).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle([end].into()).await.unwrap().answer, [Settled::Done]);
 }
 
 /// Waits until someone in this database waits for a lock.
@@ -51,7 +53,7 @@ pub(crate) async fn until_someone_waits(database: &Database) {
 async fn a_lane_that_is_removed_while_someone_enqueues_is_made_again() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
-    stage.store.enqueue(&[job(&stage, stage.id())]).await.unwrap();
+    stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
     end(&stage, &lease(&stage).await[0]).await;
     assert!(lease(&stage).await.is_empty(), "the lane was drained");
     // Stops an enqueue between the look for its lane and its touch.
@@ -62,7 +64,7 @@ async fn a_lane_that_is_removed_while_someone_enqueues_is_made_again() {
     let pruner = database.client().await;
     pruner.batch_execute(stop).await.unwrap();
     let new = [job(&stage, stage.id())];
-    let (answers, ()) = tokio::join!(stage.store.enqueue(&new), async {
+    let (answers, ()) = tokio::join!(stage.store.enqueue(new.clone().into()), async {
         until_someone_waits(&database).await;
         pruner.batch_execute("delete from everhook.lane where queue is not null").await.unwrap();
         pruner.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
@@ -76,8 +78,8 @@ async fn a_limited_queue_that_another_lease_holds_is_left_out() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
     let queue = Queue { limit: Some(1), ..Queue::new("q".parse().unwrap()) };
-    stage.store.replace_queue(stage.environment, &queue).await.unwrap();
-    stage.store.enqueue(&[job(&stage, stage.id())]).await.unwrap();
+    stage.store.replace(Scope::of(stage.environment), queue.clone()).await.unwrap();
+    stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
     let other = database.client().await;
     other.batch_execute("begin; select from everhook.queue for no key update").await.unwrap();
     assert!(lease(&stage).await.is_empty(), "whoever holds it may be about to take the last place");
@@ -98,13 +100,13 @@ async fn whoever_ends_the_last_job_waits_for_who_ends_the_one_before() {
         created_at: Timestamp::default(),
         batch: Default::default(),
     };
-    stage.store.create_batch(stage.environment, &batch, None).await.unwrap();
+    stage.store.create_batch(Scope::of(stage.environment), NewBatch { batch: batch.clone(), key: None }).await.unwrap();
     for _ in 0..2 {
         let mut new = job(&stage, stage.id());
         new.job.batch = Some(batch.id);
-        stage.store.enqueue(&[new]).await.unwrap();
+        stage.store.enqueue([new].into()).await.unwrap();
     }
-    stage.store.seal_batch(stage.environment, batch.id).await.unwrap();
+    stage.store.seal_batch(Scope::of(stage.environment), batch.id).await.unwrap().answer;
     let tasks = lease(&stage).await;
     let other = database.client().await;
     let one_ended = "begin; update everhook.batch set pending = pending - 1, succeeded = succeeded + 1";
@@ -127,7 +129,7 @@ async fn lanes_in_which_nothing_is_are_removed_and_no_others() {
         if key == "later" {
             new.run_at = RunAt::In(HOUR);
         }
-        stage.store.enqueue(&[new]).await.unwrap();
+        stage.store.enqueue([new].into()).await.unwrap();
     }
     let tasks = lease(&stage).await;
     assert_eq!(tasks.len(), 2);
@@ -135,13 +137,13 @@ async fn lanes_in_which_nothing_is_are_removed_and_no_others() {
     let idle = tasks.iter().find(|task| task.lane == lane(&stage, "idle")).unwrap();
     end(&stage, idle).await;
     lease(&stage).await;
-    stage.store.prune(Prunable::Sessions, Timestamp::default(), 100).await.unwrap();
+    stage.store.prune(Prune { what: Prunable::Sessions, before: Timestamp::default(), limit: 100 }).await.unwrap();
     let left = "select count(*) from everhook.lane where queue is not null";
     let client = database.client().await;
     assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 3, "these two, and the queue's own");
     let again =
         Settlement { kind: TaskKind::Job, ..stage.settlement(leased, NextRow::Pending { due_in: Duration::ZERO }) };
-    assert_eq!(stage.store.settle(&[again]).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle([again].into()).await.unwrap().answer, [Settled::Done]);
     assert_eq!(lease(&stage).await.len(), 1, "what goes back to its lane is found there");
 }
 
@@ -156,7 +158,7 @@ async fn a_week_of_which_nothing_is_open_is_dropped_as_a_whole() {
     let now = stage.store.now().await.unwrap();
     let (long_ago, ids) = (now.minus(60 * 24 * HOUR), Ids::from_system());
     let old: Vec<NewJob> = (0..3).map(|_| job(&stage, ids.next(long_ago))).collect();
-    stage.store.enqueue(&old).await.unwrap();
+    stage.store.enqueue(old.clone().into()).await.unwrap();
     let tasks = lease(&stage).await;
     for task in &tasks[..2] {
         end(&stage, task).await;
@@ -167,19 +169,31 @@ async fn a_week_of_which_nothing_is_open_is_dropped_as_a_whole() {
         client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)
     };
     let all = weeks().await;
-    stage.store.prune(Prunable::Jobs, before, 1).await.unwrap();
+    stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap();
     assert_eq!(weeks().await, all, "one of them is open");
     let open = JobId(tasks[2].key.subject);
-    assert_eq!(stage.store.find_job(stage.environment, open).await.unwrap().unwrap().state, JobState::Leased);
+    assert_eq!(
+        stage
+            .store
+            .read(query::FindJob { scope: Scope::of(stage.environment), id: open })
+            .await
+            .unwrap()
+            .unwrap()
+            .state,
+        JobState::Leased
+    );
     end(&stage, &tasks[2]).await;
-    stage.store.prune(Prunable::Jobs, now.minus(HOUR), 100).await.unwrap();
-    assert!(stage.store.find_job(stage.environment, open).await.unwrap().is_some(), "it has just ended");
-    stage.store.prune(Prunable::Jobs, before, 1).await.unwrap();
+    stage.store.prune(Prune { what: Prunable::Jobs, before: now.minus(HOUR), limit: 100 }).await.unwrap();
+    assert!(
+        stage.store.read(query::FindJob { scope: Scope::of(stage.environment), id: open }).await.unwrap().is_some(),
+        "it has just ended"
+    );
+    stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap();
     assert_eq!(weeks().await, all - 1);
-    assert_eq!(stage.store.find_job(stage.environment, open).await.unwrap(), None);
+    assert_eq!(stage.store.read(query::FindJob { scope: Scope::of(stage.environment), id: open }).await.unwrap(), None);
     // What comes late with an id of then finds its week again.
     let late = job(&stage, ids.next(long_ago));
-    assert!(matches!(stage.store.enqueue(&[late]).await.unwrap()[..], [Enqueued::Accepted { .. }]));
+    assert!(matches!(stage.store.enqueue([late].into()).await.unwrap()[..], [Enqueued::Accepted { .. }]));
 }
 
 #[tokio::test]
@@ -190,7 +204,7 @@ async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
     let stage = Stage::new(database.store().await).await;
     let now = stage.store.now().await.unwrap();
     let old: Vec<NewJob> = (0..2).map(|_| job(&stage, Ids::from_system().next(now.minus(60 * 24 * HOUR)))).collect();
-    stage.store.enqueue(&old).await.unwrap();
+    stage.store.enqueue(old.clone().into()).await.unwrap();
     for task in lease(&stage).await {
         end(&stage, &task).await;
     }
@@ -201,7 +215,7 @@ async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
     };
     let all = weeks().await;
     reader.batch_execute("begin; select from everhook.job").await.unwrap();
-    let prune = async |before| stage.store.prune(Prunable::Jobs, before, 1).await.unwrap();
+    let prune = async |before| stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap();
     assert_eq!((prune(before).await, weeks().await), (1, all), "one by one, since someone reads");
     reader.batch_execute("commit").await.unwrap();
     assert_eq!((prune(before).await, weeks().await), (1, all), "each try would hold up traffic");
@@ -214,7 +228,7 @@ async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
 async fn a_binary_that_knows_of_no_jobs_goes_on_with_its_deliveries() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
-    stage.store.enqueue(&[job(&stage, stage.id())]).await.unwrap();
+    stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
     stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     let client = database.client().await;
     // As it has always leased.

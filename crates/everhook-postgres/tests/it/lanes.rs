@@ -7,11 +7,13 @@ use std::time::Duration;
 use everhook_core::id::EndpointId;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
+use everhook_core::scope::Scope;
 use everhook_core::task::Task;
-use everhook_store::catalog::Catalog;
 use everhook_store::conformance::fixture::{HOUR, new_endpoint};
-use everhook_store::history::{History, Redrive};
-use everhook_store::lease::LeaseStore;
+use everhook_store::history::Redrive;
+use everhook_store::resource::NewEndpoint;
+use everhook_store::steer::Steer;
+use everhook_store::store::{Resources, Store};
 use tokio_postgres::Client;
 
 use crate::database::Database;
@@ -32,7 +34,7 @@ async fn leased(stage: &Stage, count: usize) -> Vec<Task> {
 }
 
 async fn end(stage: &Stage, task: &Task, row: NextRow) {
-    stage.store.settle(&[stage.settlement(task, row)]).await.unwrap();
+    stage.store.settle([stage.settlement(task, row)].into()).await.unwrap().answer;
 }
 
 /// A stage whose one lane was drained while a retry is due in an hour.
@@ -96,7 +98,10 @@ async fn a_dead_delivery_that_is_put_back_below_the_floor_is_found() {
     end(&stage, &task, NextRow::Dead).await;
     let endpoint = EndpointId(task.lane.0);
     let redrive = Redrive { endpoint, message: None, since: None, until: None, limit: 10 };
-    assert_eq!(stage.store.redrive(stage.environment, &redrive).await.unwrap(), 1);
+    assert_eq!(
+        stage.store.steer(Scope::of(stage.environment), Steer::Redrive(redrive.clone())).await.unwrap().answer.redriven,
+        1
+    );
     let found = stage.lease(10).await.unwrap();
     assert_eq!(found.iter().map(|task| task.key).collect::<Vec<_>>(), [task.key]);
 }
@@ -143,7 +148,11 @@ async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
     let endpoint = EndpointId(stage.id());
     stage
         .store
-        .create_endpoint(stage.environment, &new_endpoint(endpoint, stage.application), ENDPOINTS_MAX, None)
+        .create(
+            Scope::of(stage.environment),
+            NewEndpoint { endpoint: new_endpoint(endpoint, stage.application), max: ENDPOINTS_MAX },
+            None,
+        )
         .await
         .unwrap();
     stage.append(vec![stage.message(vec![])]).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everhook_postgres::{OpenError, PostgresConfig, PostgresStore, migrate};
 use everhook_store::ids::Ids;
-use everhook_store::lease::LeaseStore;
+use everhook_store::store::Store;
 
 use crate::database::Database;
 

@@ -10,14 +10,16 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::batch::{BatchRecord, BatchStore, Resolved};
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::Created;
 use everhook_store::conformance::fixture::HOUR;
 use everhook_store::job::{JobAsk, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseStore, Settled, Settlement};
-use everhook_store::schedule::{ScheduleRecord, ScheduleStore, Starts};
+use everhook_store::lease::{LeaseAsk, Settled, Settlement};
+use everhook_store::schedule::{ScheduleRecord, Starts};
+use everhook_store::store::{Resources, Store};
 use tokio_postgres::Client;
 
 use crate::database::Database;
@@ -43,9 +45,9 @@ fn job_on(stage: &Stage, queue: &Name) -> Job {
 async fn leased(stage: &Stage, job: Job) -> Task {
     let queue = QueueAsk { environment: stage.environment, name: job.queue.clone(), room: 10 };
     let new = NewJob { environment: stage.environment, job, run_at: RunAt::Now, key: None };
-    stage.store.enqueue(&[new]).await.unwrap();
+    stage.store.enqueue([new].into()).await.unwrap();
     let ask = JobAsk { session: stage.session, limit: 10, queues: vec![queue], kinds: Vec::new(), watched: false };
-    let jobs = stage.store.lease_jobs(&ask).await.unwrap().jobs;
+    let jobs = stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs;
     assert_eq!(jobs.len(), 1);
     jobs[0].task
 }
@@ -63,15 +65,19 @@ async fn whoever_resolves_a_batch_takes_the_lanes_first() {
         created_at: Timestamp::default(),
         batch: Default::default(),
     };
-    stage.store.create_batch(stage.environment, &batch, None).await.unwrap();
+    stage.store.create_batch(Scope::of(stage.environment), NewBatch { batch: batch.clone(), key: None }).await.unwrap();
     let task = leased(&stage, Job { batch: Some(batch.id), ..job_on(&stage, &name("q")) }).await;
     let dead = Settlement { kind: TaskKind::Job, ..stage.settlement(&task, NextRow::Dead) };
-    assert_eq!(stage.store.settle(&[dead]).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle([dead].into()).await.unwrap().answer, [Settled::Done]);
     let enqueue = database.client().await;
     enqueue.batch_execute("begin").await.unwrap();
     lock_at_once(&enqueue, "lane", &task.lane.0).await;
     let dead = [JobId(task.key.subject)];
-    let resolve = stage.store.resolve_batch(stage.environment, batch.id, &dead, Resolution::Retried);
+    let resolve = stage.store.resolve_batch(
+        Scope::of(stage.environment),
+        batch.id,
+        Resolve { jobs: dead.to_vec(), how: Resolution::Retried },
+    );
     let (resolved, ()) = tokio::join!(resolve, async {
         until_someone_waits(&database).await;
         lock_at_once(&enqueue, "batch", &batch.id.0).await;
@@ -105,7 +111,7 @@ async fn schedules_that_are_due_together_take_their_lanes_in_key_order() {
             updated_at: Timestamp::default(),
             revision: 0,
         };
-        let created = stage.store.create_schedule(stage.environment, &record, None).await.unwrap();
+        let created = stage.store.create(Scope::of(stage.environment), record.clone(), None).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
         let is_due = "update everhook.schedule set next = everhook.now_us() - $2, look_at = everhook.now_us() - $2 \
             where name = $1";

@@ -6,7 +6,8 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::lease::{Appended, LeaseAsk, LeaseStore, Renewed, Settled};
+use everhook_store::lease::{Appended, DeliveryAsk, LeaseAsk, Renewed, Settled};
+use everhook_store::store::Store;
 use tokio_postgres::Client;
 
 use crate::database::Database;
@@ -82,11 +83,11 @@ async fn a_connection_that_dies_in_a_statement_that_commits_leaves_doubt() {
         until_blocked(&client).await;
         client.execute(KILL, &[]).await.unwrap();
     };
-    let (settled, ()) = tokio::join!(stage.store.settle(&batch), kill);
+    let (settled, ()) = tokio::join!(stage.store.settle(batch.clone().into()), kill);
     assert!(matches!(settled, Err(StoreError::InDoubt { .. })), "{settled:?}");
     lock.rollback().await.unwrap();
-    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
-    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done]);
 }
 
 #[tokio::test]
@@ -107,7 +108,7 @@ async fn transactions_that_deadlock_are_run_again() {
         lock.execute(row, &[&tasks[0].key.id.as_bytes().as_slice()]).await.unwrap();
         lock.rollback().await.unwrap();
     };
-    let (settled, ()) = tokio::join!(stage.store.settle(&batch), cross);
+    let (settled, ()) = tokio::join!(stage.store.settle(batch.clone().into()), cross);
     assert_eq!(settled.unwrap().answer, [Settled::Done, Settled::Done]);
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);
 }
@@ -147,11 +148,11 @@ async fn a_server_that_stops_is_told_and_its_return_is_noticed() {
         assert!(is_out(stage.store.now().await.unwrap_err()));
         assert!(is_out(stage.append(vec![stage.message(Vec::new())]).await.unwrap_err()));
         assert!(is_out(stage.lease(1).await.unwrap_err()));
-        assert!(is_out(stage.store.settle(&batch).await.unwrap_err()));
+        assert!(is_out(stage.store.settle(batch.clone().into()).await.unwrap_err()));
         assert!(is_out(stage.store.renew_session(stage.session).await.unwrap_err()));
     }
     proxy.mend().await;
-    assert_eq!(stage.store.settle(&batch).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done]);
     assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
     stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);
@@ -180,7 +181,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
         let lost = database.store_with(|config| (config.url, config.pooler) = (proxy.url(&database), pooler)).await;
         stage.append(vec![stage.message(Vec::new())]).await.unwrap();
         proxy.on_commit(OnCommit::Freeze);
-        let ask = LeaseAsk { session: stage.session, limit: 10, rooms: Vec::new(), per_lane: 10 };
+        let ask = DeliveryAsk { session: stage.session, limit: 10, rooms: Vec::new(), per_lane: 10 };
         let live = async {
             let client = database.client().await;
             let idle = "select count(*) from pg_stat_activity
@@ -194,7 +195,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
             stage.lease(10).await.unwrap().len()
         };
         let frozen = async {
-            let lost = lost.lease(ask).await;
+            let lost = lost.lease(LeaseAsk::Deliveries(ask)).await;
             assert!(matches!(lost, Err(StoreError::InDoubt { .. })), "{lost:?}");
             std::future::pending::<()>().await;
         };

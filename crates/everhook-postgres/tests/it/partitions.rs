@@ -2,10 +2,12 @@
 
 use everhook_core::id::{Id, MessageId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
-use everhook_store::history::History;
-use everhook_store::lease::{LeaseStore, Settled};
+use everhook_store::lease::Settled;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 
 use crate::database::Database;
 use crate::stage::Stage;
@@ -22,10 +24,17 @@ async fn ids_of_any_time_are_taken() {
     assert_eq!(tasks.iter().map(|task| task.key.subject).collect::<Vec<_>>(), ids);
     for task in tasks {
         let locator = Locator::Id(MessageId(task.key.subject));
-        let found = stage.store.find_message(stage.environment, stage.application, &locator).await.unwrap();
+        let found = stage
+            .store
+            .read(query::FindMessage {
+                scope: AppScope::of(stage.environment, stage.application),
+                locator: locator.clone(),
+            })
+            .await
+            .unwrap();
         assert!(found.is_some());
         assert_eq!(
-            stage.store.settle(&[stage.settlement(&task, NextRow::Gone)]).await.unwrap().answer,
+            stage.store.settle([stage.settlement(&task, NextRow::Gone)].into()).await.unwrap().answer,
             [Settled::Done]
         );
     }
@@ -44,14 +53,14 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
     let client = database.client().await;
     client.batch_execute(drop_all).await.unwrap();
     assert_eq!(
-        stage.store.settle(&[stage.settlement(&first[0], NextRow::Gone)]).await.unwrap().answer,
+        stage.store.settle([stage.settlement(&first[0], NextRow::Gone)].into()).await.unwrap().answer,
         [Settled::Done]
     );
     client.batch_execute(drop_all).await.unwrap();
     let second = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
     let retry = NextRow::Pending { due_in: Default::default() };
     client.batch_execute(drop_all).await.unwrap();
-    assert_eq!(stage.store.settle(&[stage.settlement(&second[0], retry)]).await.unwrap().answer, [Settled::Done]);
+    assert_eq!(stage.store.settle([stage.settlement(&second[0], retry)].into()).await.unwrap().answer, [Settled::Done]);
     client.batch_execute(drop_all).await.unwrap();
     stage.store.maintain().await.unwrap();
     let made = "select count(*) from pg_inherits where inhparent = 'everhook.message'::regclass";

@@ -3,7 +3,8 @@
 use everhook_core::id::Id;
 use everhook_core::time::Timestamp;
 use everhook_store::lease::NewMessage;
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::retention::{Prunable, Prune};
+use everhook_store::store::Store;
 
 use crate::database::Database;
 use crate::stage::Stage;
@@ -29,7 +30,9 @@ async fn the_bytes_of_due_payloads_are_erased_in_every_week() {
     assert_eq!((count(KEPT).await, count(EXPIRIES).await), (4, 3), "a message without a period has no row");
     // One whose message is gone counts as well, so that a caller that counts goes on.
     client.execute("delete from everhook.message where id = $1", &[&weeks[0].as_bytes().as_slice()]).await.unwrap();
-    let prune = async || stage.store.prune(Prunable::Payloads, Timestamp::default(), 2).await.unwrap();
+    let prune = async || {
+        stage.store.prune(Prune { what: Prunable::Payloads, before: Timestamp::default(), limit: 2 }).await.unwrap()
+    };
     assert_eq!((prune().await, prune().await), (2, 1));
     assert_eq!((count(KEPT).await, count(EXPIRIES).await), (1, 0));
     assert_eq!(count("select count(*) from everhook.message").await, 3, "the messages stay");

@@ -4,7 +4,8 @@
 
 use everhook_postgres::{PostgresStore, migrate};
 use everhook_store::conformance::{Backend, Fresh};
-use everhook_store::lease::{LeaseStore, Renewed};
+use everhook_store::lease::Renewed;
+use everhook_store::store::Store;
 
 use crate::database::Database;
 use crate::pgbouncer::PgBouncer;

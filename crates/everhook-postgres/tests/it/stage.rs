@@ -7,15 +7,17 @@ use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_core::task::{Task, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_postgres::PostgresStore;
-use everhook_store::catalog::Catalog;
 use everhook_store::conformance::fixture::{HOUR, Room, fast, new_application, new_endpoint, new_message};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, Appended, LeaseAsk, LeaseStore, NewAttempt, NewMessage, NewSession, Settlement};
+use everhook_store::lease::{Append, Appended, DeliveryAsk, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
+use everhook_store::resource::NewEndpoint;
+use everhook_store::store::{Resources, Store};
 
 /// One application with one endpoint, and a session.
 pub(crate) struct Stage {
@@ -31,13 +33,20 @@ impl Stage {
     pub(crate) async fn new(store: PostgresStore) -> Stage {
         let (ids, began) = (Ids::from_system(), store.now().await.unwrap());
         let id = || ids.next(began);
-        let environment = store.ensure_environment(OrgId(id()), "default").await.unwrap().id;
+        let environment = store.ensure_environment(OrgId(id()), "default".to_owned()).await.unwrap().id;
         let (application, endpoint, session) = (ApplicationId(id()), EndpointId(id()), SessionId(id()));
-        store.create_application(environment, &new_application(application), None).await.unwrap();
-        store.create_endpoint(environment, &new_endpoint(endpoint, application), ENDPOINTS_MAX, None).await.unwrap();
+        store.create(Scope::of(environment), new_application(application), None).await.unwrap();
+        store
+            .create(
+                Scope::of(environment),
+                NewEndpoint { endpoint: new_endpoint(endpoint, application), max: ENDPOINTS_MAX },
+                None,
+            )
+            .await
+            .unwrap();
         let (node, version) = ("node:1".to_owned(), "0".to_owned());
-        let tenure = NewSession { id: session, node, role: Role::All, version, lease: HOUR };
-        store.open_session(&tenure).await.unwrap();
+        let tenure = NewSession { id: session, node, role: Role::All, version, lease: HOUR, takes: None };
+        store.open_session(tenure.clone()).await.unwrap();
         Stage { store: Arc::new(store), environment, application, session, ids, began }
     }
 
@@ -71,8 +80,8 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
-        let ask = LeaseAsk { session: self.session, limit, rooms: Vec::new(), per_lane: limit };
-        Ok(self.store.lease(ask).await?.tasks.into_iter().map(|leased| leased.task).collect())
+        let ask = DeliveryAsk { session: self.session, limit, rooms: Vec::new(), per_lane: limit };
+        Ok(self.store.lease(LeaseAsk::Deliveries(ask)).await?.tasks.into_iter().map(|leased| leased.task).collect())
     }
 
     pub(crate) fn settlement(&self, task: &Task, row: NextRow) -> Settlement {

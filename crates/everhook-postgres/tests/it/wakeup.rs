@@ -1,8 +1,7 @@
 //! Nodes wake each other, and find each other again when the line broke.
 
-use everhook_store::lease::LeaseStore;
-
 use crate::database::Database;
+use everhook_store::store::Store;
 
 #[tokio::test]
 async fn a_node_hears_the_others_and_not_itself() {
@@ -24,7 +23,7 @@ async fn a_node_hears_the_others_and_not_itself() {
 }
 
 /// Long enough for what was said to be heard.
-async fn round_trips(store: &impl LeaseStore) {
+async fn round_trips(store: &impl Store) {
     for _ in 0..20 {
         store.now().await.unwrap();
     }

@@ -1,8 +1,7 @@
 //! A server's store before it is ready: its connections are there, and have planned what they will run.
 
-use everhook_store::lease::LeaseStore;
-
 use crate::database::Database;
+use everhook_store::store::Store;
 
 /// Connections of the store whose last transaction was undone, as the one is that plans.
 async fn planned(database: &Database) -> i64 {

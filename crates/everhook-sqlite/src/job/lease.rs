@@ -65,7 +65,7 @@ pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> R
     let params = params![tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
     let overdue = overdue.query_and_then(params, held)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;
-    let dress = |Reclaimed { task, from }: Reclaimed| {
+    let dress = |Reclaimed { task, from, .. }: Reclaimed| {
         Ok((LeasedJob { task, job: read_job(&mut find, &task)?.map(Arc::new), target: None }, from))
     };
     hand_over(tx, session, &overdue)?.into_iter().map(dress).collect()

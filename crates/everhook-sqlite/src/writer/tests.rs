@@ -4,8 +4,9 @@ use rusqlite::params;
 
 use super::*;
 use crate::clock::SystemSource;
+use everhook_store::store::Op;
 
-const CHANGE: Ask = Ask { op: "test", class: Class::Change, rows: 1 };
+const CHANGE: Ask = Ask { op: Op::Prune, class: Class::Change, rows: 1 };
 
 /// A writer on a table `note (text)`; a note that refers to another one is checked at the commit.
 fn writer() -> Writer {
@@ -103,7 +104,7 @@ async fn a_full_disk_is_told_and_forgotten_once_there_is_room() {
     };
     set_pages(1).await.unwrap();
     let full = writer.write(CHANGE, |tx| note(tx, 1_000_000)).await;
-    assert!(matches!(full, Err(StoreError::Full { op: "test", .. })), "{full:?}");
+    assert!(matches!(full, Err(StoreError::Full { op: Op::Prune, .. })), "{full:?}");
     set_pages(1_000_000).await.unwrap();
     writer.write(CHANGE, |tx| note(tx, 1_000_000)).await.unwrap();
     assert_eq!(count(&writer).await, 2);
@@ -137,8 +138,8 @@ fn every_class_has_a_share_of_a_transaction() {
         let permit = Arc::clone(&room).try_acquire_owned().unwrap();
         let work = Some(|_: &Tx<'_>| Ok(()));
         queue.push(
-            Ask { op: "test", class, rows },
-            Box::new(Write { op: "test", work, done: None, reply, _permit: permit }),
+            Ask { op: Op::Prune, class, rows },
+            Box::new(Write { op: Op::Prune, work, done: None, reply, _permit: permit }),
         )
     };
     for _ in 0..10 {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_sqlite::{OpenAs, SqliteStore, TimeSource};
 use everhook_store::ids::Ids;
-use everhook_store::lease::{LeaseStore, Renewed};
+use everhook_store::lease::{Reclaim, ReclaimAsk, Renewed};
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 use tempfile::TempDir;
 
 use crate::stage::{HOUR, Stage};
@@ -64,11 +66,25 @@ async fn a_clock_that_is_set_forward_ends_no_lease_and_no_jobs_time() {
     let before = stage.store.now().await.unwrap();
     hands.set_forward(24 * HOUR);
     assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap(), []);
-    assert!(stage.store.reclaim(sweeper, 10).await.unwrap().is_empty());
-    assert!(stage.store.reclaim_overdue(sweeper, 10).await.unwrap().is_empty());
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Overdue })
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let Renewed::Open(now) = stage.store.renew_session(sweeper).await.unwrap() else { panic!("it lives") };
     assert_eq!(now, before.plus(24 * HOUR), "everything else follows the wall clock");
-    for record in stage.store.list_sessions(Duration::ZERO).await.unwrap() {
+    for record in stage.store.read(query::Sessions { closed_within: Duration::ZERO }).await.unwrap() {
         assert_eq!(record.renewed_at, now, "it is shown as what it is");
     }
     // Leases and deadlines end as they would have without the jump.
@@ -78,7 +94,15 @@ async fn a_clock_that_is_set_forward_ends_no_lease_and_no_jobs_time() {
     assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap().len(), 3);
     let timeout = job.job.unwrap().timeout;
     assert!(timeout < HOUR);
-    assert_eq!(stage.store.reclaim_overdue(stage.session().await, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: stage.session().await, limit: 10, what: Reclaim::Overdue })
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]

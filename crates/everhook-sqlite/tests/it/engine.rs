@@ -5,7 +5,8 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::name::Name;
 use everhook_store::dedup::DedupKey;
-use everhook_store::lease::{Appended, LeaseAsk, LeaseStore, NewMessage, Renewed, Settled};
+use everhook_store::lease::{Appended, DeliveryAsk, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Renewed, Settled};
+use everhook_store::store::Store;
 
 use crate::stage::{HOUR, Room, Stage};
 
@@ -74,8 +75,8 @@ async fn lanes_take_turns_and_respect_their_room() {
     let lanes = [stage.endpoint().await.lane(), stage.endpoint().await.lane(), stage.endpoint().await.lane()];
     stage.send(5).await;
     let session = stage.session().await;
-    let ask = |rooms, limit| LeaseAsk { session, limit, rooms, per_lane: 2 };
-    let lease = async |rooms, limit| stage.store.lease(ask(rooms, limit)).await.unwrap();
+    let ask = |rooms, limit| DeliveryAsk { session, limit, rooms, per_lane: 2 };
+    let lease = async |rooms, limit| stage.store.lease(LeaseAsk::Deliveries(ask(rooms, limit))).await.unwrap();
     let count = |tasks: &[everhook_store::lease::Leased]| {
         lanes.map(|lane| tasks.iter().filter(|leased| leased.task.lane == lane).count())
     };
@@ -100,7 +101,7 @@ async fn a_settlement_counts_once_and_only_for_the_holder() {
     let forged = everhook_store::lease::Settlement { session: stranger, ..settlement.clone() };
     assert_eq!(stage.settle(&forged).await, Settled::Lost);
     let twice = [settlement.clone(), settlement.clone()];
-    assert_eq!(stage.store.settle(&twice).await.unwrap().answer, [Settled::Done, Settled::Done]);
+    assert_eq!(stage.store.settle(twice.clone().into()).await.unwrap().answer, [Settled::Done, Settled::Done]);
     assert_eq!(stage.settle(&settlement).await, Settled::Done);
     let other = stage.settlement(&task, session, NextRow::Gone);
     assert_eq!(stage.settle(&other).await, Settled::Lost);
@@ -113,17 +114,35 @@ async fn only_what_closed_sessions_hold_is_reclaimed() {
     stage.send(1).await;
     let (session, sweeper) = (stage.session().await, stage.session().await);
     let task = stage.lease(session).await.remove(0).task;
-    assert!(stage.store.reclaim(sweeper, 10).await.unwrap().is_empty());
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .is_empty()
+    );
     stage.store.close_session(session).await.unwrap();
     assert_eq!(stage.store.renew_session(session).await.unwrap(), Renewed::Closed);
-    let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
+    let reclaimed =
+        stage.store.reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned }).await.unwrap();
     assert_eq!(reclaimed.iter().map(|taken| taken.task.epoch).collect::<Vec<_>>(), [task.epoch + 1]);
     assert_eq!(stage.settle(&stage.settlement(&task, session, NextRow::Gone)).await, Settled::Lost);
-    assert!(stage.store.reclaim(sweeper, 10).await.unwrap().is_empty());
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let back = stage.settlement(&reclaimed[0].task, sweeper, NextRow::Pending { due_in: HOUR });
     assert_eq!(stage.settle(&back).await, Settled::Done);
-    let grant =
-        stage.store.lease(LeaseAsk { session: sweeper, limit: 9, rooms: Vec::new(), per_lane: 9 }).await.unwrap();
+    let grant = stage
+        .store
+        .lease(LeaseAsk::Deliveries(DeliveryAsk { session: sweeper, limit: 9, rooms: Vec::new(), per_lane: 9 }))
+        .await
+        .unwrap();
     assert!(grant.tasks.is_empty());
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2));
 }

@@ -7,13 +7,16 @@ use everhook_core::id::{EndpointId, OrgId, SessionId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_sqlite::{MigrationReport, OpenAs, OpenError, SqliteStore, migrate};
-use everhook_store::catalog::{Catalog, Created};
+use everhook_store::catalog::Created;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::JobStore;
-use everhook_store::lease::{Append, LeaseStore, NewSession, Renewed, Settled};
-use everhook_store::worker::{REMOTE, Takes, WorkerStore};
+use everhook_store::lease::{Append, NewSession, Reclaim, ReclaimAsk, Renewed, Settled};
+use everhook_store::query;
+use everhook_store::resource::NewEndpoint;
+use everhook_store::store::{Reads, Resources, Store};
+use everhook_store::worker::{REMOTE, Takes};
 use rusqlite::Connection;
 
 use crate::stage::{HOUR, Stage, new_endpoint};
@@ -44,13 +47,16 @@ async fn a_command_beside_the_server_sees_and_is_seen() {
     let stage = Stage::in_folder(folder.path()).await;
     let session = stage.session().await;
     let beside = open(folder.path(), OpenAs::Beside).unwrap();
-    let environments = beside.list_environments().await.unwrap();
+    let environments = beside.read(query::Environments {}).await.unwrap();
     assert_eq!(environments.iter().map(|environment| environment.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     // The server has these endpoints in its cache; one made beside it must count for the next message.
     stage.endpoint().await;
     stage.send(1).await;
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
-    let created = beside.create_endpoint(stage.environment, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
+    let created = beside
+        .create(Scope::of(stage.environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap();
     assert!(matches!(created, Created::New(_)));
     drop(beside);
     stage.send(1).await;
@@ -65,11 +71,12 @@ async fn writes_from_both_sides_take_turns() {
     let beside = open(folder.path(), OpenAs::Beside).unwrap();
     for n in 0..20 {
         let name = format!("e{n}");
-        let (sent, ensured) = tokio::join!(stage.send(3), beside.ensure_environment(OrgId(stage.id()), &name));
+        let (sent, ensured) =
+            tokio::join!(stage.send(3), beside.ensure_environment(OrgId(stage.id()), name.to_owned()));
         let () = sent;
         ensured.unwrap();
     }
-    assert_eq!(stage.store.list_environments().await.unwrap().len(), 22);
+    assert_eq!(stage.store.read(query::Environments {}).await.unwrap().len(), 22);
 }
 
 #[tokio::test]
@@ -88,7 +95,8 @@ async fn what_was_written_survives_and_earlier_lives_end() {
     // Settling works until the epoch has moved.
     assert_eq!(stage.settle(&stage.settlement(&tasks[0].task, session, NextRow::Gone)).await, Settled::Done);
     let sweeper = stage.session().await;
-    let reclaimed = stage.store.reclaim(sweeper, 10).await.unwrap();
+    let reclaimed =
+        stage.store.reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned }).await.unwrap();
     assert_eq!(reclaimed.iter().map(|taken| taken.task.key).collect::<Vec<_>>(), [tasks[1].task.key]);
 }
 
@@ -97,18 +105,26 @@ async fn a_remote_worker_keeps_its_session_and_its_jobs_when_the_server_starts_a
     let folder = tempfile::tempdir().unwrap();
     let stage = Stage::in_folder(folder.path()).await;
     let id = SessionId(stage.id());
-    let worker = NewSession { id, node: "mailer".into(), role: Role::Worker, version: REMOTE.into(), lease: HOUR };
+    let worker =
+        NewSession { id, node: "mailer".into(), role: Role::Worker, version: REMOTE.into(), lease: HOUR, takes: None };
     let takes = Takes { environment: stage.environment, queues: Vec::new(), kinds: Vec::new() };
-    stage.store.open_worker(&worker, &takes).await.unwrap();
+    stage.store.open_session(NewSession { takes: Some(takes.clone()), ..worker.clone() }).await.unwrap();
     stage.enqueue(1).await;
     let held = stage.lease_jobs(id).await.remove(0).task;
     let Stage { store, ids, environment, other, application } = stage;
     drop(store);
     let store = open(folder.path(), OpenAs::Server).unwrap();
     let stage = Stage { store, ids, environment, other, application };
-    assert!(stage.store.reclaim(stage.session().await, 10).await.unwrap().is_empty());
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: stage.session().await, limit: 10, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(matches!(stage.store.renew_session(id).await.unwrap(), Renewed::Open(_)));
-    assert_eq!(stage.store.list_held(id).await.unwrap(), [held]);
+    assert_eq!(stage.store.read(query::HeldJobs { session: id }).await.unwrap(), [held]);
 }
 
 /// A store in which something was written, and one more message for it.
@@ -139,7 +155,7 @@ async fn a_server_whose_files_are_deleted_or_replaced_acknowledges_nothing() {
             let why = stage.store.broken().unwrap();
             assert!(why.contains("deleted or replaced") && why.contains("backup"), "{why}");
             // What is under the name now is not looked at, nor touched.
-            assert!(stage.store.list_environments().await.is_err());
+            assert!(stage.store.read(query::Environments {}).await.is_err());
             stage.store.close();
             assert_eq!(path.exists(), replaced);
         }

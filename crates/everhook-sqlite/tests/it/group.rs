@@ -1,7 +1,8 @@
 //! The group commit: jobs share a transaction and nothing else.
 
 use everhook_store::error::StoreError;
-use everhook_store::lease::{Append, Appended, LeaseStore};
+use everhook_store::lease::{Append, Appended};
+use everhook_store::store::{Op, Store};
 
 use crate::stage::{Room, Stage};
 
@@ -20,7 +21,7 @@ async fn one_job_that_fails_harms_no_other_and_leaks_no_slot() {
     let messages = vec![stage.message(Vec::new()), taken];
     let bad = stage.store.append(Append { fast: Some(room.fast(session)), messages });
     let (before, failed, after, more) = tokio::join!(good(), bad, good(), good());
-    assert!(matches!(failed, Err(StoreError::Refused { op: "append", .. })), "{failed:?}");
+    assert!(matches!(failed, Err(StoreError::Refused { op: Op::Append, .. })), "{failed:?}");
     for answers in [before, after, more] {
         let answers = answers.unwrap();
         assert!(

@@ -8,13 +8,17 @@ use everhook_core::job::{Job, RunAt};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::job::{JobAsk, JobStore, NewJob, QueueAsk};
-use everhook_store::lease::LeaseStore;
-use everhook_store::retention::{Prunable, Retention};
-use everhook_store::schedule::{ScheduleRecord, ScheduleStore, Starts};
+use everhook_store::job::{JobAsk, NewJob, QueueAsk};
+use everhook_store::lease::LeaseAsk;
+use everhook_store::query;
+use everhook_store::resource::ResourceKey;
+use everhook_store::retention::{Prunable, Prune};
+use everhook_store::schedule::{ScheduleRecord, Starts};
+use everhook_store::store::{Reads, Resources, Store};
 use rusqlite::Connection;
 
 use crate::stage::{HOUR, Stage};
@@ -28,7 +32,7 @@ async fn enqueue_keyed(stage: &Stage, key: &str) -> JobId {
     let job = Job { concurrency_key: Some(key.to_owned()), ..job(stage) };
     let id = job.id;
     let new = NewJob { environment: stage.environment, job, run_at: RunAt::Now, key: None };
-    stage.store.enqueue(&[new]).await.unwrap();
+    stage.store.enqueue([new].into()).await.unwrap();
     id
 }
 
@@ -57,7 +61,10 @@ async fn the_lane_of_a_key_is_forgotten_only_when_no_job_has_it() {
         stage.settle(&stage.settlement(&leased.task, session, row)).await;
     }
     assert!(stage.lease_jobs(session).await.is_empty());
-    assert_eq!(stage.store.prune(Prunable::Sessions, later(&stage).await, 100).await.unwrap(), 1);
+    assert_eq!(
+        stage.store.prune(Prune { what: Prunable::Sessions, before: later(&stage).await, limit: 100 }).await.unwrap(),
+        1
+    );
     let lanes = "select count(*) from lane where queue is not null";
     let conn = Connection::open(folder.path().join("everhook.db")).unwrap();
     assert_eq!(conn.query_row(lanes, [], |row| row.get::<_, i64>(0)).unwrap(), 4, "and that of the queue itself stays");
@@ -76,10 +83,10 @@ async fn what_is_open_hides_nothing_that_can_be_forgotten() {
         stage.settle(&stage.settlement(&leased.task, session, NextRow::Gone)).await;
     }
     let before = later(&stage).await;
-    assert_eq!(stage.store.prune(Prunable::Jobs, before, 1).await.unwrap(), 1);
-    assert_eq!(stage.store.prune(Prunable::Jobs, before, 1).await.unwrap(), 1);
-    assert_eq!(stage.store.prune(Prunable::Jobs, before, 1).await.unwrap(), 0);
-    assert_eq!(stage.store.list_held(session).await.unwrap().len(), 3);
+    assert_eq!(stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap(), 1);
+    assert_eq!(stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap(), 1);
+    assert_eq!(stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap(), 0);
+    assert_eq!(stage.store.read(query::HeldJobs { session }).await.unwrap().len(), 3);
 }
 
 #[tokio::test]
@@ -94,7 +101,7 @@ async fn a_worker_with_little_room_does_not_stay_with_one_key() {
         // The queue has room for more than the worker.
         let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), room: 100 };
         let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
-        let granted = stage.store.lease_jobs(&ask).await.unwrap();
+        let granted = stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
         assert_eq!(granted.next_ready, Some(Duration::ZERO), "there is more");
         keys.push(granted.jobs[0].job.as_ref().unwrap().concurrency_key.clone());
     }
@@ -118,7 +125,7 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
             updated_at: Timestamp::default(),
             revision: 0,
         };
-        stage.store.create_schedule(stage.environment, &record, None).await.unwrap();
+        stage.store.create(Scope::of(stage.environment), record.clone(), None).await.unwrap();
     }
     let conn = Connection::open(folder.path().join("everhook.db")).unwrap();
     let age =
@@ -128,12 +135,26 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
     assert_eq!(fired.started, 1);
     assert!(fired.next_look.is_some_and(|wait| !wait.is_zero()), "{fired:?}");
     assert_eq!(names(&stage.store, &stage).await, ["good"]);
-    assert!(stage.store.find_schedule(stage.environment, &"bad".parse().unwrap()).await.is_err());
-    assert!(stage.store.delete_schedule(stage.environment, &"bad".parse().unwrap()).await.unwrap());
+    assert!(
+        stage
+            .store
+            .read(query::FindSchedule { scope: Scope::of(stage.environment), name: "bad".parse().unwrap() })
+            .await
+            .is_err()
+    );
+    assert!(
+        stage
+            .store
+            .delete_resource(Scope::of(stage.environment), ResourceKey::Schedule("bad".parse().unwrap()))
+            .await
+            .unwrap()
+            .is_done()
+    );
 }
 
 async fn names(store: &SqliteStore, stage: &Stage) -> Vec<String> {
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
-    let schedules = store.list_schedules(stage.environment, &slice).await.unwrap().rows;
+    let schedules =
+        store.read(query::Schedules { scope: Scope::of(stage.environment), slice: slice.clone() }).await.unwrap().rows;
     schedules.into_iter().map(|record| record.name.to_string()).collect()
 }

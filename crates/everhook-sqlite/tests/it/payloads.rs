@@ -1,8 +1,9 @@
 //! Payloads whose time is over are erased; their messages stay.
 
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{Append, LeaseStore};
-use everhook_store::retention::{Prunable, Retention};
+use everhook_store::lease::Append;
+use everhook_store::retention::{Prunable, Prune};
+use everhook_store::store::Store;
 use rusqlite::Connection;
 
 use crate::stage::Stage;
@@ -21,7 +22,9 @@ async fn the_bytes_of_due_payloads_are_erased() {
     const KEPT: &str = "select count(*) from message where payload is not null";
     const EXPIRIES: &str = "select count(*) from payload_expiry";
     assert_eq!((count(KEPT), count(EXPIRIES)), (4, 3), "a message without a period has no row");
-    let prune = async || stage.store.prune(Prunable::Payloads, Timestamp::default(), 2).await.unwrap();
+    let prune = async || {
+        stage.store.prune(Prune { what: Prunable::Payloads, before: Timestamp::default(), limit: 2 }).await.unwrap()
+    };
     assert_eq!((prune().await, prune().await), (2, 1));
     assert_eq!((count(KEPT), count(EXPIRIES)), (1, 0));
     assert_eq!(count("select count(*) from message"), 4, "the messages stay");

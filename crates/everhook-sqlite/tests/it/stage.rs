@@ -18,18 +18,21 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sqlite::{OpenAs, SqliteStore};
-use everhook_store::catalog::{Catalog, Created};
+use everhook_store::catalog::Created;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::job::{JobAsk, LeasedJob, NewJob, QueueAsk};
 use everhook_store::lease::{
-    Append, Appended, FastPath, LeaseAsk, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
+    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
 };
+use everhook_store::resource::NewEndpoint;
 use everhook_store::slots::Slots;
+use everhook_store::store::{Resources, Store};
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
@@ -57,11 +60,11 @@ impl Stage {
     pub(crate) async fn on(store: SqliteStore, ids: Arc<Ids>) -> Stage {
         let now = store.now().await.unwrap();
         let id = || ids.next(now);
-        let environment = store.ensure_environment(OrgId(id()), "one").await.unwrap().id;
-        let other = store.ensure_environment(OrgId(id()), "two").await.unwrap().id;
+        let environment = store.ensure_environment(OrgId(id()), "one".to_owned()).await.unwrap().id;
+        let other = store.ensure_environment(OrgId(id()), "two".to_owned()).await.unwrap().id;
         let application = ApplicationId(id());
         for environment in [environment, other] {
-            let created = store.create_application(environment, &new_application(application), None).await.unwrap();
+            let created = store.create(Scope::of(environment), new_application(application), None).await.unwrap();
             assert!(matches!(created, Created::New(_)));
         }
         Stage { store, ids, environment, other, application }
@@ -73,8 +76,9 @@ impl Stage {
 
     pub(crate) async fn session(&self) -> SessionId {
         let id = SessionId(self.id());
-        let session = NewSession { id, node: "test".into(), role: Role::All, version: "0".into(), lease: HOUR };
-        self.store.open_session(&session).await.unwrap();
+        let session =
+            NewSession { id, node: "test".into(), role: Role::All, version: "0".into(), lease: HOUR, takes: None };
+        self.store.open_session(session.clone()).await.unwrap();
         id
     }
 
@@ -82,7 +86,11 @@ impl Stage {
         let id = EndpointId(self.id());
         let created = self
             .store
-            .create_endpoint(self.environment, &new_endpoint(id, self.application), ENDPOINTS_MAX, None)
+            .create(
+                Scope::of(self.environment),
+                NewEndpoint { endpoint: new_endpoint(id, self.application), max: ENDPOINTS_MAX },
+                None,
+            )
             .await;
         assert!(matches!(created.unwrap(), Created::New(_)));
         id
@@ -115,8 +123,8 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, session: SessionId) -> Vec<Leased> {
-        let ask = LeaseAsk { session, limit: 100, rooms: Vec::new(), per_lane: 100 };
-        self.store.lease(ask).await.unwrap().tasks
+        let ask = DeliveryAsk { session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
     }
 
     /// Enqueues plain jobs on the queue `q`.
@@ -125,14 +133,14 @@ impl Stage {
         let job = || Job::new(JobId(self.id()), queue.clone(), kind.clone(), Bytes::from_static(b"{}"));
         let new = |job| NewJob { environment: self.environment, job, run_at: RunAt::Now, key: None };
         let jobs: Vec<_> = (0..jobs).map(|_| new(job())).collect();
-        self.store.enqueue(&jobs).await.unwrap();
+        self.store.enqueue(jobs.clone().into()).await.unwrap();
     }
 
     /// Leases all there is on the queue `q`.
     pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
         let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), room: 100 };
         let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: true };
-        self.store.lease_jobs(&ask).await.unwrap().jobs
+        self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs
     }
 
     pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {
@@ -166,7 +174,7 @@ impl Stage {
     }
 
     pub(crate) async fn settle(&self, settlement: &Settlement) -> Settled {
-        self.store.settle(std::slice::from_ref(settlement)).await.unwrap().answer[0]
+        self.store.settle([settlement.clone()].into()).await.unwrap().answer[0]
     }
 }
 

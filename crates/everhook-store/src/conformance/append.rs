@@ -10,7 +10,7 @@ use everhook_core::lifecycle::NextRow;
 
 use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name};
 use crate::conformance::stage::Stage;
-use crate::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
+use crate::lease::{Append, Appended, DeliveryAsk, NewMessage, Settlement};
 
 /// What an accepted message caused: how many tasks were taken at once, how many wait.
 #[track_caller]
@@ -96,7 +96,7 @@ pub async fn new_deliveries_wait_until_those_before_them_are_leased<S: Stage>(fx
     let send = async || counts(&fx.append_one(Some(fast(session, &room)), fx.message()).await);
     fx.send().await;
     fx.send().await;
-    let one = LeaseAsk { per_lane: 1, ..fx.ask(session) };
+    let one = DeliveryAsk { per_lane: 1, ..fx.ask(session) };
     assert_eq!(fx.lease_with(one).await.tasks.len(), 1);
     assert_eq!(send().await, (0, 1), "one is left");
     assert_eq!(fx.lease(session).await.len(), 2);
@@ -170,7 +170,7 @@ pub async fn a_message_of_a_deleted_application_is_refused<S: Stage>(fx: &Fixtur
 
 pub async fn nothing_to_append_is_nothing<S: Stage>(fx: &Fixture<S>) {
     assert_eq!(fx.append(None, Vec::new()).await.len(), 0);
-    assert_eq!(fx.store.settle(&[]).await.unwrap().answer, []);
+    assert_eq!(fx.store.settle([].into()).await.unwrap().answer, []);
 }
 
 pub async fn one_bad_neighbour_does_not_cost_the_batch<S: Stage>(fx: &Fixture<S>) {

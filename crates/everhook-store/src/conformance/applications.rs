@@ -8,15 +8,19 @@ use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, KeyId, OrgId};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 
-use crate::Store;
-use crate::catalog::{Created, Having, Locator, NewKey, Order, Replaced, Slice};
+use crate::catalog::{Created, Having, KeyChange, Locator, NewKey, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
+use crate::conformance::stage::Stage;
 use crate::lease::{Append, Appended, NewMessage};
+use crate::query;
+use crate::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use crate::store::{Reads, Resources};
 
 /// An application with something in every field, created in both environments.
-async fn create<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Application {
+async fn create<S: Stage>(fx: &Fixture<S>, uid: Option<Name>) -> Application {
     let application = Application {
         uid,
         throttle_rate: Some(7),
@@ -25,7 +29,7 @@ async fn create<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Application {
     };
     let mut created = None;
     for environment in [fx.there, fx.here] {
-        match fx.store.create_application(environment, &application, None).await.unwrap() {
+        match fx.store.create(Scope::of(environment), application.clone(), None).await.unwrap() {
             Created::New(new) => created = Some(new),
             other => panic!("{other:?}"),
         }
@@ -33,44 +37,47 @@ async fn create<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Application {
     created.expect("it was created twice")
 }
 
-async fn find<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, id: ApplicationId) -> Option<Application> {
-    fx.other.find_application(environment, &Locator::Id(id)).await.unwrap()
+async fn find<S: Stage>(fx: &Fixture<S>, environment: EnvironmentId, id: ApplicationId) -> Option<Application> {
+    fx.other.read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Id(id) }).await.unwrap()
 }
 
-async fn find_uid<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, uid: &str) -> Option<Application> {
-    fx.other.find_application(environment, &Locator::Uid(name(uid))).await.unwrap()
+async fn find_uid<S: Stage>(fx: &Fixture<S>, environment: EnvironmentId, uid: &str) -> Option<Application> {
+    fx.other
+        .read(query::FindApplication { scope: Scope::of(environment), locator: Locator::Uid(name(uid)) })
+        .await
+        .unwrap()
 }
 
-pub async fn an_environment_is_made_once<S: Store>(fx: &Fixture<S>) {
+pub async fn an_environment_is_made_once<S: Stage>(fx: &Fixture<S>) {
     let org = OrgId(fx.id());
-    let first = fx.store.ensure_environment(org, "production").await.unwrap();
+    let first = fx.store.ensure_environment(org, "production".to_owned()).await.unwrap();
     assert_eq!((first.org, first.name.as_str()), (org, "production"));
-    assert_eq!(fx.other.ensure_environment(org, "production").await.unwrap(), first);
-    let all = fx.store.list_environments().await.unwrap();
+    assert_eq!(fx.other.ensure_environment(org, "production".to_owned()).await.unwrap(), first);
+    let all = fx.store.read(query::Environments {}).await.unwrap();
     let ids: Vec<_> = all.iter().map(|environment| environment.id).collect();
     assert_eq!(ids[ids.len() - 3..], [fx.here, fx.there, first.id], "oldest first");
     assert!(all.contains(&first));
 }
 
-pub async fn a_key_works_until_it_is_revoked<S: Store>(fx: &Fixture<S>) {
+pub async fn a_key_works_until_it_is_revoked<S: Stage>(fx: &Fixture<S>) {
     let scopes = [KeyScope::Environment(fx.here), KeyScope::Admin];
     let mut ids = Vec::new();
     for (n, scope) in (1..).zip(scopes) {
         let secret = ApiKey::generate([n; KEY_RANDOM_BYTES]);
-        assert_eq!(fx.store.find_key(&secret.hash()).await.unwrap(), None);
+        assert_eq!(fx.store.read(query::FindKey { hash: secret.hash() }).await.unwrap(), None);
         let id = KeyId(fx.id());
         let key = NewKey { id, hash: secret.hash(), hint: secret.hint(), scope };
-        fx.store.create_key(&key).await.unwrap();
-        assert_eq!(fx.other.find_key(&secret.hash()).await.unwrap(), Some(scope));
+        fx.store.create_key(key.clone()).await.unwrap();
+        assert_eq!(fx.other.read(query::FindKey { hash: secret.hash() }).await.unwrap(), Some(scope));
         ids.push((id, secret));
     }
     let (revoked, secret) = &ids[0];
-    assert!(fx.store.revoke_key(*revoked).await.unwrap());
-    assert!(!fx.store.revoke_key(*revoked).await.unwrap());
-    assert!(!fx.store.revoke_key(KeyId(fx.id())).await.unwrap());
-    assert_eq!(fx.store.find_key(&secret.hash()).await.unwrap(), None);
-    assert_eq!(fx.other.find_key(&ids[1].1.hash()).await.unwrap(), Some(KeyScope::Admin));
-    let list = fx.other.list_keys().await.unwrap();
+    assert!(fx.store.change_key(*revoked, KeyChange::Revoke).await.unwrap());
+    assert!(!fx.store.change_key(*revoked, KeyChange::Revoke).await.unwrap());
+    assert!(!fx.store.change_key(KeyId(fx.id()), KeyChange::Revoke).await.unwrap());
+    assert_eq!(fx.store.read(query::FindKey { hash: secret.hash() }).await.unwrap(), None);
+    assert_eq!(fx.other.read(query::FindKey { hash: ids[1].1.hash() }).await.unwrap(), Some(KeyScope::Admin));
+    let list = fx.other.read(query::Keys {}).await.unwrap();
     let seen: Vec<_> = list.iter().map(|key| (key.id, key.scope, key.hint.clone(), key.revoked_at.is_some())).collect();
     assert_eq!(
         seen,
@@ -79,7 +86,7 @@ pub async fn a_key_works_until_it_is_revoked<S: Store>(fx: &Fixture<S>) {
     );
 }
 
-pub async fn an_application_is_found_by_id_and_uid<S: Store>(fx: &Fixture<S>) {
+pub async fn an_application_is_found_by_id_and_uid<S: Stage>(fx: &Fixture<S>) {
     let created = create(fx, Some(name("u"))).await;
     assert!(created.created_at > Timestamp::default() && created.created_at == created.updated_at, "{created:?}");
     assert_eq!((created.throttle_rate, created.metadata.len()), (Some(7), 1));
@@ -90,65 +97,64 @@ pub async fn an_application_is_found_by_id_and_uid<S: Store>(fx: &Fixture<S>) {
     assert_eq!(find(fx, EnvironmentId(i32::MAX), created.id).await, None);
 }
 
-pub async fn a_uid_belongs_to_one_application_of_an_environment<S: Store>(fx: &Fixture<S>) {
+pub async fn a_uid_belongs_to_one_application_of_an_environment<S: Stage>(fx: &Fixture<S>) {
     let first = create(fx, Some(name("u"))).await;
     let second = Application { uid: Some(name("u")), ..new_application(ApplicationId(fx.id())) };
-    let created = fx.store.create_application(fx.here, &second, None).await.unwrap();
+    let created = fx.store.create(Scope::of(fx.here), second.clone(), None).await.unwrap();
     assert_eq!(created, Created::Taken(first));
     assert_eq!(find(fx, fx.here, second.id).await, None);
     create(fx, None).await;
     create(fx, None).await;
 }
 
-pub async fn the_same_creation_again_gets_the_same_application<S: Store>(fx: &Fixture<S>) {
+pub async fn the_same_creation_again_gets_the_same_application<S: Stage>(fx: &Fixture<S>) {
     let create = async |body: &str, uid: &str| {
         let application = Application { uid: Some(name(uid)), ..new_application(ApplicationId(fx.id())) };
-        fx.store.create_application(fx.here, &application, Some(&request_key("k", body))).await.unwrap()
+        fx.store.create(Scope::of(fx.here), application.clone(), Some(request_key("k", body))).await.unwrap()
     };
     let Created::New(first) = create("body", "u").await else { panic!("it is new") };
     assert_eq!(create("body", "u").await, Created::Repeated(first), "not taken by itself");
     assert_eq!(create("other body", "v").await, Created::KeyReused);
     assert_eq!(find_uid(fx, fx.here, "v").await, None);
     let there = new_application(ApplicationId(fx.id()));
-    let there = fx.store.create_application(fx.there, &there, Some(&request_key("k", "x"))).await.unwrap();
+    let there = fx.store.create(Scope::of(fx.there), there.clone(), Some(request_key("k", "x"))).await.unwrap();
     assert!(matches!(there, Created::New(_)), "{there:?}");
 }
 
-pub async fn a_refused_creation_uses_up_no_key<S: Store>(fx: &Fixture<S>) {
+pub async fn a_refused_creation_uses_up_no_key<S: Stage>(fx: &Fixture<S>) {
     create(fx, Some(name("u"))).await;
     let mut application = Application { uid: Some(name("u")), ..new_application(ApplicationId(fx.id())) };
     let key = request_key("k", "body");
-    let taken = fx.store.create_application(fx.here, &application, Some(&key)).await.unwrap();
+    let taken = fx.store.create(Scope::of(fx.here), application.clone(), Some(key.clone())).await.unwrap();
     assert!(matches!(taken, Created::Taken(_)), "{taken:?}");
     application.uid = None;
-    let created = fx.store.create_application(fx.here, &application, Some(&key)).await.unwrap();
+    let created = fx.store.create(Scope::of(fx.here), application.clone(), Some(key.clone())).await.unwrap();
     assert!(matches!(created, Created::New(_)), "{created:?}");
 }
 
-pub async fn a_concurrent_change_of_an_application_is_noticed<S: Store>(fx: &Fixture<S>) {
+pub async fn a_concurrent_change_of_an_application_is_noticed<S: Stage>(fx: &Fixture<S>) {
     let old = create(fx, Some(name("u"))).await;
     let changed = Application { name: "Other".to_owned(), uid: Some(name("v")), throttle_rate: None, ..old.clone() };
-    let Replaced::Done(new) = fx.store.replace_application(fx.here, &changed).await.unwrap() else {
+    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
         panic!("nobody else changed it")
     };
     assert!(new.revision > old.revision && new.updated_at >= old.updated_at, "{new:?}");
     let expected = Application { revision: new.revision, updated_at: new.updated_at, ..changed.clone() };
     assert_eq!(new, expected);
     assert_eq!(find(fx, fx.here, old.id).await.as_ref(), Some(&new));
-    assert_eq!(fx.other.replace_application(fx.here, &changed).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
     assert_eq!(find_uid(fx, fx.here, "u").await, None);
     assert_eq!(find_uid(fx, fx.there, "u").await.map(|there| there.name), Some(old.name));
     let stranger = new_application(ApplicationId(fx.id()));
-    assert_eq!(fx.store.replace_application(fx.here, &stranger).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.store.replace(Scope::of(fx.here), stranger.clone()).await.unwrap(), Replaced::Stale);
 }
 
-pub async fn an_application_cannot_be_given_anothers_uid<S: Store>(fx: &Fixture<S>) {
+pub async fn an_application_cannot_be_given_anothers_uid<S: Stage>(fx: &Fixture<S>) {
     create(fx, Some(name("u"))).await;
     let other = create(fx, Some(name("v"))).await;
     let wish = Application { uid: Some(name("u")), ..other.clone() };
-    assert_eq!(fx.store.replace_application(fx.here, &wish).await.unwrap(), Replaced::Taken);
-    let Replaced::Done(bare) =
-        fx.store.replace_application(fx.here, &Application { uid: None, ..other }).await.unwrap()
+    assert_eq!(fx.store.replace(Scope::of(fx.here), wish.clone()).await.unwrap(), Replaced::Taken);
+    let Replaced::Done(bare) = fx.store.replace(Scope::of(fx.here), Application { uid: None, ..other }).await.unwrap()
     else {
         panic!("nothing else changed it")
     };
@@ -156,63 +162,90 @@ pub async fn an_application_cannot_be_given_anothers_uid<S: Store>(fx: &Fixture<
     create_in(fx, fx.here, "v").await;
 }
 
-async fn create_in<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, uid: &str) -> Application {
+async fn create_in<S: Stage>(fx: &Fixture<S>, environment: EnvironmentId, uid: &str) -> Application {
     let application = Application { uid: Some(name(uid)), ..new_application(ApplicationId(fx.id())) };
-    match fx.store.create_application(environment, &application, None).await.unwrap() {
+    match fx.store.create(Scope::of(environment), application.clone(), None).await.unwrap() {
         Created::New(new) => new,
         other => panic!("{other:?}"),
     }
 }
 
-pub async fn a_change_of_an_endpoint_is_a_change_of_its_application<S: Store>(fx: &Fixture<S>) {
+pub async fn a_change_of_an_endpoint_is_a_change_of_its_application<S: Stage>(fx: &Fixture<S>) {
     let application = create(fx, None).await;
     let revision = async || find(fx, fx.here, application.id).await.expect("it is there").revision;
     let mut seen = vec![revision().await];
     let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
-    let Created::New(endpoint) = fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap()
+    let Created::New(endpoint) = fx
+        .store
+        .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap()
     else {
         panic!("it is new")
     };
     seen.push(revision().await);
-    fx.store.replace_endpoint(fx.here, &endpoint, None).await.unwrap();
+    fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: endpoint.clone(), key: None }).await.unwrap();
     seen.push(revision().await);
-    fx.store.delete_endpoint(fx.here, application.id, endpoint.id).await.unwrap();
+    fx.store
+        .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id))
+        .await
+        .unwrap()
+        .is_done();
     seen.push(revision().await);
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
     let there = find(fx, fx.there, application.id).await.expect("it is there");
     assert_eq!(there.revision, application.revision, "not in the other environment");
 }
 
-pub async fn a_deleted_application_is_gone_and_its_uid_is_free<S: Store>(fx: &Fixture<S>) {
+pub async fn a_deleted_application_is_gone_and_its_uid_is_free<S: Stage>(fx: &Fixture<S>) {
     let old = create(fx, Some(name("u"))).await;
     let endpoint = new_endpoint(EndpointId(fx.id()), old.id);
-    fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
-    assert!(fx.store.delete_application(fx.here, old.id).await.unwrap());
-    assert!(!fx.store.delete_application(fx.here, old.id).await.unwrap());
+    fx.store
+        .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap();
+    assert!(fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
+    assert!(!fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
     assert_eq!(find(fx, fx.here, old.id).await, None);
     assert_eq!(find_uid(fx, fx.here, "u").await, None);
-    assert_eq!(fx.store.find_endpoint(fx.here, old.id, &Locator::Id(endpoint.id)).await.unwrap(), None);
-    assert_eq!(fx.store.replace_application(fx.here, &old).await.unwrap(), Replaced::Stale);
+    assert_eq!(
+        fx.store
+            .read(query::FindEndpoint { scope: AppScope::of(fx.here, old.id), locator: Locator::Id(endpoint.id) })
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(fx.store.replace(Scope::of(fx.here), old.clone()).await.unwrap(), Replaced::Stale);
     let other = new_endpoint(EndpointId(fx.id()), old.id);
-    assert_eq!(fx.store.create_endpoint(fx.here, &other, ENDPOINTS_MAX, None).await.unwrap(), Created::NoParent);
+    assert_eq!(
+        fx.store
+            .create(Scope::of(fx.here), NewEndpoint { endpoint: other.clone(), max: ENDPOINTS_MAX }, None)
+            .await
+            .unwrap(),
+        Created::NoParent
+    );
     assert_ne!(create_in(fx, fx.here, "u").await.id, old.id);
     assert!(find(fx, fx.there, old.id).await.is_some());
 }
 
-pub async fn applications_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
+pub async fn applications_are_listed_piece_by_piece_both_ways<S: Stage>(fx: &Fixture<S>) {
     let mut want = vec![fx.application];
     for _ in 0..4 {
         want.push(create(fx, None).await.id);
     }
     let deleted = create(fx, None).await.id;
-    fx.store.delete_application(fx.here, deleted).await.unwrap();
+    fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(deleted)).await.unwrap().is_done();
     create_in(fx, fx.there, "elsewhere").await;
     want.sort();
     let pages = async |order: Order, limit: usize| {
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit };
-            let page = fx.other.list_applications(fx.here, Having::Anything, &slice).await.unwrap();
+            let page = fx
+                .other
+                .read(query::Applications { scope: Scope::of(fx.here), having: Having::Anything, slice: slice.clone() })
+                .await
+                .unwrap();
             assert!(page.len() <= limit);
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
@@ -225,7 +258,7 @@ pub async fn applications_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fix
     assert_eq!(pages(Order::Descending, 2).await, want);
 }
 
-pub async fn applications_are_listed_by_what_endpoints_they_have<S: Store>(fx: &Fixture<S>) {
+pub async fn applications_are_listed_by_what_endpoints_they_have<S: Stage>(fx: &Fixture<S>) {
     let none = fx.application;
     let [enabled, disabled, deleted] =
         [create(fx, None).await.id, create(fx, None).await.id, create(fx, None).await.id];
@@ -237,14 +270,27 @@ pub async fn applications_are_listed_by_what_endpoints_they_have<S: Store>(fx: &
         (deleted, EndpointState::Enabled),
     ] {
         let endpoint = Endpoint { state, ..new_endpoint(EndpointId(fx.id()), application) };
-        fx.store.create_endpoint(fx.here, &endpoint, ENDPOINTS_MAX, None).await.unwrap();
+        fx.store
+            .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+            .await
+            .unwrap();
         if application == deleted {
-            assert!(fx.store.delete_endpoint(fx.here, application, endpoint.id).await.unwrap());
+            assert!(
+                fx.store
+                    .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(application, endpoint.id))
+                    .await
+                    .unwrap()
+                    .is_done()
+            );
         }
     }
     let list = async |having| {
         let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
-        let page = fx.other.list_applications(fx.here, having, &slice).await.unwrap();
+        let page = fx
+            .other
+            .read(query::Applications { scope: Scope::of(fx.here), having, slice: slice.clone() })
+            .await
+            .unwrap();
         let mut ids: Vec<_> = page.iter().map(|application| application.id).collect();
         ids.sort();
         ids
@@ -259,7 +305,7 @@ pub async fn applications_are_listed_by_what_endpoints_they_have<S: Store>(fx: &
     assert_eq!(list(Having::NotOnlyDisabledEndpoints).await, sorted(vec![none, enabled, deleted]));
 }
 
-pub async fn a_message_of_an_application_that_has_changed_since_is_refused<S: Store>(fx: &Fixture<S>) {
+pub async fn a_message_of_an_application_that_has_changed_since_is_refused<S: Stage>(fx: &Fixture<S>) {
     let found = create(fx, Some(name("moving"))).await;
     let append = async |revision| {
         let mut new = NewMessage { revision: Some(revision), ..fx.message_with_key("key", "body") };
@@ -268,7 +314,7 @@ pub async fn a_message_of_an_application_that_has_changed_since_is_refused<S: St
         answers.pop().expect("one answer")
     };
     let moved = Application { uid: Some(name("moved")), ..found.clone() };
-    let Replaced::Done(moved) = fx.store.replace_application(fx.here, &moved).await.unwrap() else { panic!() };
+    let Replaced::Done(moved) = fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap() else { panic!() };
     assert!(matches!(append(found.revision).await, Appended::NoApplication));
     assert!(matches!(append(moved.revision).await, Appended::Accepted { .. }), "the refused one left no key behind");
 }

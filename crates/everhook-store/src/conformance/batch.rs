@@ -6,17 +6,22 @@ use everhook_core::batch::{BadSelection, Intake, Resolution};
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::{JobState, Plan, Wish};
 use everhook_core::name::Metadata;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 
-use crate::batch::{BatchRecord, Resolved};
+use crate::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use crate::catalog::{Created, Order, Slice};
 use crate::conformance::fixture::{Fixture, PLENTY, name, request_key};
-use crate::conformance::job_stage::{Ends, JobStage};
+use crate::conformance::job_stage::Ends;
+use crate::conformance::stage::Stage;
 use crate::job::{Enqueued, NewJob};
 use crate::lease::Settled;
 use crate::made::Made;
+use crate::query;
+use crate::steer::Steer;
+use crate::store::Reads;
 
-fn new_batch(fx: &Fixture<impl JobStage>) -> BatchRecord {
+fn new_batch(fx: &Fixture<impl Stage>) -> BatchRecord {
     BatchRecord {
         id: BatchId(fx.id()),
         application: fx.application,
@@ -28,29 +33,30 @@ fn new_batch(fx: &Fixture<impl JobStage>) -> BatchRecord {
     }
 }
 
-async fn open<S: JobStage>(fx: &Fixture<S>) -> BatchId {
+async fn open<S: Stage>(fx: &Fixture<S>) -> BatchId {
     fx.endpoint().await;
     let batch = new_batch(fx);
     for environment in [fx.there, fx.here] {
-        let created = fx.other.create_batch(environment, &batch, None).await.unwrap();
+        let created =
+            fx.other.create_batch(Scope::of(environment), NewBatch { batch: batch.clone(), key: None }).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
     }
     batch.id
 }
 
-async fn add<S: JobStage>(fx: &Fixture<S>, batch: BatchId) -> JobId {
+async fn add<S: Stage>(fx: &Fixture<S>, batch: BatchId) -> JobId {
     let mut new = fx.job();
     new.job.batch = Some(batch);
     fx.accept(new).await
 }
 
-async fn seal<S: JobStage>(fx: &Fixture<S>, batch: BatchId) {
-    let sealed = fx.other.seal_batch(fx.here, batch).await.unwrap().answer.expect("it is there");
+async fn seal<S: Stage>(fx: &Fixture<S>, batch: BatchId) {
+    let sealed = fx.other.seal_batch(Scope::of(fx.here), batch).await.unwrap().answer.expect("it is there");
     assert_eq!(sealed.batch.intake, Intake::Sealed);
 }
 
 /// What was announced since it was last asked, as event types and payloads.
-async fn announced<S: JobStage>(fx: &Fixture<S>) -> Vec<(String, serde_json::Value)> {
+async fn announced<S: Stage>(fx: &Fixture<S>) -> Vec<(String, serde_json::Value)> {
     let session = fx.session().await;
     let mut announced = Vec::new();
     for leased in fx.lease(session).await {
@@ -62,15 +68,15 @@ async fn announced<S: JobStage>(fx: &Fixture<S>) -> Vec<(String, serde_json::Val
     announced
 }
 
-async fn types<S: JobStage>(fx: &Fixture<S>) -> Vec<String> {
+async fn types<S: Stage>(fx: &Fixture<S>) -> Vec<String> {
     announced(fx).await.into_iter().map(|(event_type, _)| event_type).collect()
 }
 
-async fn resolve<S: JobStage>(fx: &Fixture<S>, batch: BatchId, jobs: &[JobId], how: Resolution) -> Resolved {
-    fx.other.resolve_batch(fx.here, batch, jobs, how).await.unwrap().answer
+async fn resolve<S: Stage>(fx: &Fixture<S>, batch: BatchId, jobs: &[JobId], how: Resolution) -> Resolved {
+    fx.other.resolve_batch(Scope::of(fx.here), batch, Resolve { jobs: jobs.to_vec(), how }).await.unwrap().answer
 }
 
-pub async fn a_batch_completes_when_all_its_jobs_have_succeeded<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_batch_completes_when_all_its_jobs_have_succeeded<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     add(fx, batch).await;
     add(fx, batch).await;
@@ -90,7 +96,7 @@ pub async fn a_batch_completes_when_all_its_jobs_have_succeeded<S: JobStage>(fx:
     assert_eq!(types(fx).await, [""; 0], "said once");
 }
 
-pub async fn the_first_death_is_announced_at_once_and_with_its_job<S: JobStage>(fx: &Fixture<S>) {
+pub async fn the_first_death_is_announced_at_once_and_with_its_job<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     let mut new = fx.job();
     new.job.batch = Some(batch);
@@ -111,7 +117,7 @@ pub async fn the_first_death_is_announced_at_once_and_with_its_job<S: JobStage>(
     assert_eq!(types(fx).await, [""; 0], "one announcement per phase");
 }
 
-pub async fn an_empty_batch_completes_when_it_is_sealed<S: JobStage>(fx: &Fixture<S>) {
+pub async fn an_empty_batch_completes_when_it_is_sealed<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     seal(fx, batch).await;
     assert_eq!(types(fx).await, ["pipeline.completed"]);
@@ -119,20 +125,20 @@ pub async fn an_empty_batch_completes_when_it_is_sealed<S: JobStage>(fx: &Fixtur
     new.job.batch = Some(batch);
     assert_eq!(fx.enqueue(&new).await, Enqueued::BatchSealed);
     new.job.batch = Some(BatchId(fx.id()));
-    assert_eq!(fx.store.enqueue(std::slice::from_ref(&new)).await.unwrap(), [Enqueued::NoBatch]);
-    assert_eq!(fx.other.find_job(fx.here, new.job.id).await.unwrap(), None);
+    assert_eq!(fx.store.enqueue([new.clone()].into()).await.unwrap(), [Enqueued::NoBatch]);
+    assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id: new.job.id }).await.unwrap(), None);
 }
 
-pub async fn a_job_that_is_refused_by_its_batch_keeps_no_key<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_job_that_is_refused_by_its_batch_keeps_no_key<S: Stage>(fx: &Fixture<S>) {
     let keyed = NewJob { key: Some(request_key("a", "body")), ..fx.job() };
     let mut refused = keyed.clone();
     refused.job.batch = Some(BatchId(fx.id()));
-    assert_eq!(fx.store.enqueue(&[refused]).await.unwrap(), [Enqueued::NoBatch]);
-    let answer = fx.store.enqueue(&[keyed]).await.unwrap();
+    assert_eq!(fx.store.enqueue([refused].into()).await.unwrap(), [Enqueued::NoBatch]);
+    let answer = fx.store.enqueue([keyed].into()).await.unwrap();
     assert!(matches!(answer[..], [Enqueued::Accepted { .. }]), "{answer:?}");
 }
 
-pub async fn a_retry_opens_a_phase_that_is_announced_again<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_retry_opens_a_phase_that_is_announced_again<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     let job = add(fx, batch).await;
     add(fx, batch).await;
@@ -150,13 +156,19 @@ pub async fn a_retry_opens_a_phase_that_is_announced_again<S: JobStage>(fx: &Fix
         assert_eq!(types(fx).await, ["pipeline.failed"], "in phase {phase}");
     }
     // By the job's own retry, too.
-    let retried = fx.other.change_jobs(fx.here, &[job], Wish::Retry).await.unwrap().answer;
+    let retried = fx
+        .other
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish: Wish::Retry })
+        .await
+        .unwrap()
+        .answer
+        .plans;
     assert_eq!(retried, [Some(Plan::Redrive)]);
     assert_eq!(fx.end_jobs(Ends::Well).await, 1);
     assert_eq!(types(fx).await, ["pipeline.completed"]);
 }
 
-pub async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     let (skipped, cancelled, deleted, waiting) =
         (add(fx, batch).await, add(fx, batch).await, add(fx, batch).await, add(fx, batch).await);
@@ -170,17 +182,20 @@ pub async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted<S: Job
     assert!(matches!(resolve(fx, batch, &[skipped], Resolution::Skipped).await, Resolved::Done(_)));
     assert_eq!(fx.job_state(skipped).await, JobState::Cancelled);
     for (job, wish) in [(cancelled, Wish::Cancel), (deleted, Wish::Delete)] {
-        assert!(fx.other.change_jobs(fx.here, &[job], wish).await.unwrap().answer[0].is_some());
+        assert!(
+            fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish }).await.unwrap().answer.plans[0]
+                .is_some()
+        );
     }
     assert_eq!(types(fx).await, [""; 0], "one is open");
-    fx.other.change_jobs(fx.here, &[waiting], Wish::Cancel).await.unwrap();
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], wish: Wish::Cancel }).await.unwrap().answer;
     let said = announced(fx).await;
     let [(event_type, payload)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(event_type, "pipeline.completed");
     assert_eq!((&payload["counts"]["skipped"], &payload["counts"]["cancelled"]), (&1.into(), &3.into()));
 }
 
-pub async fn a_bad_selection_changes_nothing<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_bad_selection_changes_nothing<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     let (dead, waiting) = (add(fx, batch).await, fx.work().await);
     let session = fx.session().await;
@@ -197,12 +212,12 @@ pub async fn a_bad_selection_changes_nothing<S: JobStage>(fx: &Fixture<S>) {
         assert_eq!(resolve(fx, batch, &jobs, Resolution::Retried).await, Resolved::Bad(want));
     }
     assert_eq!(resolve(fx, BatchId(fx.id()), &[dead], Resolution::Skipped).await, Resolved::NoBatch);
-    let record = fx.other.find_batch(fx.here, batch).await.unwrap().unwrap();
+    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch }).await.unwrap().unwrap();
     assert_eq!((record.batch.phase, record.batch.counts.dead, record.batch.counts.pending), (1, 1, 1));
     assert_eq!(fx.job_state(dead).await, JobState::Dead);
 }
 
-pub async fn a_repeated_end_is_counted_once<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_repeated_end_is_counted_once<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     add(fx, batch).await;
     seal(fx, batch).await;
@@ -215,12 +230,12 @@ pub async fn a_repeated_end_is_counted_once<S: JobStage>(fx: &Fixture<S>) {
     }
     let other = fx.session().await;
     assert_eq!(fx.settle(&fx.job_end(&leased.task, other, Ends::Dead)).await, Settled::Lost);
-    let record = fx.other.find_batch(fx.here, batch).await.unwrap().unwrap();
+    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch }).await.unwrap().unwrap();
     assert_eq!((record.batch.counts.dead, record.batch.counts.pending), (1, 0));
     assert_eq!(types(fx).await, ["pipeline.failed"]);
 }
 
-pub async fn announcements_are_counted_whatever_causes_them<S: JobStage>(fx: &Fixture<S>) {
+pub async fn announcements_are_counted_whatever_causes_them<S: Stage>(fx: &Fixture<S>) {
     const NONE: Made = Made { messages: 0, jobs: 0 };
     const ONE: Made = Made { messages: 1, jobs: 0 };
     let batch = open(fx).await;
@@ -230,28 +245,33 @@ pub async fn announcements_are_counted_whatever_causes_them<S: JobStage>(fx: &Fi
     let end = async |id: JobId, ends| {
         let leased = jobs.iter().find(|leased| leased.task.key.subject == id.0).expect("it was leased");
         let end = fx.job_end(&leased.task, session, ends);
-        let made = fx.store.settle(std::slice::from_ref(&end)).await.unwrap().made;
-        assert_eq!(fx.store.settle(&[end]).await.unwrap().made, NONE, "a repeated end makes nothing");
+        let made = fx.store.settle([end.clone()].into()).await.unwrap().made;
+        assert_eq!(fx.store.settle([end].into()).await.unwrap().made, NONE, "a repeated end makes nothing");
         made
     };
     assert_eq!(end(first, Ends::Dead).await, ONE, "the first failure of the phase");
     assert_eq!(end(second, Ends::Dead).await, NONE, "the phase is announced already");
     assert_eq!(end(third, Ends::Well).await, NONE);
-    assert_eq!(fx.other.seal_batch(fx.here, batch).await.unwrap().made, NONE);
-    let steer = async |job, wish| fx.other.change_jobs(fx.here, &[job], wish).await.unwrap().made;
+    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), batch).await.unwrap().made, NONE);
+    let steer =
+        async |job, wish| fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish }).await.unwrap().made;
     assert_eq!(steer(first, Wish::Delete).await, NONE, "one is dead still");
-    let skipped = fx.other.resolve_batch(fx.here, batch, &[second], Resolution::Skipped).await.unwrap();
+    let skipped = fx
+        .other
+        .resolve_batch(Scope::of(fx.here), batch, Resolve { jobs: vec![second], how: Resolution::Skipped })
+        .await
+        .unwrap();
     assert_eq!(skipped.made, ONE);
     let other = open(fx).await;
     let only = add(fx, other).await;
     seal(fx, other).await;
     assert_eq!(steer(only, Wish::Cancel).await, ONE);
     let empty = open(fx).await;
-    assert_eq!(fx.other.seal_batch(fx.here, empty).await.unwrap().made, ONE);
-    assert_eq!(fx.other.seal_batch(fx.here, empty).await.unwrap().made, NONE);
+    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, ONE);
+    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, NONE);
 }
 
-pub async fn a_job_that_a_sweep_ends_is_announced<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_job_that_a_sweep_ends_is_announced<S: Stage>(fx: &Fixture<S>) {
     let batch = open(fx).await;
     add(fx, batch).await;
     let (dying, sweeper) = (fx.session().await, fx.session().await);
@@ -263,7 +283,7 @@ pub async fn a_job_that_a_sweep_ends_is_announced<S: JobStage>(fx: &Fixture<S>) 
     assert_eq!(types(fx).await, ["pipeline.failed"]);
 }
 
-pub async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcement<S: JobStage>(fx: &Fixture<S>) {
+pub async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcement<S: Stage>(fx: &Fixture<S>) {
     let (one, two) = (open(fx).await, open(fx).await);
     for _ in 0..5 {
         add(fx, one).await;
@@ -278,7 +298,7 @@ pub async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcement<S: Jo
     };
     let ends: Vec<_> = fx.lease_jobs(session).await.iter().map(ends).collect();
     assert_eq!(ends.len(), 10);
-    assert!(fx.store.settle(&ends).await.unwrap().answer.iter().all(|settled| *settled == Settled::Done));
+    assert!(fx.store.settle(ends.clone().into()).await.unwrap().answer.iter().all(|settled| *settled == Settled::Done));
     let mut said = announced(fx).await;
     said.sort_by(|a, b| a.0.cmp(&b.0));
     // Both batches were opened with an endpoint of their own, and every announcement goes to both.
@@ -287,33 +307,61 @@ pub async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcement<S: Jo
     assert_eq!(said[2].1["failed"].as_array().map(Vec::len), Some(5));
 }
 
-pub async fn a_batch_whose_application_is_gone_goes_on_silently<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_batch_whose_application_is_gone_goes_on_silently<S: Stage>(fx: &Fixture<S>) {
     let application = everhook_core::id::ApplicationId(fx.id());
     fx.other.stage_application(fx.here, &crate::conformance::fixture::new_application(application)).await;
     let batch = BatchRecord { application, ..new_batch(fx) };
-    assert!(matches!(fx.other.create_batch(fx.here, &batch, None).await.unwrap(), Created::New(_)));
+    assert!(matches!(
+        fx.other.create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: None }).await.unwrap(),
+        Created::New(_)
+    ));
     let job = add(fx, batch.id).await;
     assert!(fx.other.drop_application(fx.here, application).await);
     assert_eq!(fx.end_jobs(Ends::Dead).await, 1);
     assert_eq!(fx.job_state(job).await, JobState::Dead);
-    let record = fx.other.find_batch(fx.here, batch.id).await.unwrap().unwrap();
+    let record = fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch.id }).await.unwrap().unwrap();
     assert_eq!(record.batch.counts.dead, 1);
-    let gone = fx.other.create_batch(fx.here, &BatchRecord { application, ..new_batch(fx) }, None).await.unwrap();
+    let gone = fx
+        .other
+        .create_batch(Scope::of(fx.here), NewBatch { batch: BatchRecord { application, ..new_batch(fx) }, key: None })
+        .await
+        .unwrap();
     assert_eq!(gone, Created::NoParent);
 }
 
-pub async fn a_batch_is_created_once_per_request_and_found_again<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_batch_is_created_once_per_request_and_found_again<S: Stage>(fx: &Fixture<S>) {
     let (batch, key) = (new_batch(fx), request_key("a", "body"));
-    let created = fx.other.create_batch(fx.here, &batch, Some(&key)).await.unwrap();
+    let created = fx
+        .other
+        .create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: Some(key.clone()) })
+        .await
+        .unwrap();
     let Created::New(created) = created else { panic!("{created:?}") };
-    let again = fx.other.create_batch(fx.here, &new_batch(fx), Some(&key)).await.unwrap();
+    let again = fx
+        .other
+        .create_batch(Scope::of(fx.here), NewBatch { batch: new_batch(fx), key: Some(key.clone()) })
+        .await
+        .unwrap();
     assert_eq!(again, Created::Repeated(created.clone()));
-    let reused = fx.other.create_batch(fx.here, &batch, Some(&request_key("a", "other"))).await.unwrap();
+    let reused = fx
+        .other
+        .create_batch(Scope::of(fx.here), NewBatch { batch: batch.clone(), key: Some(request_key("a", "other")) })
+        .await
+        .unwrap();
     assert_eq!(reused, Created::KeyReused);
-    assert_eq!(fx.other.find_batch(fx.here, batch.id).await.unwrap(), Some(created.clone()));
-    assert_eq!(fx.other.find_batch(fx.there, batch.id).await.unwrap(), None);
+    assert_eq!(
+        fx.other.read(query::FindBatch { scope: Scope::of(fx.here), id: batch.id }).await.unwrap(),
+        Some(created.clone())
+    );
+    assert_eq!(fx.other.read(query::FindBatch { scope: Scope::of(fx.there), id: batch.id }).await.unwrap(), None);
     let slice = |after| Slice { after, order: Order::Descending, limit: PLENTY };
-    assert_eq!(fx.other.list_batches(fx.here, &slice(None)).await.unwrap(), [created]);
-    assert_eq!(fx.other.list_batches(fx.here, &slice(Some(batch.id))).await.unwrap(), []);
-    assert_eq!(fx.other.seal_batch(fx.here, BatchId(fx.id())).await.unwrap().answer, None);
+    assert_eq!(
+        fx.other.read(query::Batches { scope: Scope::of(fx.here), slice: slice(None) }).await.unwrap(),
+        [created]
+    );
+    assert_eq!(
+        fx.other.read(query::Batches { scope: Scope::of(fx.here), slice: slice(Some(batch.id)) }).await.unwrap(),
+        []
+    );
+    assert_eq!(fx.other.seal_batch(Scope::of(fx.here), BatchId(fx.id())).await.unwrap().answer, None);
 }

@@ -13,7 +13,7 @@ use everhook_core::task::Trigger;
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast, request_key};
 use crate::conformance::stage::Stage;
 use crate::history::{Redrive, Resend, Resent};
-use crate::lease::{Appended, NewMessage, Settlement};
+use crate::lease::{Appended, LeaseAsk, NewMessage, Settlement};
 
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
@@ -222,7 +222,7 @@ pub async fn a_redrive_here_leaves_the_dead_of_another_environment<S: Stage>(fx:
     let sent = new.message.id;
     fx.store.append(crate::lease::Append { fast: None, messages: vec![new, twin] }).await.unwrap();
     let session = fx.session().await;
-    let tasks = fx.store.lease(fx.ask(session)).await.unwrap().tasks;
+    let tasks = fx.store.lease(LeaseAsk::Deliveries(fx.ask(session))).await.unwrap().tasks;
     assert_eq!(tasks.len(), 2);
     for leased in &tasks {
         fx.end(&leased.task, session, NextRow::Dead).await;

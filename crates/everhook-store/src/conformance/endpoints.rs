@@ -11,17 +11,21 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
 
-use crate::Store;
 use crate::catalog::{ArchivedTypes, Created, Locator, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name, new_application, new_endpoint, request_key};
 use crate::conformance::race::at_once;
+use crate::conformance::stage::Stage;
 use crate::lease::Appended;
+use crate::query;
+use crate::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use crate::store::{Reads, Resources};
 
 /// An endpoint with something in every field.
-fn rich<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
+fn rich<S: Stage>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
     let at = Timestamp::from_micros(1_790_000_000_123_456);
     let keys = SigningKeys::new(SigningKey::generate([1; 32]));
     Endpoint {
@@ -40,28 +44,39 @@ fn rich<S: Store>(fx: &Fixture<S>, uid: Option<Name>) -> Endpoint {
     }
 }
 
-async fn create<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
-    match fx.store.create_endpoint(environment, endpoint, ENDPOINTS_MAX, None).await.unwrap() {
+async fn create<S: Stage>(fx: &Fixture<S>, environment: EnvironmentId, endpoint: &Endpoint) -> Endpoint {
+    match fx
+        .store
+        .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap()
+    {
         Created::New(new) => new,
         other => panic!("{other:?}"),
     }
 }
 
-async fn find<S: Store>(fx: &Fixture<S>, environment: EnvironmentId, id: EndpointId) -> Option<Endpoint> {
-    fx.other.find_endpoint(environment, fx.application, &Locator::Id(id)).await.unwrap()
+async fn find<S: Stage>(fx: &Fixture<S>, environment: EnvironmentId, id: EndpointId) -> Option<Endpoint> {
+    fx.other
+        .read(query::FindEndpoint { scope: AppScope::of(environment, fx.application), locator: Locator::Id(id) })
+        .await
+        .unwrap()
 }
 
-async fn find_uid<S: Store>(fx: &Fixture<S>, application: ApplicationId, uid: &str) -> Option<Endpoint> {
-    fx.other.find_endpoint(fx.here, application, &Locator::Uid(name(uid))).await.unwrap()
+async fn find_uid<S: Stage>(fx: &Fixture<S>, application: ApplicationId, uid: &str) -> Option<Endpoint> {
+    fx.other
+        .read(query::FindEndpoint { scope: AppScope::of(fx.here, application), locator: Locator::Uid(name(uid)) })
+        .await
+        .unwrap()
 }
 
-async fn other_application<S: Store>(fx: &Fixture<S>) -> ApplicationId {
+async fn other_application<S: Stage>(fx: &Fixture<S>) -> ApplicationId {
     let id = ApplicationId(fx.id());
-    fx.store.create_application(fx.here, &new_application(id), None).await.unwrap();
+    fx.store.create(Scope::of(fx.here), new_application(id), None).await.unwrap();
     id
 }
 
-pub async fn an_endpoint_is_found_as_it_was_made<S: Store>(fx: &Fixture<S>) {
+pub async fn an_endpoint_is_found_as_it_was_made<S: Stage>(fx: &Fixture<S>) {
     let wish = rich(fx, Some(name("u")));
     create(fx, fx.there, &wish).await;
     let made = create(fx, fx.here, &wish).await;
@@ -76,47 +91,112 @@ pub async fn an_endpoint_is_found_as_it_was_made<S: Store>(fx: &Fixture<S>) {
     assert_eq!(find(fx, fx.here, plain.id).await, Some(plain));
 }
 
-pub async fn an_endpoint_belongs_to_its_application<S: Store>(fx: &Fixture<S>) {
+pub async fn an_endpoint_belongs_to_its_application<S: Stage>(fx: &Fixture<S>) {
     let endpoint = create(fx, fx.here, &rich(fx, Some(name("u")))).await;
     let other = other_application(fx).await;
     let locator = Locator::Id(endpoint.id);
-    assert_eq!(fx.store.find_endpoint(fx.here, other, &locator).await.unwrap(), None);
-    assert_eq!(fx.store.find_endpoint(fx.there, fx.application, &locator).await.unwrap(), None);
+    assert_eq!(
+        fx.store
+            .read(query::FindEndpoint { scope: AppScope::of(fx.here, other), locator: locator.clone() })
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        fx.store
+            .read(query::FindEndpoint { scope: AppScope::of(fx.there, fx.application), locator: locator.clone() })
+            .await
+            .unwrap(),
+        None
+    );
     assert_eq!(find_uid(fx, other, "u").await, None);
-    assert!(!fx.store.delete_endpoint(fx.here, other, endpoint.id).await.unwrap());
-    assert!(!fx.store.delete_endpoint(fx.there, fx.application, endpoint.id).await.unwrap());
+    assert!(
+        !fx.store
+            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(other, endpoint.id))
+            .await
+            .unwrap()
+            .is_done()
+    );
+    assert!(
+        !fx.store
+            .delete_resource(Scope::of(fx.there), ResourceKey::Endpoint(fx.application, endpoint.id))
+            .await
+            .unwrap()
+            .is_done()
+    );
     let twin = Endpoint { application: other, ..rich(fx, Some(name("u"))) };
     create(fx, fx.here, &twin).await;
     let moved = Endpoint { application: other, ..endpoint };
-    assert_eq!(fx.store.replace_endpoint(fx.here, &moved, None).await.unwrap(), Replaced::Stale);
+    assert_eq!(
+        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: moved.clone(), key: None }).await.unwrap(),
+        Replaced::Stale
+    );
 }
 
-pub async fn an_endpoint_needs_an_application<S: Store>(fx: &Fixture<S>) {
+pub async fn an_endpoint_needs_an_application<S: Stage>(fx: &Fixture<S>) {
     let orphan = new_endpoint(EndpointId(fx.id()), ApplicationId(fx.id()));
     let key = request_key("k", "body");
-    assert_eq!(fx.store.create_endpoint(fx.here, &orphan, ENDPOINTS_MAX, Some(&key)).await.unwrap(), Created::NoParent);
+    assert_eq!(
+        fx.store
+            .create(Scope::of(fx.here), NewEndpoint { endpoint: orphan.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
+            .await
+            .unwrap(),
+        Created::NoParent
+    );
     let fine = Endpoint { application: fx.application, ..orphan };
-    let created = fx.store.create_endpoint(fx.here, &fine, ENDPOINTS_MAX, Some(&key)).await.unwrap();
+    let created = fx
+        .store
+        .create(Scope::of(fx.here), NewEndpoint { endpoint: fine.clone(), max: ENDPOINTS_MAX }, Some(key.clone()))
+        .await
+        .unwrap();
     assert!(matches!(created, Created::New(_)), "the refusal used up no key: {created:?}");
 }
 
-pub async fn a_uid_belongs_to_one_endpoint_of_an_application<S: Store>(fx: &Fixture<S>) {
+pub async fn a_uid_belongs_to_one_endpoint_of_an_application<S: Stage>(fx: &Fixture<S>) {
     let first = create(fx, fx.here, &rich(fx, Some(name("u")))).await;
-    let created = fx.store.create_endpoint(fx.here, &rich(fx, Some(name("u"))), ENDPOINTS_MAX, None).await.unwrap();
+    let created = fx
+        .store
+        .create(Scope::of(fx.here), NewEndpoint { endpoint: rich(fx, Some(name("u"))), max: ENDPOINTS_MAX }, None)
+        .await
+        .unwrap();
     assert_eq!(created, Created::Taken(first.clone()));
     let second = create(fx, fx.here, &rich(fx, Some(name("v")))).await;
     let wish = Endpoint { uid: Some(name("u")), ..second };
-    assert_eq!(fx.store.replace_endpoint(fx.here, &wish, None).await.unwrap(), Replaced::Taken);
-    assert!(fx.store.delete_endpoint(fx.here, fx.application, first.id).await.unwrap());
-    assert!(!fx.store.delete_endpoint(fx.here, fx.application, first.id).await.unwrap());
+    assert_eq!(
+        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: wish.clone(), key: None }).await.unwrap(),
+        Replaced::Taken
+    );
+    assert!(
+        fx.store
+            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id))
+            .await
+            .unwrap()
+            .is_done()
+    );
+    assert!(
+        !fx.store
+            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id))
+            .await
+            .unwrap()
+            .is_done()
+    );
     assert_eq!(find(fx, fx.here, first.id).await, None);
-    assert_eq!(fx.store.replace_endpoint(fx.here, &first, None).await.unwrap(), Replaced::Stale);
+    assert_eq!(
+        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: first.clone(), key: None }).await.unwrap(),
+        Replaced::Stale
+    );
     create(fx, fx.here, &rich(fx, Some(name("u")))).await;
 }
 
-pub async fn an_application_has_no_more_endpoints_than_it_may<S: Store>(fx: &Fixture<S>) {
+pub async fn an_application_has_no_more_endpoints_than_it_may<S: Stage>(fx: &Fixture<S>) {
     let try_create = async |endpoint: &Endpoint, max: usize| {
-        fx.store.create_endpoint(fx.here, endpoint, max, Some(&request_key(&endpoint.id.to_string(), "body"))).await
+        fx.store
+            .create(
+                Scope::of(fx.here),
+                NewEndpoint { endpoint: endpoint.clone(), max },
+                Some(request_key(&endpoint.id.to_string(), "body")),
+            )
+            .await
     };
     let (first, second, third) = (rich(fx, Some(name("u"))), rich(fx, None), rich(fx, None));
     let Created::New(made) = try_create(&first, 2).await.unwrap() else { panic!("there was none") };
@@ -129,16 +209,27 @@ pub async fn an_application_has_no_more_endpoints_than_it_may<S: Store>(fx: &Fix
     assert!(matches!(try_create(&other, 1).await.unwrap(), Created::New(_)), "another application has its own");
     let there = Endpoint { id: EndpointId(fx.id()), ..third.clone() };
     create(fx, fx.there, &there).await;
-    assert!(fx.store.delete_endpoint(fx.here, fx.application, second.id).await.unwrap());
+    assert!(
+        fx.store
+            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, second.id))
+            .await
+            .unwrap()
+            .is_done()
+    );
     let created = try_create(&third, 2).await.unwrap();
     assert!(matches!(created, Created::New(_)), "a deleted one does not count, a refusal used up no key: {created:?}");
 }
 
-pub async fn endpoints_created_at_once_are_no_more_than_there_may_be<S: Store + 'static>(fx: &Fixture<S>) {
+pub async fn endpoints_created_at_once_are_no_more_than_there_may_be<S: Stage + 'static>(fx: &Fixture<S>) {
     let create = |n: usize| {
         let store = Arc::clone(if n.is_multiple_of(2) { &fx.store } else { &fx.other });
         let (environment, endpoint) = (fx.here, new_endpoint(EndpointId(fx.id()), fx.application));
-        async move { store.create_endpoint(environment, &endpoint, 3, None).await.unwrap() }
+        async move {
+            store
+                .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: 3 }, None)
+                .await
+                .unwrap()
+        }
     };
     let answers = at_once((0..12).map(create).collect()).await;
     let count = |is: fn(&Created<Endpoint>) -> bool| answers.iter().filter(|answer| is(answer)).count();
@@ -146,10 +237,17 @@ pub async fn endpoints_created_at_once_are_no_more_than_there_may_be<S: Store + 
     assert_eq!(counts, (3, 9), "{answers:?}");
 }
 
-pub async fn the_same_creation_again_gets_the_same_endpoint<S: Store>(fx: &Fixture<S>) {
+pub async fn the_same_creation_again_gets_the_same_endpoint<S: Stage>(fx: &Fixture<S>) {
     let create = async |environment: EnvironmentId, body: &str| {
         let endpoint = rich(fx, Some(name("u")));
-        fx.store.create_endpoint(environment, &endpoint, ENDPOINTS_MAX, Some(&request_key("k", body))).await.unwrap()
+        fx.store
+            .create(
+                Scope::of(environment),
+                NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX },
+                Some(request_key("k", body)),
+            )
+            .await
+            .unwrap()
     };
     let Created::New(first) = create(fx.here, "body").await else { panic!("it is new") };
     assert_eq!(create(fx.here, "body").await, Created::Repeated(first));
@@ -157,28 +255,39 @@ pub async fn the_same_creation_again_gets_the_same_endpoint<S: Store>(fx: &Fixtu
     assert!(matches!(create(fx.there, "other body").await, Created::New(_)));
 }
 
-pub async fn a_concurrent_change_of_an_endpoint_is_noticed<S: Store>(fx: &Fixture<S>) {
+pub async fn a_concurrent_change_of_an_endpoint_is_noticed<S: Stage>(fx: &Fixture<S>) {
     let wish = rich(fx, Some(name("u")));
     create(fx, fx.there, &wish).await;
     let old = create(fx, fx.here, &wish).await;
     let plain = new_endpoint(old.id, fx.application);
     let changed = Endpoint { revision: old.revision, created_at: old.created_at, ..plain };
-    let Replaced::Done(new) = fx.store.replace_endpoint(fx.here, &changed, None).await.unwrap() else {
+    let Replaced::Done(new) =
+        fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: changed.clone(), key: None }).await.unwrap()
+    else {
         panic!("nobody else changed it")
     };
     assert!(new.revision > old.revision && new.updated_at >= old.updated_at, "{new:?}");
     assert_eq!(new, Endpoint { revision: new.revision, updated_at: new.updated_at, ..changed.clone() });
     assert_eq!(find(fx, fx.here, old.id).await, Some(new));
-    assert_eq!(fx.other.replace_endpoint(fx.here, &changed, None).await.unwrap(), Replaced::Stale);
+    assert_eq!(
+        fx.other.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: changed.clone(), key: None }).await.unwrap(),
+        Replaced::Stale
+    );
     assert_eq!(find(fx, fx.there, old.id).await.expect("it is there").uid, old.uid);
 }
 
-pub async fn a_repeated_change_is_made_once<S: Store>(fx: &Fixture<S>) {
+pub async fn a_repeated_change_is_made_once<S: Stage>(fx: &Fixture<S>) {
     let old = create(fx, fx.here, &rich(fx, None)).await;
     let rotate = async |from: &Endpoint, body: &str| {
         let keys = from.keys.rotate(SigningKey::generate([9; 32]), HOUR, from.updated_at).unwrap();
         let wish = Endpoint { keys, ..from.clone() };
-        fx.store.replace_endpoint(fx.here, &wish, Some(&request_key("rotate", body))).await.unwrap()
+        fx.store
+            .replace(
+                Scope::of(fx.here),
+                ChangedEndpoint { endpoint: wish.clone(), key: Some(request_key("rotate", body)) },
+            )
+            .await
+            .unwrap()
     };
     let stale = Endpoint { revision: old.revision + 1, ..old.clone() };
     assert_eq!(rotate(&stale, "body").await, Replaced::Stale);
@@ -189,7 +298,7 @@ pub async fn a_repeated_change_is_made_once<S: Store>(fx: &Fixture<S>) {
     assert_eq!(find(fx, fx.here, old.id).await, Some(new));
 }
 
-pub async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need<S: Store>(fx: &Fixture<S>) {
+pub async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need<S: Stage>(fx: &Fixture<S>) {
     let endpoint = fx.endpoint_with(|endpoint| {
         endpoint.description = "a long text for people".to_owned();
         endpoint.metadata = [("k".to_owned(), "v".to_owned())].into();
@@ -206,13 +315,17 @@ pub async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_need<S:
     fx.end(&leased.task, session, NextRow::Gone).await;
 }
 
-pub async fn endpoints_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
+pub async fn endpoints_are_listed_piece_by_piece_both_ways<S: Stage>(fx: &Fixture<S>) {
     let mut want = Vec::new();
     for _ in 0..5 {
         want.push(fx.endpoint().await);
     }
     let deleted = fx.endpoint().await;
-    fx.store.delete_endpoint(fx.here, fx.application, deleted).await.unwrap();
+    fx.store
+        .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, deleted))
+        .await
+        .unwrap()
+        .is_done();
     let other = other_application(fx).await;
     create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), other)).await;
     want.sort();
@@ -220,7 +333,11 @@ pub async fn endpoints_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixtur
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit: 2 };
-            let page = fx.other.list_endpoints(fx.here, fx.application, &slice).await.unwrap();
+            let page = fx
+                .other
+                .read(query::Endpoints { scope: AppScope::of(fx.here, fx.application), slice: slice.clone() })
+                .await
+                .unwrap();
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
             ids.extend(page.iter().map(|endpoint| endpoint.id));
@@ -246,9 +363,9 @@ fn new_type(text: &str) -> EventType {
     }
 }
 
-async fn create_type<S: Store>(fx: &Fixture<S>, event_type: &EventType) -> EventType {
+async fn create_type<S: Stage>(fx: &Fixture<S>, event_type: &EventType) -> EventType {
     for environment in [fx.there, fx.here] {
-        match fx.store.create_event_type(environment, event_type, None).await.unwrap() {
+        match fx.store.create(Scope::of(environment), event_type.clone(), None).await.unwrap() {
             Created::New(new) if environment == fx.here => return new,
             Created::New(_) => {}
             other => panic!("{other:?}"),
@@ -257,7 +374,7 @@ async fn create_type<S: Store>(fx: &Fixture<S>, event_type: &EventType) -> Event
     unreachable!("the last one returns")
 }
 
-pub async fn an_event_type_is_found_as_it_was_made<S: Store>(fx: &Fixture<S>) {
+pub async fn an_event_type_is_found_as_it_was_made<S: Stage>(fx: &Fixture<S>) {
     let wish = EventType {
         deprecated: true,
         schemas: Some("{\"1\": {\"type\" : \"object\"}}".to_owned()),
@@ -269,45 +386,80 @@ pub async fn an_event_type_is_found_as_it_was_made<S: Store>(fx: &Fixture<S>) {
     let (created_at, updated_at, revision) = (made.created_at, made.updated_at, made.revision);
     assert_eq!(made, EventType { created_at, updated_at, revision, ..wish.clone() });
     assert!(created_at > Timestamp::default());
-    assert_eq!(fx.other.find_event_type(fx.here, &wish.name).await.unwrap().as_ref(), Some(&made));
-    assert_eq!(fx.other.find_event_type(fx.here, &name("invoice")).await.unwrap(), None);
-    let again = fx.store.create_event_type(fx.here, &wish, None).await.unwrap();
+    assert_eq!(
+        fx.other
+            .read(query::FindEventType { scope: Scope::of(fx.here), name: wish.name.clone() })
+            .await
+            .unwrap()
+            .as_ref(),
+        Some(&made)
+    );
+    assert_eq!(
+        fx.other.read(query::FindEventType { scope: Scope::of(fx.here), name: name("invoice") }).await.unwrap(),
+        None
+    );
+    let again = fx.store.create(Scope::of(fx.here), wish.clone(), None).await.unwrap();
     assert_eq!(again, Created::Taken(made));
 }
 
-pub async fn the_same_creation_again_gets_the_same_event_type<S: Store>(fx: &Fixture<S>) {
+pub async fn the_same_creation_again_gets_the_same_event_type<S: Stage>(fx: &Fixture<S>) {
     let create = async |text: &str, body: &str| {
-        fx.store.create_event_type(fx.here, &new_type(text), Some(&request_key("k", body))).await.unwrap()
+        fx.store.create(Scope::of(fx.here), new_type(text), Some(request_key("k", body))).await.unwrap()
     };
     let Created::New(first) = create("a", "body").await else { panic!("it is new") };
     assert_eq!(create("a", "body").await, Created::Repeated(first));
     assert_eq!(create("b", "other body").await, Created::KeyReused);
-    assert_eq!(fx.store.find_event_type(fx.here, &name("b")).await.unwrap(), None);
-    let there = fx.store.create_event_type(fx.there, &new_type("a"), Some(&request_key("k", "x"))).await.unwrap();
+    assert_eq!(fx.store.read(query::FindEventType { scope: Scope::of(fx.here), name: name("b") }).await.unwrap(), None);
+    let there = fx.store.create(Scope::of(fx.there), new_type("a"), Some(request_key("k", "x"))).await.unwrap();
     assert!(matches!(there, Created::New(_)), "{there:?}");
 }
 
-pub async fn a_concurrent_change_of_an_event_type_is_noticed<S: Store>(fx: &Fixture<S>) {
+pub async fn a_concurrent_change_of_an_event_type_is_noticed<S: Stage>(fx: &Fixture<S>) {
     let old = create_type(fx, &new_type("a")).await;
     let changed = EventType { archived: true, description: String::new(), ..old.clone() };
-    let Replaced::Done(new) = fx.store.replace_event_type(fx.here, &changed).await.unwrap() else {
+    let Replaced::Done(new) = fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap() else {
         panic!("nobody else changed it")
     };
     assert!(new.archived && new.revision > old.revision);
-    assert_eq!(fx.other.replace_event_type(fx.here, &changed).await.unwrap(), Replaced::Stale);
-    assert_eq!(fx.other.find_event_type(fx.here, &old.name).await.unwrap(), Some(new.clone()));
-    let again = fx.store.create_event_type(fx.here, &old, None).await.unwrap();
+    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
+    assert_eq!(
+        fx.other.read(query::FindEventType { scope: Scope::of(fx.here), name: old.name.clone() }).await.unwrap(),
+        Some(new.clone())
+    );
+    let again = fx.store.create(Scope::of(fx.here), old.clone(), None).await.unwrap();
     assert_eq!(again, Created::Taken(new), "archived or not");
-    let there = fx.store.find_event_type(fx.there, &old.name).await.unwrap().expect("it is there");
+    let there = fx
+        .store
+        .read(query::FindEventType { scope: Scope::of(fx.there), name: old.name.clone() })
+        .await
+        .unwrap()
+        .expect("it is there");
     assert!(!there.archived);
-    assert!(fx.store.delete_event_type(fx.here, &old.name).await.unwrap());
-    assert!(!fx.store.delete_event_type(fx.here, &old.name).await.unwrap());
-    assert_eq!(fx.store.find_event_type(fx.here, &old.name).await.unwrap(), None);
-    assert!(fx.store.find_event_type(fx.there, &old.name).await.unwrap().is_some());
-    assert_eq!(fx.store.replace_event_type(fx.here, &changed).await.unwrap(), Replaced::Stale);
+    assert!(
+        fx.store.delete_resource(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done()
+    );
+    assert!(
+        !fx.store
+            .delete_resource(Scope::of(fx.here), ResourceKey::EventType(old.name.clone()))
+            .await
+            .unwrap()
+            .is_done()
+    );
+    assert_eq!(
+        fx.store.read(query::FindEventType { scope: Scope::of(fx.here), name: old.name.clone() }).await.unwrap(),
+        None
+    );
+    assert!(
+        fx.store
+            .read(query::FindEventType { scope: Scope::of(fx.there), name: old.name.clone() })
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(fx.store.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
 }
 
-pub async fn event_types_are_listed_by_the_bytes_of_their_names<S: Store>(fx: &Fixture<S>) {
+pub async fn event_types_are_listed_by_the_bytes_of_their_names<S: Stage>(fx: &Fixture<S>) {
     let want = ["B", "a", "a-b", "a.b", "a_b", "aa", "b"];
     for text in want.iter().rev() {
         create_type(fx, &EventType { archived: *text == "a.b", ..new_type(text) }).await;
@@ -316,7 +468,12 @@ pub async fn event_types_are_listed_by_the_bytes_of_their_names<S: Store>(fx: &F
         let (mut names, mut after) = (Vec::new(), None);
         loop {
             let slice = Slice { after, order, limit: 2 };
-            let page = fx.other.list_event_types(fx.here, archived, &slice).await.unwrap().rows;
+            let page = fx
+                .other
+                .read(query::EventTypes { scope: Scope::of(fx.here), archived, slice: slice.clone() })
+                .await
+                .unwrap()
+                .rows;
             let Some(last) = page.last() else { return names };
             after = Some(last.name.clone());
             names.extend(page.iter().map(|event_type| event_type.name.to_string()));
@@ -327,22 +484,27 @@ pub async fn event_types_are_listed_by_the_bytes_of_their_names<S: Store>(fx: &F
     assert_eq!(pages(ArchivedTypes::Excluded, Order::Descending).await.iter().collect::<Vec<_>>(), unarchived);
 }
 
-pub async fn unknown_and_archived_event_types_are_told<S: Store>(fx: &Fixture<S>) {
+pub async fn unknown_and_archived_event_types_are_told<S: Stage>(fx: &Fixture<S>) {
     create_type(fx, &new_type("known")).await;
     create_type(fx, &EventType { archived: true, ..new_type("archived") }).await;
-    fx.store.create_event_type(fx.there, &new_type("elsewhere"), None).await.unwrap();
+    fx.store.create(Scope::of(fx.there), new_type("elsewhere"), None).await.unwrap();
     let ask = ["known", "archived", "elsewhere", "unknown"].map(name);
-    let mut unknown = fx.store.unknown_event_types(fx.here, &ask).await.unwrap();
+    let mut unknown =
+        fx.store.read(query::UnknownEventTypes { scope: Scope::of(fx.here), names: ask.to_vec() }).await.unwrap();
     unknown.sort();
     assert_eq!(unknown, ["archived", "elsewhere", "unknown"].map(name));
-    assert_eq!(fx.store.unknown_event_types(fx.here, &[]).await.unwrap(), []);
+    assert_eq!(fx.store.read(query::UnknownEventTypes { scope: Scope::of(fx.here), names: vec![] }).await.unwrap(), []);
 }
 
-pub async fn an_application_keeps_its_place_when_its_uid_moves<S: Store>(fx: &Fixture<S>) {
-    let found = fx.store.find_application(fx.here, &Locator::Uid(name("acme"))).await.unwrap();
+pub async fn an_application_keeps_its_place_when_its_uid_moves<S: Stage>(fx: &Fixture<S>) {
+    let found = fx
+        .store
+        .read(query::FindApplication { scope: Scope::of(fx.here), locator: Locator::Uid(name("acme")) })
+        .await
+        .unwrap();
     let application = found.expect("the fixture's own");
     let moved = Application { uid: Some(name("acme-2")), ..application };
-    let replaced = fx.store.replace_application(fx.here, &moved).await.unwrap();
+    let replaced = fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap();
     assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
     let endpoint = create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), fx.application)).await;
     assert_eq!(find(fx, fx.here, endpoint.id).await, Some(endpoint));

@@ -21,6 +21,7 @@ use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
+use everhook_core::scope::AppScope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
@@ -31,8 +32,8 @@ use crate::dedup::DedupKey;
 use crate::history::{Attempt, Redrive, Resend, Resent};
 use crate::ids::Ids;
 use crate::lease::{
-    Append, Appended, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Renewed, Settled,
-    Settlement,
+    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim,
+    ReclaimAsk, Renewed, Settled, Settlement,
 };
 use crate::slots::Slots;
 
@@ -111,8 +112,9 @@ impl<S: Stage> Fixture<S> {
 
     /// Opens a session of a node with a role.
     pub async fn open_as(&self, id: SessionId, lease: Duration, role: Role) {
-        let session = NewSession { id, node: "node:1".to_owned(), role, version: "0.0.0".to_owned(), lease };
-        self.store.open_session(&session).await.unwrap();
+        let session =
+            NewSession { id, node: "node:1".to_owned(), role, version: "0.0.0".to_owned(), lease, takes: None };
+        self.store.open_session(session.clone()).await.unwrap();
     }
 
     /// Creates an endpoint that wants everything.
@@ -167,7 +169,7 @@ impl<S: Stage> Fixture<S> {
     /// Resets a once-slot, here and for the bystander there.
     pub async fn reset_once(&self, key: &str) {
         for environment in [self.here, self.there] {
-            assert!(self.other.reset_once(environment, self.application, &name(key)).await.unwrap());
+            assert!(self.other.reset_once(AppScope::of(environment, self.application), name(key)).await.unwrap());
         }
     }
 
@@ -214,15 +216,15 @@ impl<S: Stage> Fixture<S> {
     }
 
     /// Leases what is asked for.
-    pub async fn lease_with(&self, ask: LeaseAsk) -> LeaseGrant {
-        let grant = self.store.lease(ask).await.unwrap();
+    pub async fn lease_with(&self, ask: DeliveryAsk) -> LeaseGrant {
+        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
         assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
 
     /// A wish for everything there is.
-    pub fn ask(&self, session: SessionId) -> LeaseAsk {
-        LeaseAsk { session, limit: PLENTY, rooms: Vec::new(), per_lane: PLENTY }
+    pub fn ask(&self, session: SessionId) -> DeliveryAsk {
+        DeliveryAsk { session, limit: PLENTY, rooms: Vec::new(), per_lane: PLENTY }
     }
 
     /// One delivery, leased by a new session.
@@ -272,12 +274,18 @@ impl<S: Stage> Fixture<S> {
 
     /// Takes over what closed sessions hold.
     pub async fn reclaim(&self, session: SessionId, limit: usize) -> Vec<Task> {
-        self.store.reclaim(session, limit).await.unwrap().into_iter().map(|taken| taken.task).collect()
+        self.store
+            .reclaim(ReclaimAsk { session, limit, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|taken| taken.task)
+            .collect()
     }
 
     /// Ends one attempt.
     pub async fn settle(&self, settlement: &Settlement) -> Settled {
-        self.store.settle(std::slice::from_ref(settlement)).await.unwrap().answer[0]
+        self.store.settle([settlement.clone()].into()).await.unwrap().answer[0]
     }
 
     /// Ends one attempt and expects it to count.

@@ -10,14 +10,17 @@ use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::{Message, Rest};
 use everhook_core::outcome::Class;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 
-use crate::Store;
 use crate::catalog::{Locator, Order, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, new_application};
-use crate::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, MessageFilter};
+use crate::conformance::stage::Stage;
+use crate::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, Expunge, MessageFilter};
 use crate::lease::{Append, Appended, NewMessage, Settled};
-use crate::retention::Prunable;
+use crate::query;
+use crate::retention::{Prunable, Prune};
+use crate::store::{Reads, Resources};
 
 fn slice<K>(order: Order) -> Slice<K> {
     Slice { after: None, order, limit: PLENTY }
@@ -43,14 +46,14 @@ fn attempts(of: AttemptsOf) -> AttemptFilter {
     }
 }
 
-async fn append<S: Store>(fx: &Fixture<S>, new: NewMessage) -> Message {
+async fn append<S: Stage>(fx: &Fixture<S>, new: NewMessage) -> Message {
     match fx.append_one(None, new).await {
         Appended::Accepted { message, .. } => Message::clone(&message),
         other => panic!("{other:?}"),
     }
 }
 
-fn labelled<S: Store>(fx: &Fixture<S>, event_type: &str, channels: &[&str], tags: &[&str]) -> NewMessage {
+fn labelled<S: Stage>(fx: &Fixture<S>, event_type: &str, channels: &[&str], tags: &[&str]) -> NewMessage {
     let mut new = fx.message();
     new.message.event_type = name(event_type);
     new.message.channels = channels.iter().map(|text| name(text)).collect();
@@ -58,14 +61,14 @@ fn labelled<S: Store>(fx: &Fixture<S>, event_type: &str, channels: &[&str], tags
     new
 }
 
-pub async fn a_message_is_found_by_id_and_event_id_exactly_as_accepted<S: Store>(fx: &Fixture<S>) {
+pub async fn a_message_is_found_by_id_and_event_id_exactly_as_accepted<S: Stage>(fx: &Fixture<S>) {
     let mut new = fx.message_with_event_id("e");
     new.message.channels = vec![name("x"), name("y")];
     new.message.tags = vec![name("t")];
     new.message.payload = Some(Bytes::from_static(b"{ \"a\" : 1e2,\n\"b\":\"\\u0000\" }"));
     let sent = append(fx, new).await;
     let find = async |environment, application, locator| {
-        fx.other.find_message(environment, application, &locator).await.unwrap()
+        fx.other.read(query::FindMessage { scope: AppScope::of(environment, application), locator }).await.unwrap()
     };
     let (by_id, by_event) = (Locator::Id(sent.id), Locator::Uid(name("e")));
     assert_eq!(find(fx.here, fx.application, by_id.clone()).await.as_ref(), Some(&sent));
@@ -80,12 +83,17 @@ pub async fn a_message_is_found_by_id_and_event_id_exactly_as_accepted<S: Store>
     }
 }
 
-pub async fn messages_are_found_by_type_channel_and_tag<S: Store>(fx: &Fixture<S>) {
+pub async fn messages_are_found_by_type_channel_and_tag<S: Stage>(fx: &Fixture<S>) {
     let plain = append(fx, labelled(fx, "a", &[], &[])).await.id;
     let x = append(fx, labelled(fx, "a", &["x", "y"], &["t"])).await.id;
     let xx = append(fx, labelled(fx, "b", &["xx"], &["t", "u"])).await.id;
     let list = async |filter: MessageFilter| {
-        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
+        let list = fx
+            .other
+            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+            .await
+            .unwrap()
+            .rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(list(messages()).await, [plain, x, xx]);
@@ -98,32 +106,41 @@ pub async fn messages_are_found_by_type_channel_and_tag<S: Store>(fx: &Fixture<S
     assert_eq!(list(MessageFilter { channel: Some(name("t")), ..messages() }).await, []);
 }
 
-pub async fn messages_are_found_by_time<S: Store>(fx: &Fixture<S>) {
+pub async fn messages_are_found_by_time<S: Stage>(fx: &Fixture<S>) {
     let sent = fx.send().await;
     let now = fx.store.now().await.unwrap();
     let list = async |before, after| {
         let filter = MessageFilter { before, after, ..messages() };
-        let list = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
+        let list = fx
+            .other
+            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+            .await
+            .unwrap()
+            .rows;
         list.iter().map(|message| message.id).collect::<Vec<_>>()
     };
     let (past, future) = (Some(now.minus(HOUR)), Some(now.plus(HOUR)));
     assert_eq!(list(future, past).await, [sent]);
     assert_eq!(list(past, None).await, []);
     assert_eq!(list(None, future).await, []);
-    let found = fx.other.find_message(fx.here, fx.application, &Locator::Id(sent)).await.unwrap();
+    let found = fx
+        .other
+        .read(query::FindMessage { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(sent) })
+        .await
+        .unwrap();
     let exactly = Some(found.expect("it was sent").created_at);
     assert_eq!(list(None, exactly).await, [sent], "the time itself is not too early");
     assert_eq!(list(exactly, None).await, [], "the time itself is too late");
 }
 
-pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
+pub async fn messages_are_listed_piece_by_piece_both_ways<S: Stage>(fx: &Fixture<S>) {
     let mut want = Vec::new();
     for _ in 0..5 {
         want.push(fx.send().await);
     }
     let stranger = ApplicationId(fx.id());
     for environment in [fx.here, fx.there] {
-        fx.store.create_application(environment, &new_application(stranger), None).await.unwrap();
+        fx.store.create(Scope::of(environment), new_application(stranger), None).await.unwrap();
     }
     let mut other = fx.message();
     other.message.application = stranger;
@@ -132,7 +149,12 @@ pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture
         let (mut ids, mut after) = (Vec::new(), None);
         loop {
             let filter = MessageFilter { slice: Slice { after, order, limit: 2 }, ..messages() };
-            let page = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap().rows;
+            let page = fx
+                .other
+                .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+                .await
+                .unwrap()
+                .rows;
             let Some(last) = page.last() else { return ids };
             after = Some(last.id);
             ids.extend(page.iter().map(|message| message.id));
@@ -143,7 +165,7 @@ pub async fn messages_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture
     assert_eq!(pages(Order::Descending).await, want);
 }
 
-pub async fn a_list_of_large_messages_ends_early_and_goes_on<S: Store>(fx: &Fixture<S>) {
+pub async fn a_list_of_large_messages_ends_early_and_goes_on<S: Stage>(fx: &Fixture<S>) {
     let mut want = Vec::new();
     for _ in 0..7 {
         let mut new = fx.message();
@@ -154,7 +176,11 @@ pub async fn a_list_of_large_messages_ends_early_and_goes_on<S: Store>(fx: &Fixt
         let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
         loop {
             let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, ..messages() };
-            let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+            let piece = fx
+                .other
+                .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+                .await
+                .unwrap();
             assert!(piece.rows.len() <= 4, "{} rows have more bytes than a page", piece.rows.len());
             ids.extend(piece.rows.iter().map(|message| message.id));
             pieces += 1;
@@ -168,16 +194,24 @@ pub async fn a_list_of_large_messages_ends_early_and_goes_on<S: Store>(fx: &Fixt
         want.reverse();
     }
     let filter = MessageFilter { slice: Slice { after: None, order: Order::Ascending, limit: 2 }, ..messages() };
-    let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+    let piece = fx
+        .other
+        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+        .await
+        .unwrap();
     assert_eq!((piece.rows.len(), piece.next), (2, None), "all that were asked for");
 }
 
 /// Goes through a list of messages that looks at two rows at a time.
-async fn scanned<S: Store>(fx: &Fixture<S>, order: Order, filter: &MessageFilter) -> (Vec<MessageId>, usize) {
+async fn scanned<S: Stage>(fx: &Fixture<S>, order: Order, filter: &MessageFilter) -> (Vec<MessageId>, usize) {
     let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
     loop {
         let filter = MessageFilter { slice: Slice { after, order, limit: PLENTY }, scan: 2, ..filter.clone() };
-        let piece = fx.other.list_messages(fx.here, fx.application, &filter).await.unwrap();
+        let piece = fx
+            .other
+            .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+            .await
+            .unwrap();
         assert!(piece.rows.len() <= 2, "{piece:?}");
         ids.extend(piece.rows.iter().map(|message| message.id));
         pieces += 1;
@@ -189,7 +223,7 @@ async fn scanned<S: Store>(fx: &Fixture<S>, order: Order, filter: &MessageFilter
     }
 }
 
-pub async fn a_search_of_messages_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixture<S>) {
+pub async fn a_search_of_messages_looks_at_a_few_and_goes_on<S: Stage>(fx: &Fixture<S>) {
     let mut wanted = Vec::new();
     for number in 0..7 {
         let tags: &[&str] = if number % 3 == 0 { &["t"] } else { &[] };
@@ -204,22 +238,51 @@ pub async fn a_search_of_messages_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixt
     let none = MessageFilter { tag: Some(name("u")), ..messages() };
     assert_eq!(scanned(fx, Order::Descending, &none).await, (Vec::new(), 4), "empty pieces go on as well");
     let all = MessageFilter { scan: 2, ..messages() };
-    let piece = fx.other.list_messages(fx.here, fx.application, &all).await.unwrap();
+    let piece = fx
+        .other
+        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: all.clone() })
+        .await
+        .unwrap();
     assert_eq!((piece.rows.len(), piece.next), (7, None), "without a filter every row that is looked at is shown");
 }
 
-pub async fn a_search_of_attempts_looks_at_a_few_and_goes_on<S: Store>(fx: &Fixture<S>) {
+pub async fn a_search_of_attempts_looks_at_a_few_and_goes_on<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, attempts: [_, two, _, four], .. } = tried(fx).await;
     let failed = AttemptFilter { status_class: Some(300), scan: 2, ..attempts(AttemptsOf::Endpoint(endpoints[0])) };
-    let piece = fx.other.list_attempts(fx.here, fx.application, &failed).await.unwrap();
+    let piece = fx
+        .other
+        .read(query::Attempts { scope: AppScope::of(fx.here, fx.application), filter: failed.clone() })
+        .await
+        .unwrap();
     assert_eq!((piece.rows.len(), piece.next), (0, Some(two)));
     let slice = Slice { after: Some(two), order: Order::Ascending, limit: PLENTY };
-    let piece = fx.other.list_attempts(fx.here, fx.application, &AttemptFilter { slice, ..failed }).await.unwrap();
+    let piece = fx
+        .other
+        .read(query::Attempts {
+            scope: AppScope::of(fx.here, fx.application),
+            filter: AttemptFilter { slice, ..failed },
+        })
+        .await
+        .unwrap();
     let ids: Vec<_> = piece.rows.iter().map(|attempt| attempt.id).collect();
     assert_eq!((ids, piece.next), (vec![four], None));
 }
 
-pub async fn a_message_keeps_what_few_others_have<S: Store>(fx: &Fixture<S>) {
+pub async fn a_message_whose_payload_was_erased_is_still_listed<S: Stage>(fx: &Fixture<S>) {
+    let mut new = fx.message();
+    new.message.rest.payload_until = Some(fx.store.now().await.unwrap().minus(HOUR));
+    let sent = append(fx, new).await;
+    let scope = AppScope::of(fx.here, fx.application);
+    let find = async || fx.other.read(query::FindMessage { scope, locator: Locator::Id(sent.id) }).await.unwrap();
+    assert_eq!(find().await.expect("it was just sent").payload, sent.payload, "nothing is erased without a prune");
+    let prune = Prune { what: Prunable::Payloads, before: Timestamp::default(), limit: PLENTY };
+    fx.store.prune(prune).await.unwrap();
+    let erased = Message { payload: None, ..sent.clone() };
+    assert_eq!(find().await.as_ref(), Some(&erased));
+    assert_eq!(fx.other.read(query::Messages { scope, filter: messages() }).await.unwrap().rows, [erased]);
+}
+
+pub async fn a_message_keeps_what_few_others_have<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let mut new = fx.message();
     let at = Timestamp::from_micros(1_614_265_330_123_456);
@@ -227,35 +290,40 @@ pub async fn a_message_keeps_what_few_others_have<S: Store>(fx: &Fixture<S>) {
         Rest { deliver_at: Some(at), payload_until: Some(at.plus(HOUR)), content_type: Some("text/csv".to_owned()) };
     let sent = append(fx, new.clone()).await;
     assert_eq!(sent.rest, new.message.rest);
-    let found = fx.other.find_message(fx.here, fx.application, &Locator::Id(sent.id)).await.unwrap();
+    let found = fx
+        .other
+        .read(query::FindMessage { scope: AppScope::of(fx.here, fx.application), locator: Locator::Id(sent.id) })
+        .await
+        .unwrap();
     assert_eq!(found, Some(sent.clone()));
-    let list = fx.other.list_messages(fx.here, fx.application, &messages()).await.unwrap();
+    let list = fx
+        .other
+        .read(query::Messages { scope: AppScope::of(fx.here, fx.application), filter: messages() })
+        .await
+        .unwrap();
     assert_eq!(list.rows, std::slice::from_ref(&sent));
     let leased = fx.lease(fx.session().await).await;
     assert_eq!(leased[0].message.as_deref(), Some(&sent), "whoever sends it knows");
 }
 
-pub async fn a_message_whose_payload_was_erased_is_still_listed<S: Store>(fx: &Fixture<S>) {
-    let mut new = fx.message();
-    new.message.rest.payload_until = Some(fx.store.now().await.unwrap().minus(HOUR));
-    let sent = append(fx, new).await;
-    let find = async || fx.other.find_message(fx.here, fx.application, &Locator::Id(sent.id)).await.unwrap();
-    assert_eq!(find().await.expect("it was just sent").payload, sent.payload, "nothing is erased without a prune");
-    fx.store.prune(Prunable::Payloads, Timestamp::default(), PLENTY).await.unwrap();
-    let erased = Message { payload: None, ..sent.clone() };
-    assert_eq!(find().await.as_ref(), Some(&erased));
-    assert_eq!(fx.other.list_messages(fx.here, fx.application, &messages()).await.unwrap().rows, [erased]);
-}
-
-pub async fn a_payload_is_removed_for_good<S: Store>(fx: &Fixture<S>) {
+pub async fn a_payload_is_removed_for_good<S: Stage>(fx: &Fixture<S>) {
     let sent = append(fx, fx.message()).await;
     for _ in 0..2 {
-        assert!(fx.store.expunge_message(fx.here, fx.application, sent.id).await.unwrap());
+        assert!(fx.store.expunge(AppScope::of(fx.here, fx.application), Expunge::Message(sent.id)).await.unwrap());
     }
-    assert!(!fx.store.expunge_message(fx.here, fx.application, MessageId(fx.id())).await.unwrap());
-    assert!(!fx.store.expunge_message(fx.here, ApplicationId(fx.id()), sent.id).await.unwrap());
+    assert!(
+        !fx.store.expunge(AppScope::of(fx.here, fx.application), Expunge::Message(MessageId(fx.id()))).await.unwrap()
+    );
+    assert!(!fx.store.expunge(AppScope::of(fx.here, ApplicationId(fx.id())), Expunge::Message(sent.id)).await.unwrap());
     let find = async |environment| {
-        let found = fx.other.find_message(environment, fx.application, &Locator::Id(sent.id)).await.unwrap();
+        let found = fx
+            .other
+            .read(query::FindMessage {
+                scope: AppScope::of(environment, fx.application),
+                locator: Locator::Id(sent.id),
+            })
+            .await
+            .unwrap();
         found.expect("the message itself stays")
     };
     assert_eq!(find(fx.here).await, Message { payload: None, ..sent.clone() });
@@ -271,7 +339,7 @@ struct Tried {
     attempts: [AttemptId; 4],
 }
 
-async fn tried<S: Store>(fx: &Fixture<S>) -> Tried {
+async fn tried<S: Stage>(fx: &Fixture<S>) -> Tried {
     let first = fx.endpoint().await;
     let second = fx.endpoint_with(|endpoint| endpoint.event_types = Some(vec![name("a")])).await;
     let a = append(fx, labelled(fx, "a", &["x"], &["t"])).await.id;
@@ -303,12 +371,17 @@ async fn tried<S: Store>(fx: &Fixture<S>) -> Tried {
     Tried { endpoints: [first, second], messages: [a, b], attempts }
 }
 
-async fn list<S: Store>(fx: &Fixture<S>, filter: AttemptFilter) -> Vec<AttemptId> {
-    let list = fx.other.list_attempts(fx.here, fx.application, &filter).await.unwrap().rows;
+async fn list<S: Stage>(fx: &Fixture<S>, filter: AttemptFilter) -> Vec<AttemptId> {
+    let list = fx
+        .other
+        .read(query::Attempts { scope: AppScope::of(fx.here, fx.application), filter: filter.clone() })
+        .await
+        .unwrap()
+        .rows;
     list.iter().map(|attempt| attempt.id).collect()
 }
 
-pub async fn attempts_are_found_by_message_and_endpoint<S: Store>(fx: &Fixture<S>) {
+pub async fn attempts_are_found_by_message_and_endpoint<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
     assert_eq!(list(fx, attempts(AttemptsOf::Message(messages[0], None))).await, [one, two, three]);
     assert_eq!(list(fx, attempts(AttemptsOf::Message(messages[0], Some(endpoints[0])))).await, [one, two]);
@@ -317,10 +390,17 @@ pub async fn attempts_are_found_by_message_and_endpoint<S: Store>(fx: &Fixture<S
     assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(endpoints[1]))).await, [three]);
     assert_eq!(list(fx, attempts(AttemptsOf::Endpoint(EndpointId(fx.id())))).await, []);
     let there = attempts(AttemptsOf::Endpoint(endpoints[0]));
-    assert_eq!(fx.other.list_attempts(fx.there, fx.application, &there).await.unwrap().rows, []);
+    assert_eq!(
+        fx.other
+            .read(query::Attempts { scope: AppScope::of(fx.there, fx.application), filter: there.clone() })
+            .await
+            .unwrap()
+            .rows,
+        []
+    );
 }
 
-pub async fn attempts_are_found_by_result_and_status<S: Store>(fx: &Fixture<S>) {
+pub async fn attempts_are_found_by_result_and_status<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
     let of_endpoint = || attempts(AttemptsOf::Endpoint(endpoints[0]));
     let of_message = || attempts(AttemptsOf::Message(messages[0], None));
@@ -335,7 +415,7 @@ pub async fn attempts_are_found_by_result_and_status<S: Store>(fx: &Fixture<S>) 
     assert_eq!(list(fx, AttemptFilter { status_class: Some(300), ..of_endpoint() }).await, [four]);
 }
 
-pub async fn attempts_are_found_by_what_their_message_is<S: Store>(fx: &Fixture<S>) {
+pub async fn attempts_are_found_by_what_their_message_is<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
     for (of, expected) in [
         (AttemptsOf::Endpoint(endpoints[0]), vec![one, two]),
@@ -351,7 +431,7 @@ pub async fn attempts_are_found_by_what_their_message_is<S: Store>(fx: &Fixture<
     assert_eq!(list(fx, AttemptFilter { tag: Some(name("x")), ..all() }).await, []);
 }
 
-pub async fn attempts_are_found_by_time<S: Store>(fx: &Fixture<S>) {
+pub async fn attempts_are_found_by_time<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
     let now = fx.store.now().await.unwrap();
     let (past, future) = (Some(now.minus(HOUR)), Some(now.plus(HOUR)));
@@ -365,7 +445,7 @@ pub async fn attempts_are_found_by_time<S: Store>(fx: &Fixture<S>) {
     }
 }
 
-pub async fn attempts_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture<S>) {
+pub async fn attempts_are_listed_piece_by_piece_both_ways<S: Stage>(fx: &Fixture<S>) {
     let Tried { endpoints, messages, attempts: [one, two, three, four] } = tried(fx).await;
     for (of, mut want) in [
         (AttemptsOf::Endpoint(endpoints[0]), vec![one, two, four]),
@@ -386,25 +466,44 @@ pub async fn attempts_are_listed_piece_by_piece_both_ways<S: Store>(fx: &Fixture
     }
 }
 
-pub async fn an_attempt_is_found_in_its_message_and_its_reply_removed<S: Store>(fx: &Fixture<S>) {
+pub async fn an_attempt_is_found_in_its_message_and_its_reply_removed<S: Stage>(fx: &Fixture<S>) {
     let Tried { messages, attempts: [one, two, ..], .. } = tried(fx).await;
-    let find = async |message, id| fx.other.find_attempt(fx.here, message, id).await.unwrap();
+    let find =
+        async |message, id| fx.other.read(query::FindAttempt { scope: Scope::of(fx.here), message, id }).await.unwrap();
     let seen = find(messages[0], one).await.expect("it is there");
     assert_eq!((seen.id, seen.message, seen.status), (one, messages[0], 500));
     assert!(!seen.reply.is_empty());
     assert_eq!(find(messages[1], one).await, None);
     assert_eq!(find(messages[0], AttemptId(fx.id())).await, None);
-    assert_eq!(fx.other.find_attempt(fx.there, messages[0], one).await.unwrap(), None);
-    assert!(!fx.store.expunge_attempt(fx.there, messages[0], one).await.unwrap());
-    assert!(!fx.store.expunge_attempt(fx.here, messages[1], one).await.unwrap());
+    assert_eq!(
+        fx.other.read(query::FindAttempt { scope: Scope::of(fx.there), message: messages[0], id: one }).await.unwrap(),
+        None
+    );
+    assert!(
+        !fx.store
+            .expunge(AppScope::of(fx.there, fx.application), Expunge::Attempt { message: messages[0], id: one })
+            .await
+            .unwrap()
+    );
+    assert!(
+        !fx.store
+            .expunge(AppScope::of(fx.here, fx.application), Expunge::Attempt { message: messages[1], id: one })
+            .await
+            .unwrap()
+    );
     for _ in 0..2 {
-        assert!(fx.store.expunge_attempt(fx.here, messages[0], one).await.unwrap());
+        assert!(
+            fx.store
+                .expunge(AppScope::of(fx.here, fx.application), Expunge::Attempt { message: messages[0], id: one })
+                .await
+                .unwrap()
+        );
     }
     assert_eq!(find(messages[0], one).await, Some(Attempt { reply: Bytes::from_static(b"EXPUNGED"), ..seen }));
     assert!(!find(messages[0], two).await.expect("it is there").reply.is_empty());
 }
 
-pub async fn a_message_that_could_not_be_written_claims_no_slot<S: Store>(fx: &Fixture<S>) {
+pub async fn a_message_that_could_not_be_written_claims_no_slot<S: Stage>(fx: &Fixture<S>) {
     let taken = fx.send().await;
     let claim = |id| {
         let mut new = fx.message_once("k", None);
@@ -413,11 +512,15 @@ pub async fn a_message_that_could_not_be_written_claims_no_slot<S: Store>(fx: &F
     };
     // No two messages have one id; whatever fails while a message is written takes the slot with it.
     assert!(fx.store.append(claim(taken)).await.is_err());
-    assert_eq!(fx.other.find_once(fx.here, fx.application, &name("k")).await.unwrap(), None);
+    assert_eq!(
+        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap(),
+        None
+    );
     let answers = fx.store.append(claim(MessageId(fx.id()))).await.unwrap();
     assert!(matches!(answers[..], [Appended::Accepted { .. }]), "{answers:?}");
-    fx.other.reset_once(fx.here, fx.application, &name("k")).await.unwrap();
+    fx.other.reset_once(AppScope::of(fx.here, fx.application), name("k")).await.unwrap();
     assert!(fx.store.append(claim(taken)).await.is_err());
-    let found = fx.other.find_once(fx.here, fx.application, &name("k")).await.unwrap();
+    let found =
+        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap();
     assert!(found.is_some_and(|found| found.slot.is_open()), "the phase is still to be had");
 }

@@ -13,17 +13,22 @@ use everhook_core::name::Metadata;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::retry::{Backoff, RetryPolicy};
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::{TaskKind, TaskState};
 
 use crate::catalog::{Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
-use crate::conformance::job_stage::{Ends, JobStage, ids, kinds};
+use crate::conformance::job_stage::{Ends, ids, kinds};
+use crate::conformance::stage::Stage;
 use crate::job::{Enqueued, JobAsk, JobFilter, NewJob};
-use crate::lease::{Reclaimed, Settled, Settlement};
-use crate::queue::QueueDeleted;
+use crate::lease::{Reclaim, ReclaimAsk, Reclaimed, Settled, Settlement};
+use crate::query;
+use crate::resource::{Deleted, ResourceKey};
+use crate::steer::Steer;
+use crate::store::{Reads, Resources};
 
-pub async fn a_job_is_leased_as_it_was_enqueued<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_job_is_leased_as_it_was_enqueued<S: Stage>(fx: &Fixture<S>) {
     let mut new = fx.job();
     let backoff = Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(60)]);
     new.job.name = Some("Söhne".to_owned());
@@ -44,7 +49,7 @@ pub async fn a_job_is_leased_as_it_was_enqueued<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!((found.job, found.state, found.last), (new.job, JobState::Leased, None));
 }
 
-pub async fn a_job_that_ended_is_shown_with_its_attempt_and_result<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_job_that_ended_is_shown_with_its_attempt_and_result<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
@@ -54,16 +59,19 @@ pub async fn a_job_that_ended_is_shown_with_its_attempt_and_result<S: JobStage>(
     assert_eq!(fx.settle(&end).await, Settled::Done, "said again, it counts as before");
     let found = fx.found(id).await;
     assert_eq!((found.state, found.open, found.result), (JobState::Succeeded, None, result));
-    let attempts = fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap();
+    let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
     let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
     assert_eq!(found.last.as_ref(), Some(attempt));
     assert_eq!((attempt.session, attempt.epoch, attempt.class), (session, 1, Class::Success));
     assert_eq!((attempt.end, &attempt.note[..]), (EndState::Succeeded, &b"{\"error\":\"No Paper\"}"[..]));
-    assert_eq!(fx.other.find_job(fx.there, id).await.unwrap().map(|job| job.state), Some(JobState::Pending));
+    assert_eq!(
+        fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().map(|job| job.state),
+        Some(JobState::Pending)
+    );
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
 }
 
-pub async fn a_result_that_was_too_large_is_told<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_result_that_was_too_large_is_told<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
@@ -72,7 +80,7 @@ pub async fn a_result_that_was_too_large_is_told<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(fx.found(id).await.result, result);
 }
 
-pub async fn a_failed_job_is_tried_again_and_keeps_its_attempts<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_failed_job_is_tried_again_and_keeps_its_attempts<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let session = fx.session().await;
     for tries in 0..3 {
@@ -85,32 +93,49 @@ pub async fn a_failed_job_is_tried_again_and_keeps_its_attempts<S: JobStage>(fx:
     fx.end_job(&leased.task, session, Ends::Dead).await;
     let found = fx.found(id).await;
     assert_eq!((found.state, found.open.map(|open| open.state)), (JobState::Dead, Some(TaskState::Dead)));
-    let epochs: Vec<_> = fx.other.list_job_attempts(fx.here, id, 3).await.unwrap().iter().map(|a| a.epoch).collect();
+    let epochs: Vec<_> = fx
+        .other
+        .read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: 3 })
+        .await
+        .unwrap()
+        .iter()
+        .map(|a| a.epoch)
+        .collect();
     assert_eq!(epochs, [4, 3, 2], "the latest ones, newest first");
 }
 
-pub async fn an_abandoned_attempt_is_logged_for_the_holder_that_died<S: JobStage>(fx: &Fixture<S>) {
+pub async fn an_abandoned_attempt_is_logged_for_the_holder_that_died<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let (dead, sweeper) = (fx.session().await, fx.session().await);
     let before = fx.store.now().await.unwrap();
     fx.lease_job(dead).await;
     let after = fx.store.now().await.unwrap();
-    let holder = fx.store.find_job(fx.here, id).await.unwrap().unwrap().open.unwrap().holder.unwrap();
+    let holder = fx
+        .store
+        .read(query::FindJob { scope: Scope::of(fx.here), id })
+        .await
+        .unwrap()
+        .unwrap()
+        .open
+        .unwrap()
+        .holder
+        .unwrap();
     assert_eq!(holder.session, dead);
     assert!(before <= holder.since && holder.since <= after);
     fx.store.close_session(dead).await.unwrap();
-    let Reclaimed { task, from } = fx.store.reclaim(sweeper, PLENTY).await.unwrap()[0];
+    let ask = ReclaimAsk { session: sweeper, limit: PLENTY, what: Reclaim::Orphaned };
+    let Reclaimed { task, from, .. } = fx.store.reclaim(ask).await.unwrap().remove(0);
     assert_eq!(from, holder);
     let mut end = fx.job_end(&task, sweeper, Ends::Again);
     end.attempt.as_mut().unwrap().holder = Some(from.session);
     assert_eq!(fx.settle(&end).await, Settled::Done);
     let again = fx.lease_job(sweeper).await.task;
     fx.end_job(&again, sweeper, Ends::Well).await;
-    let attempts = fx.store.list_job_attempts(fx.here, id, PLENTY).await.unwrap();
+    let attempts = fx.store.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
     assert_eq!(attempts.iter().map(|attempt| attempt.session).collect::<Vec<_>>(), [sweeper, dead], "newest first");
 }
 
-pub async fn a_late_word_of_a_former_holder_changes_nothing<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_late_word_of_a_former_holder_changes_nothing<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let (slow, other) = (fx.session().await, fx.session().await);
     let leased = fx.lease_job(slow).await;
@@ -123,7 +148,7 @@ pub async fn a_late_word_of_a_former_holder_changes_nothing<S: JobStage>(fx: &Fi
     assert_eq!(fx.job_state(id).await, JobState::Pending);
 }
 
-pub async fn the_lowest_priority_number_goes_first_and_then_the_oldest<S: JobStage>(fx: &Fixture<S>) {
+pub async fn the_lowest_priority_number_goes_first_and_then_the_oldest<S: Stage>(fx: &Fixture<S>) {
     let mut want = Vec::new();
     for priority in [5, 0, 9, 5, 0] {
         let mut new = fx.job();
@@ -141,7 +166,7 @@ pub async fn the_lowest_priority_number_goes_first_and_then_the_oldest<S: JobSta
     assert_eq!(got, want);
 }
 
-pub async fn a_job_for_later_waits_and_keeps_no_other_waiting<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_job_for_later_waits_and_keeps_no_other_waiting<S: Stage>(fx: &Fixture<S>) {
     let mut urgent = NewJob { run_at: RunAt::In(HOUR), ..fx.job() };
     urgent.job.priority = Priority::new(0).unwrap();
     let later = fx.accept(urgent).await;
@@ -152,12 +177,18 @@ pub async fn a_job_for_later_waits_and_keeps_no_other_waiting<S: JobStage>(fx: &
     assert_eq!(ids(&fx.lease_jobs(session).await), [now]);
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "it is not forgotten: {grant:?}");
-    let moved = fx.other.change_jobs(fx.here, &[later], Wish::RunAt(RunAt::Now)).await.unwrap().answer;
+    let moved = fx
+        .other
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![later], wish: Wish::RunAt(RunAt::Now) })
+        .await
+        .unwrap()
+        .answer
+        .plans;
     assert_eq!(moved, [Some(Plan::Move(RunAt::Now))]);
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
-pub async fn concurrency_keys_take_turns<S: JobStage>(fx: &Fixture<S>) {
+pub async fn concurrency_keys_take_turns<S: Stage>(fx: &Fixture<S>) {
     for key in ["a", "a", "a", "a", "b", "b"] {
         let mut new = fx.job();
         new.job.concurrency_key = Some(key.to_owned());
@@ -174,18 +205,18 @@ pub async fn concurrency_keys_take_turns<S: JobStage>(fx: &Fixture<S>) {
     assert!(lanes[0] != lanes[1] && lanes[0] == lanes[2], "{lanes:?}");
 }
 
-pub async fn deliveries_and_jobs_never_meet<S: JobStage>(fx: &Fixture<S>) {
+pub async fn deliveries_and_jobs_never_meet<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let (message, job) = (fx.send().await, fx.work().await);
     let session = fx.session().await;
     let deliveries = fx.lease(session).await;
     assert_eq!(deliveries.iter().map(|leased| leased.task.key.subject).collect::<Vec<_>>(), [message.0]);
     assert_eq!(ids(&fx.lease_jobs(session).await), [job]);
-    let held = fx.other.list_held(session).await.unwrap();
+    let held = fx.other.read(query::HeldJobs { session }).await.unwrap();
     assert_eq!(held.iter().map(|task| task.key.subject).collect::<Vec<_>>(), [job.0], "deliveries are no jobs");
 }
 
-pub async fn only_queues_that_are_asked_for_give<S: JobStage>(fx: &Fixture<S>) {
+pub async fn only_queues_that_are_asked_for_give<S: Stage>(fx: &Fixture<S>) {
     let (a, b) = (fx.accept(fx.job_on("a")).await, fx.accept(fx.job_on("b")).await);
     fx.accept(fx.job_on("c")).await;
     let session = fx.session().await;
@@ -195,7 +226,7 @@ pub async fn only_queues_that_are_asked_for_give<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(got, [a, b]);
 }
 
-pub async fn a_worker_gets_the_kinds_it_takes<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_worker_gets_the_kinds_it_takes<S: Stage>(fx: &Fixture<S>) {
     for kind in ["x", "y", "x", "z", "y"] {
         let mut new = fx.job();
         new.job.kind = name(kind);
@@ -212,7 +243,7 @@ pub async fn a_worker_gets_the_kinds_it_takes<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(kinds(&fx.lease_jobs(session).await), [name("x"), name("x"), name("z")]);
 }
 
-pub async fn kinds_that_stand_for_the_same_number_are_told_apart<S: JobStage>(fx: &Fixture<S>) {
+pub async fn kinds_that_stand_for_the_same_number_are_told_apart<S: Stage>(fx: &Fixture<S>) {
     let (mine, other) = (name("kind.31648"), name("kind.36387"));
     assert_eq!(
         handler(&mine),
@@ -229,11 +260,14 @@ pub async fn kinds_that_stand_for_the_same_number_are_told_apart<S: JobStage>(fx
     let ask = JobAsk { kinds: vec![mine.clone()], watched: true, ..fx.job_ask(session) };
     assert_eq!(kinds(&fx.lease_jobs_with(&ask).await.jobs), [mine]);
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 0);
-    assert_eq!(fx.store.queue_stats(fx.here, &name("q")).await.unwrap().running, 1);
+    assert_eq!(
+        fx.store.read(query::CountQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().running,
+        1
+    );
     assert_eq!(kinds(&fx.lease_jobs(session).await), [other.clone(), other], "and they take up no room");
 }
 
-pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: JobStage>(fx: &Fixture<S>) {
+pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: Stage>(fx: &Fixture<S>) {
     /// Two see every lane; more may be needed if some became ready in the same microsecond.
     const LOOKS_MAX: usize = 4;
     let foreign = |n: usize| {
@@ -243,7 +277,7 @@ pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: J
     };
     // More than one look sees, and all of them ready before the one that matters.
     let others: Vec<NewJob> = (0..LEASE_LANES_MAX + 50).map(foreign).collect();
-    fx.store.enqueue(&others).await.unwrap();
+    fx.store.enqueue(others.clone().into()).await.unwrap();
     let wanted = fx.work().await;
     let session = fx.session().await;
     let ask = JobAsk { kinds: vec![name("k")], ..fx.job_ask(session) };
@@ -264,7 +298,7 @@ pub async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others<S: J
     assert_eq!(left, others.len(), "whoever takes every kind finds the others where they were");
 }
 
-pub async fn a_queue_that_is_named_twice_is_counted_once<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_queue_that_is_named_twice_is_counted_once<S: Stage>(fx: &Fixture<S>) {
     fx.configure("q", |queue| queue.limit = Some(2)).await;
     for key in ["a", "b", "c", "d", "e"] {
         let mut new = fx.job();
@@ -279,7 +313,7 @@ pub async fn a_queue_that_is_named_twice_is_counted_once<S: JobStage>(fx: &Fixtu
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "and its limit is one");
 }
 
-pub async fn no_more_than_its_room_is_taken_of_a_queue<S: JobStage>(fx: &Fixture<S>) {
+pub async fn no_more_than_its_room_is_taken_of_a_queue<S: Stage>(fx: &Fixture<S>) {
     for _ in 0..5 {
         fx.work().await;
     }
@@ -293,7 +327,7 @@ pub async fn no_more_than_its_room_is_taken_of_a_queue<S: JobStage>(fx: &Fixture
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
 }
 
-pub async fn a_limit_holds_over_all_sessions<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_limit_holds_over_all_sessions<S: Stage>(fx: &Fixture<S>) {
     fx.configure("q", |queue| queue.limit = Some(3)).await;
     for key in ["a", "b", "c", "d", "e", "f", "g"] {
         let mut new = fx.job();
@@ -324,7 +358,7 @@ pub async fn a_limit_holds_over_all_sessions<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!((taken.len(), fx.lease_jobs(two).await.len()), (1, 0));
 }
 
-pub async fn a_limit_per_key_leaves_other_keys_alone<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_limit_per_key_leaves_other_keys_alone<S: Stage>(fx: &Fixture<S>) {
     fx.configure("q", |queue| queue.key_limit = Some(1)).await;
     for key in [Some("a"), Some("a"), Some("b"), None, None] {
         let mut new = fx.job();
@@ -347,7 +381,7 @@ pub async fn a_limit_per_key_leaves_other_keys_alone<S: JobStage>(fx: &Fixture<S
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
 }
 
-pub async fn a_rate_holds_over_all_sessions<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_rate_holds_over_all_sessions<S: Stage>(fx: &Fixture<S>) {
     let rate = Rate::per_second(1.0 / 3600.0).unwrap();
     fx.configure("q", |queue| queue.rate = Some(rate)).await;
     for _ in 0..3 {
@@ -359,7 +393,7 @@ pub async fn a_rate_holds_over_all_sessions<S: JobStage>(fx: &Fixture<S>) {
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{grant:?}");
 }
 
-pub async fn a_rate_is_not_used_up_by_asking<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_rate_is_not_used_up_by_asking<S: Stage>(fx: &Fixture<S>) {
     fx.configure("q", |queue| queue.rate = Some(Rate::per_second(1.0 / 3600.0).unwrap())).await;
     fx.accept(fx.job_on("other")).await;
     let session = fx.session().await;
@@ -368,7 +402,7 @@ pub async fn a_rate_is_not_used_up_by_asking<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
 }
 
-pub async fn a_paused_queue_gives_nothing_until_it_is_resumed<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_paused_queue_gives_nothing_until_it_is_resumed<S: Stage>(fx: &Fixture<S>) {
     fx.work().await;
     fx.configure("q", |queue| queue.state = QueueState::Paused).await;
     let session = fx.session().await;
@@ -380,91 +414,112 @@ pub async fn a_paused_queue_gives_nothing_until_it_is_resumed<S: JobStage>(fx: &
     assert_eq!(fx.lease_jobs(session).await.len(), 2);
 }
 
-pub async fn a_target_that_wants_no_more_stops_its_queue<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_target_that_wants_no_more_stops_its_queue<S: Stage>(fx: &Fixture<S>) {
     let target = Target { url: "https://example.com/work".to_owned(), keys: SigningKeys::default() };
     fx.configure("q", |queue| queue.target = Some(target.clone())).await;
     fx.work().await;
-    assert_eq!(fx.other.list_targets().await.unwrap(), [(fx.here, name("q"))]);
+    assert_eq!(fx.other.read(query::PushQueues {}).await.unwrap(), [(fx.here, name("q"))]);
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
     assert_eq!(leased.target.as_deref(), Some(&target));
     let stop = Settlement { stop_lane: true, ..fx.job_end(&leased.task, session, Ends::Again) };
     assert_eq!(fx.settle(&stop).await, Settled::Done);
-    let queue = fx.other.find_queue(fx.here, &name("q")).await.unwrap().unwrap();
+    let queue = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
     assert_eq!((queue.state, queue.target), (QueueState::Stopped, Some(target)));
-    assert_eq!(fx.other.list_targets().await.unwrap(), []);
+    assert_eq!(fx.other.read(query::PushQueues {}).await.unwrap(), []);
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
-    let there = fx.other.find_queue(fx.there, &name("q")).await.unwrap().unwrap();
+    let there = fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("q") }).await.unwrap().unwrap();
     assert_eq!(there.state, QueueState::Open, "the other environment's is another queue");
 }
 
-pub async fn queues_are_known_by_configuration_or_by_their_jobs<S: JobStage>(fx: &Fixture<S>) {
+pub async fn queues_are_known_by_configuration_or_by_their_jobs<S: Stage>(fx: &Fixture<S>) {
     fx.configure("configured", |queue| queue.limit = Some(2)).await;
     fx.accept(fx.job_on("used")).await;
     let slice = |after: Option<&str>, order| Slice { after: after.map(name), order, limit: PLENTY };
     let names = async |slice| {
-        let queues = fx.other.list_queues(fx.here, &slice).await.unwrap();
+        let queues = fx.other.read(query::Queues { scope: Scope::of(fx.here), slice }).await.unwrap();
         queues.into_iter().map(|queue| queue.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(slice(None, Order::Ascending)).await, ["configured", "used"]);
     assert_eq!(names(slice(None, Order::Descending)).await, ["used", "configured"]);
     assert_eq!(names(slice(Some("configured"), Order::Ascending)).await, ["used"]);
-    assert_eq!(fx.other.find_queue(fx.here, &name("nobody")).await.unwrap(), None);
-    assert_eq!(fx.other.find_queue(fx.there, &name("configured")).await.unwrap(), None);
-    let used = fx.other.find_queue(fx.here, &name("used")).await.unwrap().unwrap();
+    assert_eq!(
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("nobody") }).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("configured") }).await.unwrap(),
+        None
+    );
+    let used =
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("used") }).await.unwrap().unwrap();
     assert_eq!(used, Queue::new(name("used")));
 }
 
-pub async fn two_changes_of_a_queue_do_not_undo_each_other<S: JobStage>(fx: &Fixture<S>) {
+pub async fn two_changes_of_a_queue_do_not_undo_each_other<S: Stage>(fx: &Fixture<S>) {
     let queue = fx.configure("q", |queue| queue.limit = Some(2)).await;
     assert_eq!((queue.limit, queue.revision), (Some(2), 1));
-    let fresh = fx.other.replace_queue(fx.here, &Queue::new(name("q"))).await.unwrap();
+    let fresh = fx.other.replace(Scope::of(fx.here), Queue::new(name("q"))).await.unwrap();
     assert_eq!(fresh, Replaced::Stale, "someone has configured it");
     let rate = Rate::per_second(2.5).unwrap();
     let changed = Queue { rate: Some(rate), key_limit: Some(7), ..queue.clone() };
-    assert!(matches!(fx.other.replace_queue(fx.here, &changed).await.unwrap(), Replaced::Done(_)));
-    assert_eq!(fx.other.replace_queue(fx.here, &changed).await.unwrap(), Replaced::Stale);
-    let found = fx.other.find_queue(fx.here, &name("q")).await.unwrap().unwrap();
+    assert!(matches!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Done(_)));
+    assert_eq!(fx.other.replace(Scope::of(fx.here), changed.clone()).await.unwrap(), Replaced::Stale);
+    let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
     assert_eq!((found.limit, found.key_limit, found.rate, found.revision), (Some(2), Some(7), Some(rate), 2));
 }
 
-pub async fn a_queue_is_deleted_once_no_job_of_it_is_open<S: JobStage>(fx: &Fixture<S>) {
-    let delete = async || fx.store.delete_queue(fx.here, &name("q")).await.unwrap();
-    assert_eq!(delete().await, QueueDeleted::NoQueue);
+pub async fn a_queue_is_deleted_once_no_job_of_it_is_open<S: Stage>(fx: &Fixture<S>) {
+    let delete = async || fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Queue(name("q"))).await.unwrap();
+    assert_eq!(delete().await, Deleted::NotFound);
     fx.configure("q", |queue| queue.limit = Some(2)).await;
     fx.accept(fx.job_on("other")).await;
     let mut keyed = fx.job();
     keyed.job.concurrency_key = Some("acme".to_owned());
     fx.accept(keyed).await;
     fx.accept(fx.job()).await;
-    assert_eq!(delete().await, QueueDeleted::HasJobs, "two wait");
+    assert_eq!(delete().await, Deleted::HasJobs, "two wait");
     let session = fx.session().await;
     let leased = fx.lease_jobs(session).await;
     let [first, second] = leased.as_slice() else { panic!("{leased:?}") };
-    assert_eq!(delete().await, QueueDeleted::HasJobs, "two run");
+    assert_eq!(delete().await, Deleted::HasJobs, "two run");
     fx.end_job(&first.task, session, Ends::Well).await;
     fx.end_job(&second.task, session, Ends::Dead).await;
-    assert_eq!(delete().await, QueueDeleted::HasJobs, "one is dead");
-    let found = fx.other.find_queue(fx.here, &name("q")).await.unwrap().unwrap();
+    assert_eq!(delete().await, Deleted::HasJobs, "one is dead");
+    let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
     assert_eq!(found.limit, Some(2), "and it is as it was");
     let dead = JobId(second.task.key.subject);
-    fx.store.change_jobs(fx.here, &[dead], Wish::Delete).await.unwrap();
+    fx.store.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], wish: Wish::Delete }).await.unwrap().answer;
 
-    assert_eq!(delete().await, QueueDeleted::Done);
-    assert_eq!(fx.other.find_queue(fx.here, &name("q")).await.unwrap(), None);
-    assert_eq!(delete().await, QueueDeleted::NoQueue);
-    assert!(fx.other.find_queue(fx.there, &name("q")).await.unwrap().is_some(), "the other environment's is another");
-    assert!(fx.other.find_queue(fx.here, &name("other")).await.unwrap().is_some());
-    let done = fx.other.find_job(fx.here, JobId(first.task.key.subject)).await.unwrap().unwrap();
+    assert_eq!(delete().await, Deleted::Done);
+    assert_eq!(fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(), None);
+    assert_eq!(delete().await, Deleted::NotFound);
+    assert!(
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.there), name: name("q") }).await.unwrap().is_some(),
+        "the other environment's is another"
+    );
+    assert!(
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("other") }).await.unwrap().is_some()
+    );
+    let done = fx
+        .other
+        .read(query::FindJob { scope: Scope::of(fx.here), id: JobId(first.task.key.subject) })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(done.state, JobState::Succeeded, "records stay");
 
     let again = fx.accept(fx.job()).await;
     let leased = fx.lease_job(session).await;
     assert_eq!(JobId(leased.task.key.subject), again, "the next job makes it anew");
-    assert_eq!(fx.other.find_queue(fx.here, &name("q")).await.unwrap(), Some(Queue::new(name("q"))), "without limits");
+    assert_eq!(
+        fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(),
+        Some(Queue::new(name("q"))),
+        "without limits"
+    );
 }
 
-pub async fn statistics_tell_what_is_in_a_queue<S: JobStage>(fx: &Fixture<S>) {
+pub async fn statistics_tell_what_is_in_a_queue<S: Stage>(fx: &Fixture<S>) {
     fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
     let session = fx.session().await;
     fx.work().await;
@@ -473,21 +528,21 @@ pub async fn statistics_tell_what_is_in_a_queue<S: JobStage>(fx: &Fixture<S>) {
     fx.work().await;
     fx.lease_job(session).await;
     fx.work().await;
-    let stats = fx.other.queue_stats(fx.here, &name("q")).await.unwrap();
+    let stats = fx.other.read(query::CountQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap();
     assert_eq!((stats.pending, stats.due, stats.running, stats.dead), (2, 1, 1, 1));
     assert!(stats.oldest_due.is_some());
     assert_eq!(stats.due_kinds, [name("k")]);
-    let nothing = fx.other.queue_stats(fx.here, &name("nobody")).await.unwrap();
+    let nothing = fx.other.read(query::CountQueue { scope: Scope::of(fx.here), name: name("nobody") }).await.unwrap();
     assert_eq!((nothing.pending, nothing.oldest_due), (0, None));
 }
 
-fn unique(fx: &Fixture<impl JobStage>, key: &str) -> NewJob {
+fn unique(fx: &Fixture<impl Stage>, key: &str) -> NewJob {
     let mut new = fx.job();
     new.job.unique = Some(Unique { key: key.to_owned(), window: HOUR });
     new
 }
 
-pub async fn a_unique_job_is_accepted_once_per_queue<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_unique_job_is_accepted_once_per_queue<S: Stage>(fx: &Fixture<S>) {
     let first = fx.accept(unique(fx, "u")).await;
     assert_eq!(fx.enqueue(&unique(fx, "u")).await, Enqueued::Existing(first));
     fx.accept(unique(fx, "v")).await;
@@ -498,14 +553,14 @@ pub async fn a_unique_job_is_accepted_once_per_queue<S: JobStage>(fx: &Fixture<S
     assert_eq!(fx.enqueue(&unique(fx, "u")).await, Enqueued::Existing(first), "whatever became of the first");
 }
 
-pub async fn a_unique_key_counts_within_its_window_only<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_unique_key_counts_within_its_window_only<S: Stage>(fx: &Fixture<S>) {
     let mut short = unique(fx, "u");
     short.job.unique = Some(Unique { key: "u".to_owned(), window: Duration::ZERO });
     fx.accept(short).await;
     fx.accept(unique(fx, "u")).await;
 }
 
-pub async fn the_same_request_again_is_the_same_job<S: JobStage>(fx: &Fixture<S>) {
+pub async fn the_same_request_again_is_the_same_job<S: Stage>(fx: &Fixture<S>) {
     let keyed = |key: &str, body: &str| NewJob { key: Some(request_key(key, body)), ..fx.job() };
     let first = fx.accept(keyed("a", "body")).await;
     assert_eq!(fx.enqueue(&keyed("a", "body")).await, Enqueued::Existing(first));
@@ -513,18 +568,25 @@ pub async fn the_same_request_again_is_the_same_job<S: JobStage>(fx: &Fixture<S>
     assert_eq!(fx.lease_jobs(fx.session().await).await.len(), 1);
 }
 
-pub async fn a_bulk_is_judged_one_by_one<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_bulk_is_judged_one_by_one<S: Stage>(fx: &Fixture<S>) {
     let jobs = [unique(fx, "u"), fx.job(), unique(fx, "u"), fx.job()];
-    let answers = fx.store.enqueue(&jobs).await.unwrap();
+    let answers = fx.store.enqueue(jobs.clone().into()).await.unwrap();
     let accepted = |answer: &Enqueued| matches!(answer, Enqueued::Accepted { .. });
     assert_eq!(answers.iter().map(accepted).collect::<Vec<_>>(), [true, true, false, true], "{answers:?}");
     assert_eq!(answers[2], Enqueued::Existing(jobs[0].job.id));
     assert_eq!(fx.lease_jobs(fx.session().await).await.len(), 3);
-    assert_eq!(fx.store.enqueue(&[]).await.unwrap(), []);
+    assert_eq!(fx.store.enqueue([].into()).await.unwrap(), []);
 }
 
-pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: JobStage>(fx: &Fixture<S>) {
-    let cancel = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap().answer[0];
+pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: Stage>(fx: &Fixture<S>) {
+    let cancel = async |id| {
+        fx.other
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel })
+            .await
+            .unwrap()
+            .answer
+            .plans[0]
+    };
     let waiting = fx.work().await;
     assert_eq!(cancel(waiting).await, Some(Plan::End));
     assert_eq!(fx.job_state(waiting).await, JobState::Cancelled);
@@ -534,20 +596,23 @@ pub async fn what_is_cancelled_ends_now_or_at_the_next_word<S: JobStage>(fx: &Fi
     let running = fx.work().await;
     let leased = fx.lease_job(session).await;
     assert_eq!(cancel(running).await, Some(Plan::Flag));
-    let held = fx.other.list_held(session).await.unwrap();
+    let held = fx.other.read(query::HeldJobs { session }).await.unwrap();
     assert_eq!(held.iter().map(|task| task.cancel).collect::<Vec<_>>(), [true]);
     assert_eq!(fx.job_state(running).await, JobState::Leased, "its worker is asked, not overruled");
     fx.end_job(&leased.task, session, Ends::Well).await;
     assert_eq!(cancel(running).await, Some(Plan::Refuse), "it has succeeded");
     assert_eq!(cancel(JobId(fx.id())).await, None);
-    let there = fx.other.find_job(fx.there, waiting).await.unwrap().unwrap();
+    let there = fx.other.read(query::FindJob { scope: Scope::of(fx.there), id: waiting }).await.unwrap().unwrap();
     assert_eq!(there.state, JobState::Pending, "the other environment's is another job");
 }
 
-pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_dead_job_is_retried_with_fresh_tries<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     fx.end_jobs(Ends::Dead).await;
-    let retry = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap().answer[0];
+    let retry = async |id| {
+        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Retry }).await.unwrap().answer.plans
+            [0]
+    };
     assert_eq!(retry(id).await, Some(Plan::Redrive));
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
@@ -555,14 +620,20 @@ pub async fn a_dead_job_is_retried_with_fresh_tries<S: JobStage>(fx: &Fixture<S>
     assert_eq!(retry(id).await, Some(Plan::Nothing));
     fx.end_job(&leased.task, session, Ends::Well).await;
     assert_eq!(retry(id).await, Some(Plan::Refuse));
-    assert_eq!(fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap().len(), 2, "its history is one");
+    assert_eq!(
+        fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap().len(),
+        2,
+        "its history is one"
+    );
     let later = fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
     assert_eq!(retry(later).await, Some(Plan::Hasten));
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
-pub async fn a_job_that_is_named_twice_is_changed_once<S: JobStage>(fx: &Fixture<S>) {
-    let change = async |ids: [JobId; 3], wish| fx.other.change_jobs(fx.here, &ids, wish).await.unwrap().answer;
+pub async fn a_job_that_is_named_twice_is_changed_once<S: Stage>(fx: &Fixture<S>) {
+    let change = async |ids: [JobId; 3], wish| {
+        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: ids.to_vec(), wish }).await.unwrap().answer.plans
+    };
     let (id, other) = (fx.work().await, fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await);
     let session = fx.session().await;
     for _ in 0..2 {
@@ -583,26 +654,41 @@ pub async fn a_job_that_is_named_twice_is_changed_once<S: JobStage>(fx: &Fixture
     }
     let [end, nothing] = [Some(Plan::End), Some(Plan::Nothing)];
     assert_eq!(change(twice, Wish::Cancel).await, [end, end, nothing]);
-    let attempts = fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap();
+    let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
     let cancelled = attempts.iter().filter(|attempt| attempt.end == EndState::Cancelled).count();
     assert_eq!(cancelled, 1, "{attempts:?}");
     let erase = Some(Plan::Erase);
     assert_eq!(change(twice, Wish::Delete).await, [erase, erase, None]);
 }
 
-pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
-    fx.other.change_jobs(fx.here, &[id], Wish::Cancel).await.unwrap();
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap().answer;
     // Its holder did not hear of it, and used up the last attempt.
     fx.end_job(&leased.task, session, Ends::Dead).await;
-    assert_eq!(fx.other.change_jobs(fx.here, &[id], Wish::Retry).await.unwrap().answer, [Some(Plan::Redrive)]);
+    assert_eq!(
+        fx.other
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Retry })
+            .await
+            .unwrap()
+            .answer
+            .plans,
+        [Some(Plan::Redrive)]
+    );
     assert!(!fx.lease_job(session).await.task.cancel);
 }
 
-pub async fn a_deleted_job_leaves_nothing_behind<S: JobStage>(fx: &Fixture<S>) {
-    let delete = async |id| fx.other.change_jobs(fx.here, &[id], Wish::Delete).await.unwrap().answer[0];
+pub async fn a_deleted_job_leaves_nothing_behind<S: Stage>(fx: &Fixture<S>) {
+    let delete = async |id| {
+        fx.other
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Delete })
+            .await
+            .unwrap()
+            .answer
+            .plans[0]
+    };
     let (done, session) = (fx.work().await, fx.session().await);
     let leased = fx.lease_job(session).await;
     assert_eq!(delete(done).await, Some(Plan::Refuse), "someone runs it");
@@ -611,19 +697,22 @@ pub async fn a_deleted_job_leaves_nothing_behind<S: JobStage>(fx: &Fixture<S>) {
     let waiting = fx.work().await;
     assert_eq!(delete(waiting).await, Some(Plan::Erase));
     for id in [done, waiting] {
-        assert_eq!(fx.other.find_job(fx.here, id).await.unwrap(), None);
-        assert_eq!(fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap(), []);
-        assert!(fx.other.find_job(fx.there, id).await.unwrap().is_some());
+        assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap(), None);
+        assert_eq!(
+            fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap(),
+            []
+        );
+        assert!(fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().is_some());
     }
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
 }
 
-pub async fn only_the_holder_reports_progress<S: JobStage>(fx: &Fixture<S>) {
+pub async fn only_the_holder_reports_progress<S: Stage>(fx: &Fixture<S>) {
     let id = fx.work().await;
     let (session, other) = (fx.session().await, fx.session().await);
     let progress = Progress::new(40, "two of five").unwrap();
     let report = async |session, epoch| {
-        fx.store.report_progress(fx.here, id, Tenure { session, epoch }, &progress).await.unwrap()
+        fx.store.report_progress(Scope::of(fx.here), id, Tenure { session, epoch }, progress.clone()).await.unwrap()
     };
     assert_eq!(report(session, 1).await, Err(NotYours::NotRunning));
     let leased = fx.lease_job(session).await;
@@ -639,7 +728,7 @@ pub async fn only_the_holder_reports_progress<S: JobStage>(fx: &Fixture<S>) {
     assert_eq!(report(session, 1).await, Err(NotYours::NotRunning));
 }
 
-pub async fn a_watched_job_is_taken_back_when_its_time_is_over<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_watched_job_is_taken_back_when_its_time_is_over<S: Stage>(fx: &Fixture<S>) {
     let mut over = fx.job();
     over.job.timeout = Duration::ZERO;
     let id = fx.accept(over.clone()).await;
@@ -648,19 +737,26 @@ pub async fn a_watched_job_is_taken_back_when_its_time_is_over<S: JobStage>(fx: 
     let leased = fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs;
     fx.work().await;
     assert_eq!(fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs.len(), 1);
-    let taken = fx.store.reclaim_overdue(sweeper, PLENTY).await.unwrap();
-    let (taken, from): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
-    assert_eq!(from.iter().map(|from| from.session).collect::<Vec<_>>(), [hung]);
-    assert!(before <= from[0].since && from[0].since <= fx.store.now().await.unwrap());
-    assert_eq!((ids(&taken), taken[0].task.epoch), (vec![id], 2), "the other one has time");
+    let taken = fx.store.reclaim(ReclaimAsk { session: sweeper, limit: PLENTY, what: Reclaim::Overdue }).await.unwrap();
+    assert_eq!(taken.iter().map(|taken| taken.from.session).collect::<Vec<_>>(), [hung]);
+    let since = taken[0].from.since;
+    assert!(before <= since && since <= fx.store.now().await.unwrap());
+    let task = taken[0].task;
+    assert_eq!((JobId(task.key.subject), task.epoch), (id, 2), "the other one has time");
     assert_eq!(taken[0].job.as_ref().map(|job| job.timeout), Some(Duration::ZERO));
     assert_eq!(fx.settle(&fx.job_end(&leased[0].task, hung, Ends::Well)).await, Settled::Lost);
     fx.end_job(&taken[0].task, sweeper, Ends::Again).await;
     assert_eq!(fx.lease_job(hung).await.task.epoch, 3, "leased again by someone who watches for himself");
-    assert!(fx.store.reclaim_overdue(sweeper, PLENTY).await.unwrap().is_empty());
+    assert!(
+        fx.store
+            .reclaim(ReclaimAsk { session: sweeper, limit: PLENTY, what: Reclaim::Overdue })
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
-pub async fn lists_have_what_is_asked_for<S: JobStage>(fx: &Fixture<S>) {
+pub async fn lists_have_what_is_asked_for<S: Stage>(fx: &Fixture<S>) {
     let session = fx.session().await;
     let dead = fx.work().await;
     fx.end_jobs(Ends::Dead).await;
@@ -674,10 +770,11 @@ pub async fn lists_have_what_is_asked_for<S: JobStage>(fx: &Fixture<S>) {
     other.job.kind = name("z");
     let waiting = fx.accept(other).await;
     let gone = fx.work().await;
-    fx.other.change_jobs(fx.here, &[gone], Wish::Cancel).await.unwrap();
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], wish: Wish::Cancel }).await.unwrap().answer;
     let all = |limit| JobFilter::all(Slice { after: None, order: Order::Ascending, limit });
     let list = async |filter: JobFilter| {
-        let records = fx.other.list_jobs(fx.here, &filter).await.unwrap().rows;
+        let records =
+            fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: filter.clone() }).await.unwrap().rows;
         assert!(records.iter().all(|record| record.job.payload.is_none()), "lists have no payloads");
         records.iter().map(|record| record.job.id).collect::<Vec<_>>()
     };
@@ -708,7 +805,7 @@ pub async fn lists_have_what_is_asked_for<S: JobStage>(fx: &Fixture<S>) {
     assert!(!later.contains(&dead) && later.contains(&running), "the time itself is not too early: {later:?}");
 }
 
-pub async fn a_search_of_jobs_looks_at_a_few_and_goes_on<S: JobStage>(fx: &Fixture<S>) {
+pub async fn a_search_of_jobs_looks_at_a_few_and_goes_on<S: Stage>(fx: &Fixture<S>) {
     let mut wanted = Vec::new();
     for number in 0..7 {
         let mut job = fx.job();
@@ -721,7 +818,7 @@ pub async fn a_search_of_jobs_looks_at_a_few_and_goes_on<S: JobStage>(fx: &Fixtu
         loop {
             let slice = Slice { after, order, limit: PLENTY };
             let filter = JobFilter { tag: Some(name("t")), scan: 2, ..JobFilter::all(slice) };
-            let piece = fx.other.list_jobs(fx.here, &filter).await.unwrap();
+            let piece = fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: filter.clone() }).await.unwrap();
             assert!(piece.rows.len() <= 2, "{piece:?}");
             ids.extend(piece.rows.iter().map(|record| record.job.id));
             pieces += 1;
@@ -736,7 +833,7 @@ pub async fn a_search_of_jobs_looks_at_a_few_and_goes_on<S: JobStage>(fx: &Fixtu
     for state in [None, Some(JobState::Pending), Some(JobState::Dead), Some(JobState::Succeeded)] {
         let all = JobFilter::all(Slice { after: None, order: Order::Ascending, limit: PLENTY });
         let says = JobFilter { state, error: Some("zzz".to_owned()), scan: 2, ..all };
-        let piece = fx.other.list_jobs(fx.here, &says).await.unwrap();
+        let piece = fx.other.read(query::Jobs { scope: Scope::of(fx.here), filter: says.clone() }).await.unwrap();
         assert_eq!(piece.rows.len(), 0);
         assert_eq!(piece.next.is_some(), state != Some(JobState::Dead), "{state:?}: there are two and more to look at");
     }

@@ -8,19 +8,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everhook_core::id::BatchId;
 use everhook_core::job::{JobState, Unique};
+use everhook_core::scope::Scope;
 
-use crate::batch::BatchRecord;
+use crate::batch::{BatchRecord, NewBatch};
 use crate::catalog::Created;
 use crate::conformance::fixture::{Fixture, HOUR, name};
-use crate::conformance::job_stage::{Ends, JobStage, nodes};
+use crate::conformance::job_stage::{Ends, nodes};
 use crate::conformance::race::at_once;
+use crate::conformance::stage::Stage;
 use crate::job::{Enqueued, JobAsk, NewJob};
-use crate::lease::Settled;
+use crate::lease::{LeaseAsk, Settled};
+use crate::steer::Steer;
 
 /// Leases one worker makes before a case gives up.
 const TURNS_MAX: usize = 20_000;
 
-pub async fn a_limit_is_never_exceeded_however_many_lease<S: JobStage + 'static>(fx: &Fixture<S>) {
+pub async fn a_limit_is_never_exceeded_however_many_lease<S: Stage + 'static>(fx: &Fixture<S>) {
     const LIMIT: usize = 3;
     const JOBS: usize = 60;
     fx.configure("q", |queue| queue.limit = Some(3)).await;
@@ -45,7 +48,7 @@ pub async fn a_limit_is_never_exceeded_however_many_lease<S: JobStage + 'static>
                 if done.load(Ordering::SeqCst) == JOBS {
                     return;
                 }
-                for leased in store.lease_jobs(&ask).await.unwrap().jobs {
+                for leased in store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs {
                     let now = running.fetch_add(1, Ordering::SeqCst) + 1;
                     assert!(now <= LIMIT, "{now} at once");
                     tokio::task::yield_now().await;
@@ -55,7 +58,7 @@ pub async fn a_limit_is_never_exceeded_however_many_lease<S: JobStage + 'static>
                     attempt.id = everhook_core::id::AttemptId(leased.task.key.id.0);
                     // Not running any more as far as anyone may know: the store hears of it only now.
                     running.fetch_sub(1, Ordering::SeqCst);
-                    assert_eq!(store.settle(&[end]).await.unwrap().answer, [Settled::Done]);
+                    assert_eq!(store.settle([end].into()).await.unwrap().answer, [Settled::Done]);
                     done.fetch_add(1, Ordering::SeqCst);
                 }
                 assert!(turn + 1 < TURNS_MAX, "jobs were forgotten");
@@ -67,7 +70,7 @@ pub async fn a_limit_is_never_exceeded_however_many_lease<S: JobStage + 'static>
     assert_eq!(done.load(Ordering::SeqCst), JOBS);
 }
 
-pub async fn a_unique_key_at_once_is_one_job<S: JobStage + 'static>(fx: &Fixture<S>) {
+pub async fn a_unique_key_at_once_is_one_job<S: Stage + 'static>(fx: &Fixture<S>) {
     for round in 0..3 {
         let unique = |_| {
             let mut new = fx.job();
@@ -78,7 +81,7 @@ pub async fn a_unique_key_at_once_is_one_job<S: JobStage + 'static>(fx: &Fixture
         let ids: Vec<_> = jobs.iter().map(|new| new.job.id).collect();
         let enqueues = nodes(fx).zip(jobs).map(|(store, new)| async move {
             let id = new.job.id;
-            match &store.enqueue(&[new]).await.unwrap()[..] {
+            match &store.enqueue([new].into()).await.unwrap()[..] {
                 [Enqueued::Accepted { .. }] => (id, true),
                 [Enqueued::Existing(other)] => (*other, false),
                 other => panic!("{other:?}"),
@@ -93,7 +96,7 @@ pub async fn a_unique_key_at_once_is_one_job<S: JobStage + 'static>(fx: &Fixture
     assert_eq!(fx.end_jobs(Ends::Well).await, 3);
 }
 
-pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: JobStage + 'static>(fx: &Fixture<S>) {
+pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: Stage + 'static>(fx: &Fixture<S>) {
     fx.endpoint().await;
     for round in 0..10 {
         let record = BatchRecord {
@@ -105,20 +108,24 @@ pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: JobSta
             created_at: Default::default(),
             batch: Default::default(),
         };
-        assert!(matches!(fx.other.create_batch(fx.here, &record, None).await.unwrap(), Created::New(_)));
+        assert!(matches!(
+            fx.other.create_batch(Scope::of(fx.here), NewBatch { batch: record.clone(), key: None }).await.unwrap(),
+            Created::New(_)
+        ));
         for _ in 0..2 {
             let mut new = fx.job();
             new.job.batch = Some(record.id);
             fx.accept(new).await;
         }
-        fx.other.seal_batch(fx.here, record.id).await.unwrap();
+        fx.other.seal_batch(Scope::of(fx.here), record.id).await.unwrap().answer;
         let session = fx.session().await;
         let ends = if round % 2 == 0 { Ends::Well } else { Ends::Dead };
         let jobs = fx.lease_jobs(session).await;
         let settlements: Vec<_> = jobs.iter().map(|leased| fx.job_end(&leased.task, session, ends)).collect();
         assert_eq!(settlements.len(), 2);
-        let settle =
-            nodes(fx).zip(settlements).map(|(store, end)| async move { store.settle(&[end]).await.unwrap().answer });
+        let settle = nodes(fx)
+            .zip(settlements)
+            .map(|(store, end)| async move { store.settle([end].into()).await.unwrap().answer });
         assert!(at_once(settle.collect()).await.iter().all(|settled| settled[..] == [Settled::Done]));
         let deliverer = fx.session().await;
         let said = fx.lease(deliverer).await;
@@ -129,7 +136,7 @@ pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: JobSta
     }
 }
 
-pub async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten<S: JobStage + 'static>(fx: &Fixture<S>) {
+pub async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten<S: Stage + 'static>(fx: &Fixture<S>) {
     const JOBS: usize = 100;
     let taken = Arc::new(AtomicUsize::new(0));
     let batches: Vec<Vec<NewJob>> = (0..4).map(|_| (0..25).map(|_| fx.job()).collect()).collect();
@@ -137,7 +144,7 @@ pub async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten<S: JobSta
     for (store, batch) in nodes(fx).zip(batches) {
         work.push(Box::pin(async move {
             for new in batch {
-                store.enqueue(&[new]).await.unwrap();
+                store.enqueue([new].into()).await.unwrap();
                 tokio::task::yield_now().await;
             }
         }));
@@ -149,7 +156,7 @@ pub async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten<S: JobSta
                 if taken.load(Ordering::SeqCst) == JOBS {
                     return;
                 }
-                taken.fetch_add(store.lease_jobs(&ask).await.unwrap().jobs.len(), Ordering::SeqCst);
+                taken.fetch_add(store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.len(), Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
         }));
@@ -158,7 +165,7 @@ pub async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten<S: JobSta
     assert_eq!(taken.load(Ordering::SeqCst), JOBS);
 }
 
-pub async fn a_job_is_cancelled_or_leased_never_both<S: JobStage + 'static>(fx: &Fixture<S>) {
+pub async fn a_job_is_cancelled_or_leased_never_both<S: Stage + 'static>(fx: &Fixture<S>) {
     let mut ids = Vec::new();
     for _ in 0..40 {
         ids.push(fx.work().await);
@@ -170,7 +177,7 @@ pub async fn a_job_is_cancelled_or_leased_never_both<S: JobStage + 'static>(fx: 
     work.push(Box::pin(async move {
         let mut leased = 0;
         for _ in 0..20 {
-            leased += leasing.lease_jobs(&ask).await.unwrap().jobs.len();
+            leased += leasing.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.len();
             tokio::task::yield_now().await;
         }
         leased
@@ -178,7 +185,12 @@ pub async fn a_job_is_cancelled_or_leased_never_both<S: JobStage + 'static>(fx: 
     work.push(Box::pin(async move {
         let mut ended = 0;
         for portion in cancelled.chunks(4) {
-            let plans = steering.change_jobs(here, portion, everhook_core::job::Wish::Cancel).await.unwrap().answer;
+            let plans = steering
+                .steer(Scope::of(here), Steer::Jobs { ids: portion.to_vec(), wish: everhook_core::job::Wish::Cancel })
+                .await
+                .unwrap()
+                .answer
+                .plans;
             ended += plans.iter().filter(|plan| **plan == Some(everhook_core::job::Plan::End)).count();
         }
         ended

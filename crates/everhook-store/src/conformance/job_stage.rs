@@ -9,20 +9,16 @@ use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
 use everhook_core::queue::Queue;
+use everhook_core::scope::Scope;
 use everhook_core::task::Task;
 
-use crate::batch::BatchStore;
 use crate::catalog::Replaced;
 use crate::conformance::fixture::{Fixture, PLENTY, name};
 use crate::conformance::stage::Stage;
-use crate::job::{Enqueued, JobAsk, JobGrant, JobRecord, JobStore, LeasedJob, NewJob, QueueAsk};
-use crate::lease::{Settled, Settlement};
-use crate::queue::QueueStore;
-
-/// A store with jobs.
-pub trait JobStage: Stage + JobStore + QueueStore + BatchStore {}
-
-impl<S: Stage + JobStore + QueueStore + BatchStore> JobStage for S {}
+use crate::job::{Enqueued, JobAsk, JobRecord, LeasedJob, NewJob, QueueAsk};
+use crate::lease::{LeaseAsk, LeaseGrant, Settled, Settlement};
+use crate::query;
+use crate::store::{Reads, Resources};
 
 /// How an attempt ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +31,7 @@ pub enum Ends {
     Dead,
 }
 
-impl<S: JobStage> Fixture<S> {
+impl<S: Stage> Fixture<S> {
     /// A job of the queue `q` and the kind `k`.
     pub fn job(&self) -> NewJob {
         self.job_on("q")
@@ -52,8 +48,8 @@ impl<S: JobStage> Fixture<S> {
     pub async fn enqueue(&self, new: &NewJob) -> Enqueued {
         let mut shadow = NewJob { environment: self.there, ..new.clone() };
         shadow.job.batch = None;
-        self.store.enqueue(&[shadow]).await.unwrap();
-        self.store.enqueue(std::slice::from_ref(new)).await.unwrap().remove(0)
+        self.store.enqueue([shadow].into()).await.unwrap();
+        self.store.enqueue([new.clone()].into()).await.unwrap().remove(0)
     }
 
     /// Enqueues a job and expects it to be accepted.
@@ -81,8 +77,8 @@ impl<S: JobStage> Fixture<S> {
     }
 
     /// Leases jobs.
-    pub async fn lease_jobs_with(&self, ask: &JobAsk) -> JobGrant {
-        let grant = self.store.lease_jobs(ask).await.unwrap();
+    pub async fn lease_jobs_with(&self, ask: &JobAsk) -> LeaseGrant {
+        let grant = self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
         assert!(grant.jobs.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
@@ -132,7 +128,7 @@ impl<S: JobStage> Fixture<S> {
 
     /// A job as it is shown.
     pub async fn found(&self, id: JobId) -> JobRecord {
-        self.other.find_job(self.here, id).await.unwrap().expect("the job is there")
+        self.other.read(query::FindJob { scope: Scope::of(self.here), id }).await.unwrap().expect("the job is there")
     }
 
     /// Where a job stands.
@@ -142,10 +138,10 @@ impl<S: JobStage> Fixture<S> {
 
     /// Configures a queue.
     pub async fn configure(&self, queue: &str, change: impl FnOnce(&mut Queue)) -> Queue {
-        let known = self.other.find_queue(self.here, &name(queue)).await.unwrap();
+        let known = self.other.read(query::FindQueue { scope: Scope::of(self.here), name: name(queue) }).await.unwrap();
         let mut queue = known.unwrap_or_else(|| Queue::new(name(queue)));
         change(&mut queue);
-        match self.other.replace_queue(self.here, &queue).await.unwrap() {
+        match self.other.replace(Scope::of(self.here), queue.clone()).await.unwrap() {
             Replaced::Done(queue) => queue,
             other => panic!("{other:?}"),
         }

@@ -13,7 +13,9 @@ use everhook_core::task::Trigger;
 use crate::backlog::Backlog;
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY};
 use crate::conformance::stage::Stage;
-use crate::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
+use crate::lease::{Append, DeliveryAsk, LeaseAsk, Leased, NewMessage, Settlement};
+use crate::query;
+use crate::store::Reads;
 
 fn subjects(tasks: &[Leased]) -> Vec<Id> {
     tasks.iter().map(|leased| leased.task.key.subject).collect()
@@ -63,7 +65,7 @@ pub async fn what_is_not_due_stays_and_its_time_is_told<S: Stage>(fx: &Fixture<S
 
 pub async fn what_waits_is_counted<S: Stage>(fx: &Fixture<S>) {
     let count = async || {
-        let Backlog { pending, dead, due_for } = fx.other.backlog().await.unwrap();
+        let Backlog { pending, dead, due_for } = fx.other.read(query::CountBacklog {}).await.unwrap();
         assert!(due_for < HOUR, "{due_for:?}");
         (pending, dead, due_for)
     };
@@ -79,7 +81,7 @@ pub async fn what_waits_is_counted<S: Stage>(fx: &Fixture<S>) {
     // The clock of a store in memory may stand still.
     assert!(due_for > Duration::ZERO || later == began, "it is due since it was sent");
     let session = fx.session().await;
-    let mut tasks = fx.lease_with(LeaseAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;
+    let mut tasks = fx.lease_with(DeliveryAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;
     let turned = fx.store.now().await.unwrap();
     let (pending, _, due_for) = count().await;
     assert!(pending == 2 && due_for >= turned.since(later), "what is left was due before its lane had a turn");
@@ -121,7 +123,7 @@ pub async fn a_lane_gives_no_more_than_it_has_room_for<S: Stage>(fx: &Fixture<S>
     for _ in 0..5 {
         fx.send().await;
     }
-    let ask = LeaseAsk { rooms: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
+    let ask = DeliveryAsk { rooms: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
     let tasks = fx.lease_with(ask.clone()).await.tasks;
     assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 3)]));
     let tasks = fx.lease_with(ask).await.tasks;
@@ -132,7 +134,7 @@ pub async fn a_lane_without_room_is_not_looked_at<S: Stage>(fx: &Fixture<S>) {
     let full = fx.endpoint().await.lane();
     let session = fx.session().await;
     fx.send().await;
-    let grant = fx.lease_with(LeaseAsk { rooms: vec![(full, 0)], ..fx.ask(session) }).await;
+    let grant = fx.lease_with(DeliveryAsk { rooms: vec![(full, 0)], ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
     assert_eq!(fx.lease(session).await.len(), 1);
 }
@@ -146,7 +148,7 @@ pub async fn a_lease_gives_no_more_than_it_was_asked_for<S: Stage>(fx: &Fixture<
     }
     let mut seen = Vec::new();
     for want in [4, 2, 0] {
-        let grant = fx.lease_with(LeaseAsk { limit: 4, ..fx.ask(session) }).await;
+        let grant = fx.lease_with(DeliveryAsk { limit: 4, ..fx.ask(session) }).await;
         assert_eq!(grant.tasks.len(), want);
         seen.extend(grant.tasks.iter().map(|leased| leased.task.key));
     }
@@ -161,9 +163,9 @@ pub async fn more_work_is_announced_at_once<S: Stage>(fx: &Fixture<S>) {
     for _ in 0..3 {
         fx.send().await;
     }
-    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
+    let grant = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (2, Some(Duration::ZERO)));
-    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
+    let grant = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (1, None));
 }
 
@@ -176,7 +178,7 @@ pub async fn lanes_take_turns<S: Stage>(fx: &Fixture<S>) {
     for _ in 0..2 {
         let mut round = Vec::new();
         for _ in 0..lanes.len() {
-            round.extend(fx.lease_with(LeaseAsk { limit: 2, per_lane: 2, ..fx.ask(session) }).await.tasks);
+            round.extend(fx.lease_with(DeliveryAsk { limit: 2, per_lane: 2, ..fx.ask(session) }).await.tasks);
         }
         assert_eq!(by_lane(&round), lanes.map(|lane| (lane, 2)).into());
     }
@@ -188,8 +190,8 @@ pub async fn a_lane_that_was_cut_off_is_the_next_one<S: Stage>(fx: &Fixture<S>) 
     for _ in 0..4 {
         fx.send().await;
     }
-    let first = fx.lease_with(LeaseAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
-    let second = fx.lease_with(LeaseAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let first = fx.lease_with(DeliveryAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let second = fx.lease_with(DeliveryAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
     let all: Vec<_> = first.into_iter().chain(second).collect();
     assert_eq!(by_lane(&all), lanes.map(|lane| (lane, 2)).into());
 }
@@ -213,7 +215,7 @@ pub async fn a_hold_is_never_shortened<S: Stage>(fx: &Fixture<S>) {
     fx.send().await;
     fx.send().await;
     let session = fx.session().await;
-    let tasks = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let tasks = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await.tasks;
     for (leased, hold) in tasks.iter().zip([HOUR, Duration::ZERO]) {
         let gone = fx.settlement(&leased.task, session, NextRow::Gone);
         fx.settle(&Settlement { hold_lane: Some(hold), ..gone }).await;
@@ -296,7 +298,7 @@ pub async fn deliveries_to_a_deleted_endpoint_come_out_in_portions<S: Stage>(fx:
     fx.delete(endpoint).await;
     let mut portions = Vec::new();
     for _ in 0..4 {
-        portions.push(fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks.len());
+        portions.push(fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await.tasks.len());
     }
     assert_eq!(portions, [2, 2, 1, 0]);
 }
@@ -337,7 +339,9 @@ pub async fn equal_ids_in_two_environments_do_not_meet<S: Stage>(fx: &Fixture<S>
     let payloads = BTreeMap::from([(fx.here, new.message.payload.clone()), (fx.there, twin.message.payload.clone())]);
     fx.store.append(Append { fast: None, messages: vec![new, twin] }).await.unwrap();
     let session = fx.session().await;
-    let lease = async || fx.store.lease(LeaseAsk { per_lane: PLENTY, ..fx.ask(session) }).await.unwrap().tasks;
+    let lease = async || {
+        fx.store.lease(LeaseAsk::Deliveries(DeliveryAsk { per_lane: PLENTY, ..fx.ask(session) })).await.unwrap().tasks
+    };
     let environments = |tasks: &[Leased]| {
         let mut list: Vec<EnvironmentId> = tasks.iter().map(|leased| leased.task.key.environment).collect();
         list.sort();

@@ -8,26 +8,31 @@ use everhook_core::job::Wish;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::queue::Queue;
 use everhook_core::role::Role;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
-use crate::conformance::job_stage::{Ends, JobStage};
+use crate::conformance::job_stage::Ends;
+use crate::conformance::stage::Stage;
 use crate::job::{Enqueued, NewJob};
 use crate::lease::{Appended, NewSession};
-use crate::retention::{Prunable, Retention};
-use crate::worker::{Takes, WorkerStore};
+use crate::query;
+use crate::retention::{Prunable, Prune};
+use crate::steer::Steer;
+use crate::store::Reads;
+use crate::worker::Takes;
 
 /// Everything there is was made before this.
-async fn later<S: JobStage>(fx: &Fixture<S>) -> Timestamp {
+async fn later<S: Stage>(fx: &Fixture<S>) -> Timestamp {
     fx.store.now().await.unwrap().plus(HOUR)
 }
 
 /// Prunes in slices of two until nothing is left.
-async fn prune<S: JobStage + Retention>(fx: &Fixture<S>, what: Prunable, before: Timestamp) -> usize {
+async fn prune<S: Stage>(fx: &Fixture<S>, what: Prunable, before: Timestamp) -> usize {
     let mut total = 0;
     for _ in 0..1_000 {
-        let pruned = fx.other.prune(what, before, 2).await.unwrap();
+        let pruned = fx.other.prune(Prune { what, before, limit: 2 }).await.unwrap();
         total += pruned;
         if pruned < 2 {
             return total;
@@ -36,7 +41,7 @@ async fn prune<S: JobStage + Retention>(fx: &Fixture<S>, what: Prunable, before:
     panic!("there is no end to it");
 }
 
-pub async fn messages_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn messages_that_are_done_are_forgotten<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let session = fx.session().await;
     let mut done = Vec::new();
@@ -67,34 +72,7 @@ pub async fn messages_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &
     assert_eq!(fx.state(waiting).await, DeliveryState::Pending);
 }
 
-pub async fn jobs_that_are_done_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
-    let mut over = Vec::new();
-    for _ in 0..3 {
-        over.push(fx.work().await);
-    }
-    fx.end_jobs(Ends::Well).await;
-    let cancelled = fx.work().await;
-    fx.other.change_jobs(fx.here, &[cancelled], Wish::Cancel).await.unwrap();
-    over.push(cancelled);
-    let dead = fx.work().await;
-    fx.end_jobs(Ends::Dead).await;
-    let running = fx.work().await;
-    fx.lease_job(fx.session().await).await;
-    let waiting = fx.work().await;
-    let began = fx.store.now().await.unwrap().minus(24 * HOUR);
-    assert_eq!(prune(fx, Prunable::Jobs, began).await, 0, "nothing is that old");
-    assert!(prune(fx, Prunable::Jobs, later(fx).await).await >= 4);
-    for id in over {
-        assert_eq!(fx.other.find_job(fx.here, id).await.unwrap(), None);
-        assert_eq!(fx.other.list_job_attempts(fx.here, id, PLENTY).await.unwrap(), []);
-        assert!(fx.other.find_job(fx.there, id).await.unwrap().is_some(), "there it is open");
-    }
-    for id in [dead, running, waiting] {
-        assert!(fx.other.find_job(fx.here, id).await.unwrap().is_some());
-    }
-}
-
-pub async fn payloads_are_erased_when_their_time_is_over<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn payloads_are_erased_when_their_time_is_over<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let now = fx.store.now().await.unwrap();
     let until = async |payload_until| {
@@ -118,31 +96,70 @@ pub async fn payloads_are_erased_when_their_time_is_over<S: JobStage + Retention
     assert_eq!([over, and_over, not_yet, plain].map(has_payload), [false, false, true, true]);
 }
 
-pub async fn keys_are_forgotten_when_they_expire<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn jobs_that_are_done_are_forgotten<S: Stage>(fx: &Fixture<S>) {
+    let mut over = Vec::new();
+    for _ in 0..3 {
+        over.push(fx.work().await);
+    }
+    fx.end_jobs(Ends::Well).await;
+    let cancelled = fx.work().await;
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], wish: Wish::Cancel }).await.unwrap().answer;
+    over.push(cancelled);
+    let dead = fx.work().await;
+    fx.end_jobs(Ends::Dead).await;
+    let running = fx.work().await;
+    fx.lease_job(fx.session().await).await;
+    let waiting = fx.work().await;
+    let began = fx.store.now().await.unwrap().minus(24 * HOUR);
+    assert_eq!(prune(fx, Prunable::Jobs, began).await, 0, "nothing is that old");
+    assert!(prune(fx, Prunable::Jobs, later(fx).await).await >= 4);
+    for id in over {
+        assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap(), None);
+        assert_eq!(
+            fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap(),
+            []
+        );
+        assert!(
+            fx.other.read(query::FindJob { scope: Scope::of(fx.there), id }).await.unwrap().is_some(),
+            "there it is open"
+        );
+    }
+    for id in [dead, running, waiting] {
+        assert!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap().is_some());
+    }
+}
+
+pub async fn keys_are_forgotten_when_they_expire<S: Stage>(fx: &Fixture<S>) {
     let mut short = request_key("short", "body");
     short.kept = std::time::Duration::ZERO;
     let first = NewJob { key: Some(short), ..fx.job() };
-    fx.store.enqueue(&[first]).await.unwrap();
+    fx.store.enqueue([first].into()).await.unwrap();
     let long = NewJob { key: Some(request_key("long", "body")), ..fx.job() };
     let id = long.job.id;
-    fx.store.enqueue(std::slice::from_ref(&long)).await.unwrap();
+    fx.store.enqueue([long.clone()].into()).await.unwrap();
     assert_eq!(prune(fx, Prunable::Keys, later(fx).await).await, 1, "by their own expiry, whatever the age");
     let again = NewJob { key: long.key.clone(), ..fx.job() };
-    assert_eq!(fx.store.enqueue(&[again]).await.unwrap(), [Enqueued::Existing(id)]);
+    assert_eq!(fx.store.enqueue([again].into()).await.unwrap(), [Enqueued::Existing(id)]);
 }
 
-pub async fn slots_that_nobody_uses_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn slots_that_nobody_uses_are_forgotten<S: Stage>(fx: &Fixture<S>) {
     fx.append_one(None, fx.message_once("run", None)).await;
     fx.append_one(None, fx.message_once("run", None)).await;
     let began = fx.store.now().await.unwrap().minus(24 * HOUR);
     assert_eq!(prune(fx, Prunable::OnceSlots, began).await, 0);
     assert!(prune(fx, Prunable::OnceSlots, later(fx).await).await >= 1);
-    assert_eq!(fx.other.find_once(fx.here, fx.application, &name("run")).await.unwrap(), None);
+    assert_eq!(
+        fx.other
+            .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("run") })
+            .await
+            .unwrap(),
+        None
+    );
     let answer = fx.append_one(None, fx.message_once("run", None)).await;
     assert!(matches!(answer, Appended::Accepted { .. }), "{answer:?}");
 }
 
-pub async fn closed_sessions_that_hold_nothing_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn closed_sessions_that_hold_nothing_are_forgotten<S: Stage>(fx: &Fixture<S>) {
     let (holding, idle, open) = (fx.session().await, fx.session().await, fx.session().await);
     fx.work().await;
     fx.lease_job(holding).await;
@@ -152,7 +169,14 @@ pub async fn closed_sessions_that_hold_nothing_are_forgotten<S: JobStage + Reten
     let began = fx.store.now().await.unwrap().minus(24 * HOUR);
     assert_eq!(prune(fx, Prunable::Sessions, began).await, 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
-    let left: Vec<_> = fx.other.list_sessions(HOUR).await.unwrap().iter().map(|session| session.id).collect();
+    let left: Vec<_> = fx
+        .other
+        .read(query::Sessions { closed_within: HOUR })
+        .await
+        .unwrap()
+        .iter()
+        .map(|session| session.id)
+        .collect();
     assert!(left.contains(&holding) && left.contains(&open) && !left.contains(&idle), "{left:?}");
     // A lane that was pruned with them comes back with its next job.
     assert_eq!(fx.reclaim(open, PLENTY).await.len(), 1);
@@ -160,7 +184,7 @@ pub async fn closed_sessions_that_hold_nothing_are_forgotten<S: JobStage + Reten
     assert_eq!(fx.lease_jobs(open).await.len(), 1);
 }
 
-pub async fn a_queue_stays_known_when_its_lanes_are_forgotten<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn a_queue_stays_known_when_its_lanes_are_forgotten<S: Stage>(fx: &Fixture<S>) {
     let queues = ["plain", "keyed", "both"];
     let keyed = |queue: &str, key: Option<&str>| {
         let mut new = fx.job_on(queue);
@@ -181,42 +205,50 @@ pub async fn a_queue_stays_known_when_its_lanes_are_forgotten<S: JobStage + Rete
     assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
-    let listed = fx.other.list_queues(fx.here, &slice).await.unwrap();
+    let listed = fx.other.read(query::Queues { scope: Scope::of(fx.here), slice: slice.clone() }).await.unwrap();
     assert_eq!(listed.iter().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["both", "keyed", "plain"]);
     for queue in queues {
-        let found = fx.other.find_queue(fx.here, &name(queue)).await.unwrap();
+        let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name(queue) }).await.unwrap();
         assert_eq!(found, Some(Queue::new(name(queue))));
     }
     fx.accept(keyed("keyed", Some("a"))).await;
     assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 1, "and takes jobs as before");
 }
 
-pub async fn everything_can_be_pruned_when_there_is_nothing<S: JobStage + Retention>(fx: &Fixture<S>) {
+pub async fn everything_can_be_pruned_when_there_is_nothing<S: Stage>(fx: &Fixture<S>) {
     for what in Prunable::ALL {
         assert_eq!(prune(fx, what, Timestamp::default()).await, 0, "{what:?}");
     }
 }
 
-pub async fn a_worker_is_a_session_that_says_what_it_takes<S: JobStage + WorkerStore>(fx: &Fixture<S>) {
+pub async fn a_worker_is_a_session_that_says_what_it_takes<S: Stage>(fx: &Fixture<S>) {
     let id = SessionId(fx.id());
-    let session =
-        NewSession { id, node: "mailer".to_owned(), role: Role::Worker, version: "py".to_owned(), lease: HOUR };
+    let session = NewSession {
+        id,
+        node: "mailer".to_owned(),
+        role: Role::Worker,
+        version: "py".to_owned(),
+        lease: HOUR,
+        takes: None,
+    };
     let takes = Takes { environment: fx.here, queues: vec![name("q"), name("r")], kinds: vec![name("k")] };
     for _ in 0..2 {
-        fx.store.open_worker(&session, &takes).await.unwrap();
+        fx.store.open_session(NewSession { takes: Some(takes.clone()), ..session.clone() }).await.unwrap();
     }
-    let found = fx.other.find_worker(fx.here, id).await.unwrap().expect("it was just opened");
+    let found =
+        fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().expect("it was just opened");
     assert_eq!((found.takes.clone(), found.session.node.as_str()), (takes.clone(), "mailer"));
-    assert_eq!(fx.other.find_worker(fx.there, id).await.unwrap(), None);
-    assert_eq!(fx.other.list_workers(fx.here).await.unwrap().len(), 1);
-    assert_eq!(fx.other.list_workers(fx.there).await.unwrap(), []);
+    assert_eq!(fx.other.read(query::FindWorker { scope: Scope::of(fx.there), id }).await.unwrap(), None);
+    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.here) }).await.unwrap().len(), 1);
+    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.there) }).await.unwrap(), []);
     let more = Takes { kinds: Vec::new(), ..takes };
-    fx.store.replace_takes(id, &more).await.unwrap();
-    assert_eq!(fx.other.find_worker(fx.here, id).await.unwrap().unwrap().takes, more);
+    fx.store.set_takes(id, more.clone()).await.unwrap();
+    assert_eq!(fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().unwrap().takes, more);
     fx.work().await;
     assert_eq!(fx.lease_jobs(id).await.len(), 1);
     fx.store.close_session(id).await.unwrap();
-    assert_eq!(fx.other.list_workers(fx.here).await.unwrap(), []);
-    let closed = fx.other.find_worker(fx.here, id).await.unwrap().expect("still known");
+    assert_eq!(fx.other.read(query::Workers { scope: Scope::of(fx.here) }).await.unwrap(), []);
+    let closed =
+        fx.other.read(query::FindWorker { scope: Scope::of(fx.here), id }).await.unwrap().expect("still known");
     assert!(closed.session.closed_at.is_some());
 }

@@ -18,8 +18,8 @@ use crate::conformance::model::ops::{Op, Script};
 use crate::conformance::model::side::Side;
 use crate::conformance::{Backend, Fresh, block_on};
 use crate::ids::Ids;
-use crate::lease::LeaseStore;
 use crate::mem::MemStore;
+use crate::store::Store;
 
 /// Lists of operations where `PROPTEST_CASES` asks for no other number.
 const CASES: u32 = 64;

@@ -6,6 +6,7 @@ use everhook_core::delivery::DeliveryState;
 use everhook_core::id::{ApplicationId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::once::{OnceClaim, Phase};
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
@@ -14,6 +15,8 @@ use crate::conformance::stage::Stage;
 use crate::dedup::DedupKey;
 use crate::lease::{Append, Appended, NewMessage};
 use crate::once::OnceRecord;
+use crate::query;
+use crate::store::Reads;
 
 #[track_caller]
 fn is_accepted(answer: &Appended) {
@@ -40,7 +43,11 @@ async fn lose<S: Stage>(fx: &Fixture<S>, key: &str, phase: Option<i64>, to: Mess
 
 /// Phase, winner, winner's phase and suppressed calls of a slot.
 async fn slot<S: Stage>(fx: &Fixture<S>, key: &str) -> Option<(i64, MessageId, i64, u64)> {
-    let found = fx.other.find_once(fx.here, fx.application, &name(key)).await.unwrap()?;
+    let found = fx
+        .other
+        .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name(key) })
+        .await
+        .unwrap()?;
     assert_eq!(found.key, name(key));
     Some((found.slot.phase.to_db(), found.slot.winner, found.slot.winner_phase.to_db(), found.suppressed))
 }
@@ -93,7 +100,7 @@ pub async fn a_repeated_reset_opens_one_phase<S: Stage>(fx: &Fixture<S>) {
     fx.reset_once("k").await;
     fx.reset_once("k").await;
     assert_eq!(slot(fx, "k").await, Some((1, winner, 0, 0)));
-    assert!(!fx.other.reset_once(fx.here, fx.application, &name("unknown")).await.unwrap());
+    assert!(!fx.other.reset_once(AppScope::of(fx.here, fx.application), name("unknown")).await.unwrap());
     assert_eq!(slot(fx, "unknown").await, None);
 }
 
@@ -198,9 +205,10 @@ pub async fn equal_keys_of_two_applications_do_not_meet<S: Stage>(fx: &Fixture<S
     let answers = fx.store.append(Append { fast: None, messages: vec![new.clone()] }).await.unwrap();
     is_accepted(&answers[0]);
     assert_eq!(slot(fx, "k").await.map(|slot| slot.1), Some(winner));
-    let there = fx.other.find_once(fx.here, other.id, &name("k")).await.unwrap();
+    let there =
+        fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, other.id), key: name("k") }).await.unwrap();
     assert_eq!(there.map(|found| found.slot.winner), Some(new.message.id));
-    assert!(fx.other.reset_once(fx.here, other.id, &name("k")).await.unwrap());
+    assert!(fx.other.reset_once(AppScope::of(fx.here, other.id), name("k")).await.unwrap());
     lose(fx, "k", None, winner).await;
 }
 
@@ -217,7 +225,13 @@ pub async fn a_winner_that_ends_dead_keeps_its_slot<S: Stage>(fx: &Fixture<S>) {
 }
 
 pub async fn a_slot_tells_when_it_was_made_won_and_changed<S: Stage>(fx: &Fixture<S>) {
-    let find = async || fx.other.find_once(fx.here, fx.application, &name("k")).await.unwrap().unwrap();
+    let find = async || {
+        fx.other
+            .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") })
+            .await
+            .unwrap()
+            .unwrap()
+    };
     win(fx, "k", None).await;
     let made = find().await;
     assert_eq!((made.claimed_at, made.updated_at), (made.created_at, made.created_at));
@@ -240,7 +254,11 @@ pub async fn slots_are_listed_piece_by_piece_both_ways<S: Stage>(fx: &Fixture<S>
     }
     let list = async |after: Option<&str>, order, limit| {
         let slice = Slice { after: after.map(name), order, limit };
-        let found = fx.other.list_once(fx.here, fx.application, &slice).await.unwrap();
+        let found = fx
+            .other
+            .read(query::OnceSlots { scope: AppScope::of(fx.here, fx.application), slice: slice.clone() })
+            .await
+            .unwrap();
         found.into_iter().map(|found| found.key.as_str().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(list(None, Order::Ascending, PLENTY).await, keys);

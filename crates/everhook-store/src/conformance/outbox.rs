@@ -13,6 +13,7 @@ use everhook_core::time::Timestamp;
 
 use crate::error::StoreError;
 use crate::outbox::{AsideChange, Batch, Done, Outbox, OutboxRow, Relayed, Relayer};
+use crate::store::Op;
 
 /// An empty outbox.
 #[async_trait]
@@ -95,7 +96,7 @@ async fn rows_come_as_written_and_leave_when_relayed(stage: &dyn OutboxStage) {
 
 async fn rows_that_were_not_relayed_stay(stage: &dyn OutboxStage) {
     stage.write(&["one".to_owned()]).await;
-    let fails = |_: &Batch| Err(StoreError::Unavailable { op: "append", source: "a test".into() });
+    let fails = |_: &Batch| Err(StoreError::Unavailable { op: Op::Append, source: "a test".into() });
     let (relayed, first) = look(stage.outbox(), fails).await;
     assert!(matches!(relayed, Relayed::Failed(StoreError::Unavailable { .. })), "{relayed:?}");
     let (_, second) = look(stage.outbox(), all).await;

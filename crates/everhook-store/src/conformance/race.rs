@@ -13,12 +13,17 @@ use std::time::Duration;
 
 use everhook_core::id::MessageId;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskKey};
 use tokio::task::JoinSet;
 
 use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, request_key};
 use crate::conformance::stage::Stage;
-use crate::lease::{Append, Appended, FastPath, LeaseAsk, NewMessage, Settled, Settlement};
+use crate::lease::{
+    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Settled, Settlement,
+};
+use crate::query;
+use crate::store::Reads;
 
 /// Leases one worker makes before a case gives up: far more than it needs, however the others get in its way.
 const TURNS_MAX: usize = 20_000;
@@ -127,13 +132,17 @@ pub async fn each_phase_has_one_winner_whoever_opens_it<S: Stage + 'static>(fx: 
         let claims = (0..phases).flat_map(|phase| [fx.message_once(&key, Some(phase)), fx.message_once(&key, None)]);
         let resets = handles(fx).take(3).map(|store| {
             let (environment, application, key) = (fx.here, fx.application, name(&key));
-            async move { assert!(store.reset_once(environment, application, &key).await.unwrap()) }
+            async move { assert!(store.reset_once(AppScope::of(environment, application), key.clone()).await.unwrap()) }
         });
         let batches = claims.map(|claim| vec![claim]).collect();
         let (answers, _) = tokio::join!(append_at_once(fx, batches), at_once(resets.collect()));
         let (won, found) = (
             accepted(&answers),
-            fx.store.find_once(fx.here, fx.application, &name(&key)).await.unwrap().expect("it was claimed"),
+            fx.store
+                .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name(&key) })
+                .await
+                .unwrap()
+                .expect("it was claimed"),
         );
         assert!(won.contains(&found.slot.winner), "{found:?} of {won:?}");
         let last = found.slot.phase.to_db();
@@ -156,7 +165,7 @@ pub async fn racing_leases_never_share_a_task_and_get_them_all<S: Stage + 'stati
     let left = Arc::new(AtomicIsize::new(90));
     let mut leasers = Vec::new();
     for store in handles(fx).take(4) {
-        let ask = LeaseAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
+        let ask = DeliveryAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
         let left = Arc::clone(&left);
         leasers.push(async move { lease_until_none_is_left(&*store, &ask, &left).await });
     }
@@ -199,21 +208,21 @@ pub async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten<S: Stage 
     let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
     let mut workers = Vec::new();
     for store in handles(fx).take(3) {
-        let ask = LeaseAsk { per_lane: 3, ..fx.ask(fx.session().await) };
+        let ask = DeliveryAsk { per_lane: 3, ..fx.ask(fx.session().await) };
         let (left, sample) = (Arc::clone(&left), sample.clone());
         workers.push(async move {
             for _ in 0..TURNS_MAX {
                 if left.load(Ordering::SeqCst) <= 0 {
                     break;
                 }
-                let tasks = store.lease(ask.clone()).await.unwrap().tasks;
+                let tasks = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap().tasks;
                 count_down(&left, tasks.len());
                 for leased in tasks {
                     let Task { key, lane, epoch, .. } = leased.task;
                     let row = if epoch < TENURES { NextRow::Pending { due_in: Duration::ZERO } } else { NextRow::Gone };
                     let session = ask.session;
                     let settlement = Settlement { key, lane, session, epoch, row, attempt: None, ..sample.clone() };
-                    assert_eq!(store.settle(&[settlement]).await.unwrap().answer, [Settled::Done]);
+                    assert_eq!(store.settle([settlement].into()).await.unwrap().answer, [Settled::Done]);
                 }
                 tokio::task::yield_now().await;
             }
@@ -237,7 +246,7 @@ pub async fn a_task_is_settled_or_taken_over_never_both<S: Stage + 'static>(fx: 
     work.push(Box::pin(async move {
         let mut done = Vec::new();
         for portion in settlements.chunks(4) {
-            let settled = settling.settle(portion).await.unwrap().answer;
+            let settled = settling.settle(portion.into()).await.unwrap().answer;
             let counted = portion.iter().zip(settled).filter(|(_, settled)| *settled == Settled::Done);
             done.extend(counted.map(|(settlement, _)| settlement.key));
             tokio::task::yield_now().await;
@@ -246,9 +255,10 @@ pub async fn a_task_is_settled_or_taken_over_never_both<S: Stage + 'static>(fx: 
     }));
     work.push(Box::pin(async move {
         sweeping.close_session(holder).await.unwrap();
+        let ask = ReclaimAsk { session: sweeper, limit: 3, what: Reclaim::Orphaned };
         let mut taken = Vec::new();
         for _ in 0..40 {
-            taken.extend(sweeping.reclaim(sweeper, 3).await.unwrap().iter().map(|taken| taken.task.key));
+            taken.extend(sweeping.reclaim(ask).await.unwrap().iter().map(|taken| taken.task.key));
             tokio::task::yield_now().await;
         }
         taken
@@ -276,7 +286,7 @@ pub async fn the_same_settlements_at_once_count_once<S: Stage + 'static>(fx: &Fi
         .collect();
     let settle = handles(fx).take(4).map(|store| {
         let batch = batch.clone();
-        async move { store.settle(&batch).await.unwrap().answer }
+        async move { store.settle(batch.clone().into()).await.unwrap().answer }
     });
     for settled in at_once(settle.collect()).await {
         assert_eq!(settled, [Settled::Done; 10]);
@@ -300,7 +310,14 @@ pub async fn racing_sweeps_never_share_a_task_and_get_them_all<S: Stage + 'stati
         sweeps.push(async move {
             let mut taken = Vec::new();
             for _ in 0..20 {
-                taken.extend(store.reclaim(session, 3).await.unwrap().into_iter().map(|taken| taken.task));
+                taken.extend(
+                    store
+                        .reclaim(ReclaimAsk { session, limit: 3, what: Reclaim::Orphaned })
+                        .await
+                        .unwrap()
+                        .into_iter()
+                        .map(|taken| taken.task),
+                );
                 tokio::task::yield_now().await;
             }
             taken
@@ -343,13 +360,13 @@ pub async fn deliveries_taken_at_once_and_waiting_ones_add_up<S: Stage + 'static
     assert_eq!(fx.lease(session).await.len(), pending);
 }
 
-async fn lease_until_none_is_left<S: Stage>(store: &S, ask: &LeaseAsk, left: &AtomicIsize) -> Vec<Task> {
+async fn lease_until_none_is_left<S: Stage>(store: &S, ask: &DeliveryAsk, left: &AtomicIsize) -> Vec<Task> {
     let mut tasks = Vec::new();
     for _ in 0..TURNS_MAX {
         if left.load(Ordering::SeqCst) <= 0 {
             break;
         }
-        let grant = store.lease(ask.clone()).await.unwrap();
+        let grant = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap();
         count_down(left, grant.tasks.len());
         tasks.extend(grant.tasks.into_iter().map(|leased| leased.task));
         tokio::task::yield_now().await;

@@ -11,18 +11,23 @@ use everhook_core::id::{JobId, ScheduleId};
 use everhook_core::job::{Job, Unique};
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 
 use crate::catalog::{Created, Order, Replaced, Slice};
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
-use crate::conformance::job_stage::{JobStage, ids};
+use crate::conformance::job_stage::ids;
 use crate::conformance::race::at_once;
+use crate::conformance::stage::Stage;
 use crate::made::Made;
-use crate::schedule::{MessageTemplate, Run, RunKind, ScheduleRecord, ScheduleStore, Starts};
+use crate::query;
+use crate::resource::ResourceKey;
+use crate::schedule::{MessageTemplate, Run, RunKind, ScheduleRecord, Starts};
+use crate::store::{Reads, Resources};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn every(fx: &Fixture<impl JobStage>, text: &str, every: Duration) -> ScheduleRecord {
+fn every(fx: &Fixture<impl Stage>, text: &str, every: Duration) -> ScheduleRecord {
     let id = ScheduleId(fx.id());
     let anchor = Timestamp::from_micros(1_700_000_000_000_000);
     let job = Job::new(JobId(everhook_core::id::Id::MIN), name("q"), name("k"), Bytes::from_static(b"{\"a\": 1.0}"));
@@ -38,15 +43,15 @@ fn every(fx: &Fixture<impl JobStage>, text: &str, every: Duration) -> ScheduleRe
     }
 }
 
-async fn create<S: JobStage + ScheduleStore>(fx: &Fixture<S>, record: &ScheduleRecord) -> ScheduleRecord {
-    match fx.other.create_schedule(fx.here, record, None).await.unwrap() {
+async fn create<S: Stage>(fx: &Fixture<S>, record: &ScheduleRecord) -> ScheduleRecord {
+    match fx.other.create(Scope::of(fx.here), record.clone(), None).await.unwrap() {
         Created::New(record) => record,
         other => panic!("{other:?}"),
     }
 }
 
 /// Looks until something was started.
-async fn fire<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+async fn fire<S: Stage>(fx: &Fixture<S>) {
     for _ in 0..1_000 {
         let fired = fx.store.fire_due(PLENTY).await.unwrap();
         if fired.started > 0 {
@@ -57,11 +62,11 @@ async fn fire<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
     panic!("nothing was started");
 }
 
-async fn runs<S: JobStage + ScheduleStore>(fx: &Fixture<S>, record: &ScheduleRecord) -> Vec<Run> {
-    fx.other.list_runs(fx.here, record.schedule.id, PLENTY).await.unwrap()
+async fn runs<S: Stage>(fx: &Fixture<S>, record: &ScheduleRecord) -> Vec<Run> {
+    fx.other.read(query::Runs { scope: Scope::of(fx.here), id: record.schedule.id, limit: PLENTY }).await.unwrap()
 }
 
-pub async fn a_schedule_starts_its_job_and_tells<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn a_schedule_starts_its_job_and_tells<S: Stage>(fx: &Fixture<S>) {
     let record = create(fx, &every(fx, "tick", SECOND)).await;
     assert!(record.state.next.is_some() && record.revision > 0, "{record:?}");
     fire(fx).await;
@@ -73,13 +78,21 @@ pub async fn a_schedule_starts_its_job_and_tells<S: JobStage + ScheduleStore>(fx
     assert_eq!(jobs[0].task.key.subject, oldest.object.expect("a job"));
     let job = jobs[0].job.as_ref().unwrap();
     assert_eq!((job.payload.as_deref(), job.schedule), (Some(&b"{\"a\": 1.0}"[..]), Some(record.schedule.id)));
-    let found = fx.other.find_schedule(fx.here, &record.name).await.unwrap().unwrap();
+    let found = fx
+        .other
+        .read(query::FindSchedule { scope: Scope::of(fx.here), name: record.name.clone() })
+        .await
+        .unwrap()
+        .unwrap();
     assert!(found.state.next > record.state.next);
-    assert_eq!(fx.other.find_schedule(fx.there, &record.name).await.unwrap(), None);
+    assert_eq!(
+        fx.other.read(query::FindSchedule { scope: Scope::of(fx.there), name: record.name.clone() }).await.unwrap(),
+        None
+    );
 }
 
 /// A schedule that sends a message every second.
-fn sending(fx: &Fixture<impl JobStage>, text: &str) -> ScheduleRecord {
+fn sending(fx: &Fixture<impl Stage>, text: &str) -> ScheduleRecord {
     let message = MessageTemplate {
         application: fx.application,
         event_type: name("tick"),
@@ -90,14 +103,16 @@ fn sending(fx: &Fixture<impl JobStage>, text: &str) -> ScheduleRecord {
     ScheduleRecord { starts: Starts::Message(Box::new(message)), ..every(fx, text, SECOND) }
 }
 
-pub async fn what_schedules_create_is_counted<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn what_schedules_create_is_counted<S: Stage>(fx: &Fixture<S>) {
     let jobs = create(fx, &every(fx, "jobs", SECOND)).await;
     let messages = create(fx, &sending(fx, "messages")).await;
     let mut unique = every(fx, "unique", SECOND);
     let Starts::Job(job) = &mut unique.starts else { panic!("{unique:?}") };
     job.unique = Some(Unique { key: "one".to_owned(), window: HOUR });
     let unique = create(fx, &unique).await;
-    let run = async |record: &ScheduleRecord| fx.other.run_schedule(fx.here, &record.name).await.unwrap().made;
+    let run = async |record: &ScheduleRecord| {
+        fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().made
+    };
     assert_eq!(run(&jobs).await, Made { messages: 0, jobs: 1 });
     assert_eq!(run(&messages).await, Made { messages: 1, jobs: 0 });
     assert_eq!(run(&unique).await, Made { messages: 0, jobs: 1 });
@@ -117,17 +132,18 @@ pub async fn what_schedules_create_is_counted<S: JobStage + ScheduleStore>(fx: &
     assert_eq!(made, Made { messages: fired(&messages).await, jobs: fired(&jobs).await });
 }
 
-pub async fn a_schedule_sends_its_message<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn a_schedule_sends_its_message<S: Stage>(fx: &Fixture<S>) {
     fx.endpoint().await;
     let record = create(fx, &sending(fx, "tick")).await;
-    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().answer.expect("it is there");
+    let run =
+        fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().answer.expect("it is there");
     let leased = fx.lease_one(fx.session().await).await;
     let sent = leased.message.unwrap();
     assert_eq!((sent.payload.as_deref(), &sent.event_type), (Some(&b"{\"n\": 1e2}"[..]), &name("tick")));
     assert_eq!((run.kind, run.object), (RunKind::Manual, Some(sent.id.0)));
 }
 
-pub async fn whoever_looks_a_time_is_started_once<S: JobStage + ScheduleStore + 'static>(fx: &Fixture<S>) {
+pub async fn whoever_looks_a_time_is_started_once<S: Stage + 'static>(fx: &Fixture<S>) {
     let mut records = Vec::new();
     for n in 0..5 {
         records.push(create(fx, &every(fx, &format!("tick-{n}"), SECOND)).await);
@@ -153,31 +169,38 @@ pub async fn whoever_looks_a_time_is_started_once<S: JobStage + ScheduleStore + 
     assert_eq!(fx.lease_jobs(fx.session().await).await.len(), total);
 }
 
-pub async fn a_paused_schedule_starts_nothing_and_goes_on_from_now<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn a_paused_schedule_starts_nothing_and_goes_on_from_now<S: Stage>(fx: &Fixture<S>) {
     let record = create(fx, &every(fx, "tick", SECOND)).await;
     let paused = ScheduleRecord { paused: true, ..record.clone() };
-    let Replaced::Done(paused) = fx.other.replace_schedule(fx.here, &paused).await.unwrap() else { panic!() };
+    let Replaced::Done(paused) = fx.other.replace(Scope::of(fx.here), paused.clone()).await.unwrap() else { panic!() };
     assert_eq!((paused.state.next, paused.state.look_at), (None, Timestamp::NEVER));
     let fired = fx.store.fire_due(PLENTY).await.unwrap();
     assert_eq!((fired.started, fired.next_look), (0, None));
-    assert_eq!(fx.other.replace_schedule(fx.here, &record).await.unwrap(), Replaced::Stale);
+    assert_eq!(fx.other.replace(Scope::of(fx.here), record.clone()).await.unwrap(), Replaced::Stale);
     let resumed = ScheduleRecord { paused: false, ..paused };
-    let Replaced::Done(resumed) = fx.other.replace_schedule(fx.here, &resumed).await.unwrap() else { panic!() };
+    let Replaced::Done(resumed) = fx.other.replace(Scope::of(fx.here), resumed.clone()).await.unwrap() else {
+        panic!()
+    };
     assert!(resumed.state.next > record.state.next.min(resumed.state.next.map(|at| at.minus(SECOND))));
     fire(fx).await;
 }
 
-pub async fn a_run_on_request_changes_no_time<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn a_run_on_request_changes_no_time<S: Stage>(fx: &Fixture<S>) {
     let record = create(fx, &every(fx, "rare", Duration::from_secs(86_400 * 300))).await;
-    let run = fx.other.run_schedule(fx.here, &record.name).await.unwrap().answer.unwrap();
+    let run = fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().answer.unwrap();
     assert_eq!(ids(&fx.lease_jobs(fx.session().await).await), [JobId(run.object.unwrap())]);
-    let found = fx.other.find_schedule(fx.here, &record.name).await.unwrap().unwrap();
+    let found = fx
+        .other
+        .read(query::FindSchedule { scope: Scope::of(fx.here), name: record.name.clone() })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(found.state.next, record.state.next);
     assert_eq!(runs(fx, &record).await.iter().map(|run| run.kind).collect::<Vec<_>>(), [RunKind::Manual]);
-    assert_eq!(fx.other.run_schedule(fx.here, &name("nobody")).await.unwrap().answer, None);
+    assert_eq!(fx.other.run_schedule(Scope::of(fx.here), name("nobody")).await.unwrap().answer, None);
 }
 
-pub async fn a_run_that_is_still_open_is_not_overlapped<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn a_run_that_is_still_open_is_not_overlapped<S: Stage>(fx: &Fixture<S>) {
     let mut record = every(fx, "tick", SECOND);
     record.schedule.overlap = Overlap::Skip;
     let record = create(fx, &record).await;
@@ -193,26 +216,33 @@ pub async fn a_run_that_is_still_open_is_not_overlapped<S: JobStage + ScheduleSt
     panic!("nothing was left out");
 }
 
-pub async fn schedules_are_kept_listed_and_deleted<S: JobStage + ScheduleStore>(fx: &Fixture<S>) {
+pub async fn schedules_are_kept_listed_and_deleted<S: Stage>(fx: &Fixture<S>) {
     let (a, b) = (every(fx, "a", SECOND), every(fx, "b", 2 * SECOND));
     let key = request_key("k", "body");
-    let created = fx.other.create_schedule(fx.here, &a, Some(&key)).await.unwrap();
+    let created = fx.other.create(Scope::of(fx.here), a.clone(), Some(key.clone())).await.unwrap();
     let Created::New(created) = created else { panic!("{created:?}") };
     assert_eq!((&created.schedule, &created.starts), (&a.schedule, &a.starts));
-    let again = fx.other.create_schedule(fx.here, &every(fx, "a", SECOND), Some(&key)).await.unwrap();
+    let again = fx.other.create(Scope::of(fx.here), every(fx, "a", SECOND), Some(key.clone())).await.unwrap();
     assert_eq!(again, Created::Repeated(created.clone()));
-    let taken = fx.other.create_schedule(fx.here, &every(fx, "a", SECOND), None).await.unwrap();
+    let taken = fx.other.create(Scope::of(fx.here), every(fx, "a", SECOND), None).await.unwrap();
     assert!(matches!(taken, Created::Taken(_)), "{taken:?}");
     create(fx, &b).await;
     let slice = |after: Option<&str>| Slice { after: after.map(name), order: Order::Ascending, limit: PLENTY };
     let names = async |after| {
-        let schedules = fx.other.list_schedules(fx.here, &slice(after)).await.unwrap().rows;
+        let schedules =
+            fx.other.read(query::Schedules { scope: Scope::of(fx.here), slice: slice(after) }).await.unwrap().rows;
         schedules.into_iter().map(|record| record.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(None).await, ["a", "b"]);
     assert_eq!(names(Some("a")).await, ["b"]);
-    assert!(!fx.other.delete_schedule(fx.there, &a.name).await.unwrap());
-    assert!(fx.other.delete_schedule(fx.here, &a.name).await.unwrap());
-    assert!(!fx.other.delete_schedule(fx.here, &a.name).await.unwrap());
+    assert!(
+        !fx.other.delete_resource(Scope::of(fx.there), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
+    );
+    assert!(
+        fx.other.delete_resource(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
+    );
+    assert!(
+        !fx.other.delete_resource(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
+    );
     assert_eq!(names(None).await, ["b"]);
 }

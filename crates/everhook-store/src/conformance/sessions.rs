@@ -10,7 +10,9 @@ use everhook_core::role::Role;
 
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast};
 use crate::conformance::stage::Stage;
-use crate::lease::{Reclaimed, Renewed, SessionRecord, Settlement};
+use crate::lease::{Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord, Settlement};
+use crate::query;
+use crate::store::Reads;
 
 async fn is_open<S: Stage>(fx: &Fixture<S>, session: SessionId) -> bool {
     matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
@@ -94,7 +96,7 @@ pub async fn nothing_is_taken_from_an_open_session_even_past_its_lease<S: Stage>
 }
 
 pub async fn sessions_are_listed_with_what_they_hold<S: Stage>(fx: &Fixture<S>) {
-    let bystanders = fx.store.list_sessions(HOUR).await.unwrap();
+    let bystanders = fx.store.read(query::Sessions { closed_within: HOUR }).await.unwrap();
     fx.endpoint().await;
     fx.send().await;
     let (holder, idle) = (SessionId(fx.id()), SessionId(fx.id()));
@@ -103,7 +105,7 @@ pub async fn sessions_are_listed_with_what_they_hold<S: Stage>(fx: &Fixture<S>) 
     fx.open_as(idle, HOUR, Role::Api).await;
     let leased = fx.lease_one(holder).await;
     let list = async |closed_within| {
-        let mut sessions = fx.other.list_sessions(closed_within).await.unwrap();
+        let mut sessions = fx.other.read(query::Sessions { closed_within }).await.unwrap();
         sessions.retain(|session| bystanders.iter().all(|known| known.id != session.id));
         sessions
     };
@@ -156,12 +158,12 @@ pub async fn a_takeover_tells_who_held_the_task_and_since_when<S: Stage>(fx: &Fi
     fx.lease_one(first).await;
     let leased = fx.store.now().await.unwrap();
     fx.store.close_session(first).await.unwrap();
-    let taken = fx.store.reclaim(second, PLENTY).await.unwrap();
+    let taken = fx.store.reclaim(ReclaimAsk { session: second, limit: PLENTY, what: Reclaim::Orphaned }).await.unwrap();
     let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
     assert_eq!(from.session, first);
     assert!(before <= from.since && from.since <= leased, "{from:?} was leased between {before} and {leased}");
     fx.store.close_session(second).await.unwrap();
-    let taken = fx.store.reclaim(third, PLENTY).await.unwrap();
+    let taken = fx.store.reclaim(ReclaimAsk { session: third, limit: PLENTY, what: Reclaim::Orphaned }).await.unwrap();
     let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
     assert!(from.session == second && leased <= from.since, "{from:?} took over after {leased}");
 }
@@ -173,7 +175,8 @@ pub async fn a_task_taken_at_once_is_held_since_it_was_appended<S: Stage>(fx: &F
     fx.append_one(Some(fast(holder, &Room::of(1))), fx.message()).await;
     let after = fx.store.now().await.unwrap();
     fx.store.close_session(holder).await.unwrap();
-    let taken = fx.store.reclaim(sweeper, PLENTY).await.unwrap();
+    let taken =
+        fx.store.reclaim(ReclaimAsk { session: sweeper, limit: PLENTY, what: Reclaim::Orphaned }).await.unwrap();
     let [Reclaimed { from, .. }] = taken[..] else { panic!("{taken:?}") };
     assert!(from.session == holder && before <= from.since && from.since <= after, "{from:?}: {before} to {after}");
 }

@@ -173,7 +173,7 @@ pub async fn one_lost_settlement_does_not_cost_its_neighbours<S: Stage>(fx: &Fix
         tasks.iter().zip(rows).map(|(leased, row)| fx.settlement(&leased.task, session, row)).collect();
     batch[1].session = SessionId(fx.id());
     batch.push(batch[0].clone());
-    let done = fx.store.settle(&batch).await.unwrap().answer;
+    let done = fx.store.settle(batch.clone().into()).await.unwrap().answer;
     assert_eq!(done, [Settled::Done, Settled::Lost, Settled::Done, Settled::Done, Settled::Done]);
     let mut states = Vec::new();
     for leased in &tasks {
@@ -195,8 +195,8 @@ pub async fn a_batch_of_successes_is_settled_whole<S: Stage>(fx: &Fixture<S>) {
     let tasks = fx.lease(session).await;
     assert_eq!(tasks.len(), 40);
     let batch: Vec<_> = tasks.iter().map(|leased| fx.settlement(&leased.task, session, NextRow::Gone)).collect();
-    assert_eq!(fx.store.settle(&batch).await.unwrap().answer, [Settled::Done; 40]);
-    assert_eq!(fx.store.settle(&batch).await.unwrap().answer, [Settled::Done; 40]);
+    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 40]);
+    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 40]);
     for leased in &tasks {
         assert_eq!(fx.attempts(message(leased)).await.len(), 2, "one for each endpoint");
     }
@@ -208,7 +208,7 @@ pub async fn the_same_settlement_twice_in_a_batch_counts_once<S: Stage>(fx: &Fix
         let first = fx.settlement(&leased.task, session, row);
         let other =
             Settlement { tries: 9, hold_lane: Some(HOUR), ..fx.settlement(&leased.task, session, NextRow::Dead) };
-        let done = fx.store.settle(&[first.clone(), first, other]).await.unwrap().answer;
+        let done = fx.store.settle([first.clone(), first, other].into()).await.unwrap().answer;
         assert_eq!(done, [Settled::Done, Settled::Done, Settled::Lost]);
         assert_eq!(fx.attempts(message(&leased)).await.len(), 1);
         fx.delete(EndpointId(leased.task.lane.0)).await;
@@ -222,7 +222,7 @@ pub async fn of_several_ends_of_one_tenure_in_a_batch_the_first_counts<S: Stage>
         let ends: [Settlement; 8] = std::array::from_fn(|_| fx.settlement(&leased.task, session, row));
         let mut answers = [Settled::Lost; 8];
         answers[0] = Settled::Done;
-        assert_eq!(fx.store.settle(&ends).await.unwrap().answer, answers);
+        assert_eq!(fx.store.settle(ends.clone().into()).await.unwrap().answer, answers);
         let first = ends[0].attempt.as_ref().map(|attempt| attempt.id);
         let logged = fx.attempts(message(&leased)).await;
         assert_eq!(logged.iter().map(|attempt| Some(attempt.id)).collect::<Vec<_>>(), [first]);
@@ -244,7 +244,7 @@ pub async fn several_holds_of_one_lane_in_a_batch_leave_the_longest<S: Stage>(fx
         .zip(holds)
         .map(|(leased, hold_lane)| Settlement { hold_lane, ..fx.settlement(&leased.task, session, NOW) })
         .collect();
-    assert_eq!(fx.store.settle(&batch).await.unwrap().answer, [Settled::Done; 3]);
+    assert_eq!(fx.store.settle(batch.clone().into()).await.unwrap().answer, [Settled::Done; 3]);
     let grant = fx.lease_with(fx.ask(session)).await;
     assert_eq!(grant.tasks.len(), 0);
     assert!(grant.next_ready.is_some_and(|next| next > HOUR / 2));
@@ -259,7 +259,7 @@ pub async fn several_retries_of_one_lane_in_a_batch_leave_the_earliest<S: Stage>
     let tasks = fx.lease(session).await;
     let batch: Vec<_> =
         tasks.iter().zip([LATER, NOW, LATER]).map(|(leased, row)| fx.settlement(&leased.task, session, row)).collect();
-    fx.store.settle(&batch).await.unwrap();
+    fx.store.settle(batch.clone().into()).await.unwrap().answer;
     assert_eq!(fx.lease_one(session).await.task.key, tasks[1].task.key);
 }
 

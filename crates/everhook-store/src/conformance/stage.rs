@@ -1,23 +1,25 @@
 //! What a case needs beside the lease engine: to set the stage, and to look at it.
 //!
-//! Real stores do it through their catalogue and history, the one in memory through methods of its own.
+//! Through the operations of the seam, with what a case is not about left out.
 
 use async_trait::async_trait;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId, OrgId};
 use everhook_core::limits::{ENDPOINTS_MAX, PAGE_MAX};
+use everhook_core::scope::{AppScope, Scope};
 
-use crate::catalog::{Catalog, Created, Locator, Order, Replaced, Slice};
-use crate::history::{Attempt, AttemptFilter, AttemptsOf, Destination, History, Redrive, Resend, Resent};
-use crate::lease::LeaseStore;
-use crate::mem::MemStore;
-use crate::once::OnceSlots;
+use crate::catalog::{Created, Locator, Order, Replaced, Slice};
+use crate::history::{Attempt, AttemptFilter, AttemptsOf, Destination, Expunge, Redrive, Resend, Resent};
+use crate::query;
+use crate::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use crate::steer::Steer;
+use crate::store::{Reads, Resources, Store};
 
 /// What a case needs beside the lease engine.
 #[async_trait]
 #[allow(missing_docs, reason = "named after the methods of the catalogue and of history that they stand for")]
-pub trait Stage: LeaseStore + OnceSlots {
+pub trait Stage: Store {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId;
     async fn stage_application(&self, environment: EnvironmentId, application: &Application);
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint);
@@ -48,18 +50,21 @@ pub trait Stage: LeaseStore + OnceSlots {
 }
 
 #[async_trait]
-impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
+impl<S: Store> Stage for S {
     async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId {
-        self.ensure_environment(org, name).await.unwrap().id
+        self.ensure_environment(org, name.to_owned()).await.unwrap().id
     }
 
     async fn stage_application(&self, environment: EnvironmentId, application: &Application) {
-        let created = self.create_application(environment, application, None).await.unwrap();
+        let created = self.create(Scope::of(environment), application.clone(), None).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
     }
 
     async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint) {
-        let created = self.create_endpoint(environment, endpoint, ENDPOINTS_MAX, None).await.unwrap();
+        let created = self
+            .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+            .await
+            .unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
     }
 
@@ -70,19 +75,25 @@ impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
         id: EndpointId,
         state: EndpointState,
     ) {
-        let found = self.find_endpoint(environment, application, &Locator::Id(id)).await.unwrap();
+        let found = self
+            .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
+            .await
+            .unwrap();
         // Like the API above: what is not there cannot be switched.
         let Some(endpoint) = found else { return };
-        let replaced = self.replace_endpoint(environment, &Endpoint { state, ..endpoint }, None).await.unwrap();
+        let replaced = self
+            .replace(Scope::of(environment), ChangedEndpoint { endpoint: Endpoint { state, ..endpoint }, key: None })
+            .await
+            .unwrap();
         assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
     }
 
     async fn drop_endpoint(&self, environment: EnvironmentId, application: ApplicationId, id: EndpointId) -> bool {
-        self.delete_endpoint(environment, application, id).await.unwrap()
+        self.delete_resource(Scope::of(environment), ResourceKey::Endpoint(application, id)).await.unwrap().is_done()
     }
 
     async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
-        self.delete_application(environment, id).await.unwrap()
+        self.delete_resource(Scope::of(environment), ResourceKey::Application(id)).await.unwrap().is_done()
     }
 
     async fn attempts_of(
@@ -103,7 +114,10 @@ impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
             event_types: Vec::new(),
             scan: PAGE_MAX,
         };
-        self.list_attempts(environment, application, &filter).await.unwrap().rows
+        self.read(query::Attempts { scope: AppScope::of(environment, application), filter: filter.clone() })
+            .await
+            .unwrap()
+            .rows
     }
 
     async fn destinations_of(
@@ -112,80 +126,18 @@ impl<S: LeaseStore + Catalog + History + OnceSlots> Stage for S {
         application: ApplicationId,
         message: MessageId,
     ) -> Vec<Destination> {
-        self.list_destinations(environment, application, message).await.unwrap()
+        self.read(query::Destinations { scope: AppScope::of(environment, application), message }).await.unwrap()
     }
 
     async fn ask_resend(&self, environment: EnvironmentId, resend: &Resend) -> Resent {
-        self.resend(environment, resend).await.unwrap()
+        self.resend(Scope::of(environment), resend.clone()).await.unwrap()
     }
 
     async fn ask_redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
-        self.redrive(environment, redrive).await.unwrap()
+        self.steer(Scope::of(environment), Steer::Redrive(redrive.clone())).await.unwrap().answer.redriven
     }
 
     async fn drop_payload(&self, environment: EnvironmentId, application: ApplicationId, message: MessageId) -> bool {
-        self.expunge_message(environment, application, message).await.unwrap()
-    }
-}
-
-#[async_trait]
-impl Stage for MemStore {
-    async fn stage_environment(&self, _: OrgId, name: &str) -> EnvironmentId {
-        // It has no table of them: any number does, as long as another name gets another one.
-        EnvironmentId(name.bytes().fold(0, |number, byte| number * 31 % 1_000_003 + i32::from(byte)))
-    }
-
-    async fn stage_application(&self, environment: EnvironmentId, application: &Application) {
-        self.put_application(environment, application.id);
-    }
-
-    async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint) {
-        self.put_endpoint(environment, endpoint.clone());
-    }
-
-    async fn switch_endpoint(
-        &self,
-        environment: EnvironmentId,
-        _: ApplicationId,
-        id: EndpointId,
-        state: EndpointState,
-    ) {
-        match state {
-            EndpointState::Enabled => self.enable_endpoint(environment, id),
-            EndpointState::Disabled | EndpointState::Gone => self.disable_endpoint(environment, id),
-        }
-    }
-
-    async fn drop_endpoint(&self, environment: EnvironmentId, _: ApplicationId, id: EndpointId) -> bool {
-        self.delete_endpoint(environment, id)
-    }
-
-    async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
-        self.delete_application(environment, id)
-    }
-
-    async fn attempts_of(&self, environment: EnvironmentId, _: ApplicationId, message: MessageId) -> Vec<Attempt> {
-        self.attempts(environment, message)
-    }
-
-    async fn destinations_of(
-        &self,
-        environment: EnvironmentId,
-        _: ApplicationId,
-        message: MessageId,
-    ) -> Vec<Destination> {
-        self.destinations(environment, message)
-    }
-
-    async fn ask_resend(&self, environment: EnvironmentId, resend: &Resend) -> Resent {
-        self.resend(environment, resend)
-    }
-
-    async fn ask_redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
-        self.redrive(environment, redrive)
-    }
-
-    async fn drop_payload(&self, environment: EnvironmentId, application: ApplicationId, message: MessageId) -> bool {
-        self.expunge_message(environment, application, message)
+        self.expunge(AppScope::of(environment, application), Expunge::Message(message)).await.unwrap()
     }
 }

@@ -1,13 +1,12 @@
 //! Batches: told of every end of a job, whatever the way, and announced in the same transaction.
 
-use async_trait::async_trait;
 use everhook_core::batch::{Batch, Change, FailedJob, Resolution, check_selection};
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::{JobState, Plan, Wish};
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_core::time::Timestamp;
 
-use crate::batch::{BatchRecord, BatchStore, Resolved, announcement, failed_job, steered};
+use crate::batch::{BatchRecord, Resolved, announcement, failed_job, steered};
 use crate::catalog::{Created, Order, Slice};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
@@ -53,9 +52,8 @@ fn dead_jobs(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> Vec
     failed
 }
 
-#[async_trait]
-impl BatchStore for MemStore {
-    async fn create_batch(
+impl MemStore {
+    pub(super) fn create_batch_now(
         &self,
         environment: EnvironmentId,
         batch: &BatchRecord,
@@ -80,11 +78,15 @@ impl BatchStore for MemStore {
         Ok(Created::New(batch))
     }
 
-    async fn find_batch(&self, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    pub(super) fn find_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<Option<BatchRecord>, StoreError> {
         Ok(self.lock().0.batches.get(&(environment, id)).cloned())
     }
 
-    async fn list_batches(
+    pub(super) fn list_batches(
         &self,
         environment: EnvironmentId,
         slice: &Slice<BatchId>,
@@ -104,7 +106,7 @@ impl BatchStore for MemStore {
         Ok(batches)
     }
 
-    async fn seal_batch(
+    pub(super) fn seal_batch_now(
         &self,
         environment: EnvironmentId,
         id: BatchId,
@@ -115,7 +117,7 @@ impl BatchStore for MemStore {
         Ok(made.with(tables.batches.get(&(environment, id)).cloned()))
     }
 
-    async fn resolve_batch(
+    pub(super) fn resolve_batch_now(
         &self,
         environment: EnvironmentId,
         id: BatchId,

@@ -21,6 +21,12 @@ impl MemStore {
         put_endpoint(&mut tables, environment, endpoint);
     }
 
+    pub(super) fn find_endpoint(&self, environment: EnvironmentId, id: EndpointId) -> Option<Endpoint> {
+        let (tables, _) = self.lock();
+        let row = tables.endpoints.get(&(environment, id)).filter(|row| !row.deleted)?;
+        Some(Endpoint::clone(&row.endpoint))
+    }
+
     /// Switches an endpoint off; what is open for it is held.
     pub fn disable_endpoint(&self, environment: EnvironmentId, id: EndpointId) {
         self.set_endpoint_state(environment, id, EndpointState::Disabled);

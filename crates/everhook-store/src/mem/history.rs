@@ -44,7 +44,7 @@ impl MemStore {
     }
 
     /// Adds a task for one manual attempt.
-    pub fn resend(&self, environment: EnvironmentId, resend: &Resend) -> Resent {
+    pub(super) fn resend_now(&self, environment: EnvironmentId, resend: &Resend) -> Resent {
         let (mut tables, now) = self.lock();
         let taken = resend.key.as_ref().and_then(|key| Some((key, holder(&tables, environment, key, now)?)));
         if let Some((key, holder)) = taken {
@@ -70,7 +70,7 @@ impl MemStore {
     }
 
     /// Puts dead deliveries back to pending, due now, with fresh tries; answers how many.
-    pub fn redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
+    pub(super) fn redrive_now(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
         let (mut tables, now) = self.lock();
         let lane = redrive.endpoint.lane();
         let mut dead: Vec<_> = tables
@@ -95,7 +95,12 @@ impl MemStore {
     }
 
     /// Removes a message's payload for good. False if there is no such message.
-    pub fn expunge_message(&self, environment: EnvironmentId, application: ApplicationId, id: MessageId) -> bool {
+    pub(super) fn expunge_message_now(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: MessageId,
+    ) -> bool {
         let (mut tables, _) = self.lock();
         let Some(message) = tables.messages.get_mut(&(environment, application, id)) else { return false };
         *message = Arc::new(Message { payload: None, ..Message::clone(message) });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::batch::{BadChange, Change};
 use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
@@ -18,8 +17,7 @@ use crate::catalog::Order;
 use crate::error::StoreError;
 use crate::ids::Ids;
 use crate::job::{
-    Enqueued, JobAttempt, JobFilter, JobRecord, JobStore, NewJob, OpenTask, due_at, job_bytes, judge, keys_of,
-    new_task, state_of,
+    Enqueued, JobAttempt, JobFilter, JobRecord, NewJob, OpenTask, due_at, job_bytes, judge, keys_of, new_task, state_of,
 };
 use crate::lease::{NewAttempt, Settlement};
 use crate::made::{Made, WithMade};
@@ -180,13 +178,12 @@ fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
     }
 }
 
-#[async_trait]
-impl JobStore for MemStore {
-    async fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+impl MemStore {
+    pub(super) fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
         Ok(record(&self.lock().0, environment, id))
     }
 
-    async fn list_jobs(
+    pub(super) fn list_jobs(
         &self,
         environment: EnvironmentId,
         filter: &JobFilter,
@@ -218,7 +215,7 @@ impl JobStore for MemStore {
         Piece::gather(shown, filter.slice.limit, job_bytes, |record| record.job.id, scanned)
     }
 
-    async fn list_job_attempts(
+    pub(super) fn list_job_attempts(
         &self,
         environment: EnvironmentId,
         id: JobId,
@@ -227,7 +224,7 @@ impl JobStore for MemStore {
         Ok(attempts(&self.lock().0, environment, id).into_iter().take(limit).collect())
     }
 
-    async fn change_jobs(
+    pub(super) fn change_jobs(
         &self,
         environment: EnvironmentId,
         ids: &[JobId],
@@ -240,7 +237,7 @@ impl JobStore for MemStore {
         Ok(made.with(plans))
     }
 
-    async fn report_progress(
+    pub(super) fn report_progress_now(
         &self,
         environment: EnvironmentId,
         id: JobId,
@@ -257,7 +254,7 @@ impl JobStore for MemStore {
         Ok(checked)
     }
 
-    async fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError> {
+    pub(super) fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError> {
         let (tables, _) = self.lock();
         let held = |row: &&TaskRow| row.place == TaskPlace::Leased(session) && row.task.kind == TaskKind::Job;
         Ok(tables.tasks.values().filter(held).map(|row| row.task).collect())

@@ -7,12 +7,12 @@ use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
-use crate::lease::{LeaseAsk, LeaseGrant, Leased};
+use crate::lease::{DeliveryAsk, LeaseGrant, Leased};
 use crate::mem::tables::{LaneState, Tables, TaskPlace};
 
 /// Leases due tasks, lane by lane: the lane that was ready first comes first, and one that gave all it was asked for goes to
 /// the back.
-pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> LeaseGrant {
+pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk) -> LeaseGrant {
     let mut tasks: Vec<Leased> = Vec::new();
     for (environment, lane) in ready_lanes(tables, now, ask) {
         let (room, left) = (room(ask, lane), ask.limit - tasks.len());
@@ -28,10 +28,10 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
             None => {}
         }
     }
-    LeaseGrant { tasks, next_ready: next_ready(tables, ask).map(|at| at.since(now)) }
+    LeaseGrant { tasks, jobs: Vec::new(), next_ready: next_ready(tables, ask).map(|at| at.since(now)) }
 }
 
-fn ready_lanes(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> Vec<(EnvironmentId, LaneId)> {
+fn ready_lanes(tables: &Tables, now: Timestamp, ask: &DeliveryAsk) -> Vec<(EnvironmentId, LaneId)> {
     let mut ready: Vec<_> = tables
         .lanes
         .iter()
@@ -42,7 +42,7 @@ fn ready_lanes(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> Vec<(Environm
     ready.into_iter().take(LEASE_LANES_MAX).map(|(_, key)| key).collect()
 }
 
-fn room(ask: &LeaseAsk, lane: LaneId) -> usize {
+fn room(ask: &DeliveryAsk, lane: LaneId) -> usize {
     ask.rooms.iter().find(|(id, _)| *id == lane).map_or(ask.per_lane, |(_, room)| *room)
 }
 
@@ -59,7 +59,7 @@ fn drained(tables: &Tables, environment: EnvironmentId, lane: LaneId) -> Timesta
     tables.pending(environment, lane).iter().map(|task| task.due_at).min().unwrap_or(Timestamp::NEVER)
 }
 
-fn hand_out(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk, mut task: Task) -> Leased {
+fn hand_out(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk, mut task: Task) -> Leased {
     task.epoch += 1;
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
@@ -73,7 +73,7 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk, mut task: Task)
     Leased { task, message: message.cloned(), endpoint: endpoint.map(|row| Arc::clone(&row.endpoint)) }
 }
 
-fn next_ready(tables: &Tables, ask: &LeaseAsk) -> Option<Timestamp> {
+fn next_ready(tables: &Tables, ask: &DeliveryAsk) -> Option<Timestamp> {
     let lanes = tables.lanes.iter().filter(|((_, lane), _)| room(ask, *lane) > 0);
     lanes.map(|(_, row)| row.ready_at()).min().filter(|at| *at < Timestamp::NEVER)
 }

@@ -1,6 +1,5 @@
 //! Once-slots.
 
-use async_trait::async_trait;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -11,7 +10,7 @@ use crate::catalog::{Order, Slice};
 use crate::error::StoreError;
 use crate::mem::MemStore;
 use crate::mem::tables::{OnceRow, Tables};
-use crate::once::{OnceRecord, OnceSlots};
+use crate::once::OnceRecord;
 
 /// Claims a slot for a message that is accepted if it wins; else answers who has the slot, and counts the call.
 pub(super) fn take(
@@ -38,9 +37,8 @@ pub(super) fn take(
     }
 }
 
-#[async_trait]
-impl OnceSlots for MemStore {
-    async fn find_once(
+impl MemStore {
+    pub(super) fn find_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -50,7 +48,7 @@ impl OnceSlots for MemStore {
         Ok(tables.once.get(&(environment, application, key.clone())).map(|row| record(key, row)))
     }
 
-    async fn list_once(
+    pub(super) fn list_once(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,
@@ -71,7 +69,7 @@ impl OnceSlots for MemStore {
         Ok(rows)
     }
 
-    async fn reset_once(
+    pub(super) fn reset_once_now(
         &self,
         environment: EnvironmentId,
         application: ApplicationId,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, Id, JobId, LaneId, SessionId};
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Name;
@@ -18,7 +17,7 @@ use crate::lease::{Holding, Reclaimed};
 use crate::mem::MemStore;
 use crate::mem::tables::{QueueRow, Tables, TaskPlace};
 use crate::mutant::{self, Mutant};
-use crate::queue::{QueueCount, QueueDeleted, QueueStats, QueueStore};
+use crate::queue::{QueueDeleted, QueueStats};
 
 type LaneKey = (EnvironmentId, LaneId);
 
@@ -223,7 +222,7 @@ pub(super) fn reclaim_overdue(
         row.deadline = None;
         taken.extend(row.hand_over(session, now));
     }
-    let dress = |Reclaimed { task, from }: Reclaimed| {
+    let dress = |Reclaimed { task, from, .. }: Reclaimed| {
         let row = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
         (LeasedJob { task, job: row.map(|row| Arc::clone(&row.job)), target: None }, from)
     };
@@ -254,16 +253,19 @@ fn put(tables: &mut Tables, environment: EnvironmentId, queue: &Queue, now: Time
     queue
 }
 
-#[async_trait]
-impl QueueStore for MemStore {
-    async fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
+impl MemStore {
+    pub(super) fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
         let (tables, _) = self.lock();
         let known = tables.queues.contains_key(&(environment, name.clone()))
             || tables.queue_lanes.iter().any(|(lane, queue)| lane.0 == environment && queue == name);
         Ok(known.then(|| queue_of(&tables, environment, name)))
     }
 
-    async fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Result<Vec<Queue>, StoreError> {
+    pub(super) fn list_queues(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<Name>,
+    ) -> Result<Vec<Queue>, StoreError> {
         let (tables, _) = self.lock();
         let configured = tables.queues.keys().filter(|key| key.0 == environment).map(|key| key.1.clone());
         let used = tables.queue_lanes.iter().filter(|(lane, _)| lane.0 == environment).map(|(_, name)| name.clone());
@@ -282,7 +284,11 @@ impl QueueStore for MemStore {
         Ok(names.map(|name| queue_of(&tables, environment, name)).collect())
     }
 
-    async fn replace_queue(&self, environment: EnvironmentId, queue: &Queue) -> Result<Replaced<Queue>, StoreError> {
+    pub(super) fn replace_queue(
+        &self,
+        environment: EnvironmentId,
+        queue: &Queue,
+    ) -> Result<Replaced<Queue>, StoreError> {
         let (mut tables, now) = self.lock();
         if queue_of(&tables, environment, &queue.name).revision != queue.revision {
             return Ok(Replaced::Stale);
@@ -290,7 +296,7 @@ impl QueueStore for MemStore {
         Ok(Replaced::Done(put(&mut tables, environment, queue, now)))
     }
 
-    async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
+    pub(super) fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
         let (mut tables, _) = self.lock();
         let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
         let lanes: BTreeSet<LaneKey> = tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect();
@@ -305,13 +311,13 @@ impl QueueStore for MemStore {
         Ok(if configured || !lanes.is_empty() { QueueDeleted::Done } else { QueueDeleted::NoQueue })
     }
 
-    async fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
+    pub(super) fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
         let (tables, _) = self.lock();
         let open = |row: &QueueRow| row.queue.target.is_some() && row.queue.state == QueueState::Open;
         Ok(tables.queues.iter().filter(|(_, row)| open(row)).map(|(key, _)| key.clone()).collect())
     }
 
-    async fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
+    pub(super) fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
         let (tables, now) = self.lock();
         let mut stats = QueueStats::default();
         for row in tables.tasks.values().filter(|row| row.task.kind == TaskKind::Job) {
@@ -334,9 +340,5 @@ impl QueueStore for MemStore {
         stats.due_kinds.sort();
         stats.due_kinds.dedup();
         Ok(stats)
-    }
-
-    async fn count_ended(&self, _: &[QueueCount]) -> Result<(), StoreError> {
-        Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use everhook_core::batch::Intake;
 use everhook_core::id::{EnvironmentId, Id, JobId};
 use everhook_core::job::JobState;
@@ -15,12 +14,11 @@ use crate::batch::BatchRecord;
 use crate::error::StoreError;
 use crate::mem::tables::{JobRow, SessionRow, Tables, TaskPlace};
 use crate::mem::{MemStore, job};
-use crate::retention::{Prunable, Retention};
+use crate::retention::Prunable;
 use crate::schedule::RUNS_KEPT;
 
-#[async_trait]
-impl Retention for MemStore {
-    async fn prune(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+impl MemStore {
+    pub(super) fn prune_now(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let (mut tables, now) = self.lock();
         let tables = &mut *tables;
         Ok(match what {

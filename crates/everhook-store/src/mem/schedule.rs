@@ -1,6 +1,5 @@
 //! Schedules: what is due is decided, started and moved on at one instant.
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::{LastRun, ScheduleState, decide_fire};
@@ -17,7 +16,7 @@ use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{ScheduleRow, Tables, TaskPlace};
 use crate::mem::{MemStore, job};
 use crate::piece::Piece;
-use crate::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, ScheduleStore, runs_of, schedule_bytes};
+use crate::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of, schedule_bytes};
 
 /// Where a schedule stands that was just created or changed.
 fn begin(schedule: &ScheduleRecord, now: Timestamp) -> ScheduleState {
@@ -91,9 +90,8 @@ fn start(
     }
 }
 
-#[async_trait]
-impl ScheduleStore for MemStore {
-    async fn create_schedule(
+impl MemStore {
+    pub(super) fn create_schedule(
         &self,
         environment: EnvironmentId,
         schedule: &ScheduleRecord,
@@ -120,7 +118,7 @@ impl ScheduleStore for MemStore {
         Ok(Created::New(record))
     }
 
-    async fn find_schedule(
+    pub(super) fn find_schedule(
         &self,
         environment: EnvironmentId,
         name: &Name,
@@ -128,7 +126,7 @@ impl ScheduleStore for MemStore {
         Ok(self.lock().0.schedules.get(&(environment, name.clone())).map(|row| row.record.clone()))
     }
 
-    async fn list_schedules(
+    pub(super) fn list_schedules(
         &self,
         environment: EnvironmentId,
         slice: &Slice<Name>,
@@ -147,7 +145,7 @@ impl ScheduleStore for MemStore {
         Piece::gather(records.into_iter().map(Ok), slice.limit, schedule_bytes, |record| record.name.clone(), None)
     }
 
-    async fn replace_schedule(
+    pub(super) fn replace_schedule(
         &self,
         environment: EnvironmentId,
         schedule: &ScheduleRecord,
@@ -162,7 +160,7 @@ impl ScheduleStore for MemStore {
         Ok(Replaced::Done(row.record.clone()))
     }
 
-    async fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError> {
+    pub(super) fn delete_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<bool, StoreError> {
         let (mut tables, _) = self.lock();
         let Some(row) = tables.schedules.remove(&(environment, name.clone())) else { return Ok(false) };
         let id = row.record.schedule.id;
@@ -170,7 +168,7 @@ impl ScheduleStore for MemStore {
         Ok(true)
     }
 
-    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
+    pub(super) fn fire_due_now(&self, limit: usize) -> Result<FiredAll, StoreError> {
         let (mut tables, now) = self.lock();
         let due = tables.schedules.iter().filter(|(_, row)| row.record.state.look_at <= now);
         let mut due: Vec<_> = due.map(|(key, row)| (row.record.state.look_at, key.clone())).collect();
@@ -187,7 +185,11 @@ impl ScheduleStore for MemStore {
         Ok(FiredAll { next_look, ..fired })
     }
 
-    async fn run_schedule(&self, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, StoreError> {
+    pub(super) fn run_schedule_now(
+        &self,
+        environment: EnvironmentId,
+        name: &Name,
+    ) -> Result<WithMade<Option<Run>>, StoreError> {
         let (mut tables, now) = self.lock();
         let known = tables.schedules.get(&(environment, name.clone())).map(|row| row.record.clone());
         let Some(record) = known else { return Ok(WithMade::default()) };
@@ -198,7 +200,7 @@ impl ScheduleStore for MemStore {
         Ok(made.with(Some(run)))
     }
 
-    async fn list_runs(
+    pub(super) fn list_runs(
         &self,
         environment: EnvironmentId,
         id: ScheduleId,

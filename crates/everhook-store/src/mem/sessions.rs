@@ -12,9 +12,12 @@ use crate::mutant::{self, Mutant};
 
 /// Begins a tenure. An id that was used before stays what it is: a closed session does not come back.
 pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
-    let NewSession { id, node, role, version, lease } = session.clone();
+    let NewSession { id, node, role, version, lease, takes } = session.clone();
     let row = SessionRow { node, role, version, lease, started_at: now, lease_until: now.plus(lease), closed_at: None };
     tables.sessions.entry(id).or_insert(row);
+    if let Some(takes) = takes {
+        tables.workers.insert(id, takes);
+    }
 }
 
 /// Extends a tenure, also one past its lease: expiry is eligibility, closing is the act.

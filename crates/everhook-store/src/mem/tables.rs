@@ -162,7 +162,7 @@ impl TaskRow {
         let from = self.holder()?;
         self.task.epoch += 1;
         (self.place, self.leased_at) = (TaskPlace::Leased(session), Some(now));
-        Some(Reclaimed { task: self.task, from })
+        Some(Reclaimed { task: self.task, from, job: None })
     }
 
     /// It is not leased any more.

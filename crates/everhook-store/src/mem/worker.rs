@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use everhook_core::id::{EnvironmentId, SessionId};
 
 use crate::error::StoreError;
-use crate::lease::NewSession;
 use crate::mem::MemStore;
 use crate::mem::sessions;
-use crate::worker::{Takes, WorkerRecord, WorkerStore};
+use crate::worker::WorkerRecord;
 
 impl MemStore {
     /// Workers of an environment whose sessions are open or were closed within this, oldest first.
@@ -23,26 +21,17 @@ impl MemStore {
     }
 }
 
-#[async_trait]
-impl WorkerStore for MemStore {
-    async fn open_worker(&self, session: &NewSession, takes: &Takes) -> Result<(), StoreError> {
-        let (mut tables, now) = self.lock();
-        sessions::open(&mut tables, now, session);
-        tables.workers.insert(session.id, takes.clone());
-        Ok(())
-    }
-
-    async fn replace_takes(&self, session: SessionId, takes: &Takes) -> Result<(), StoreError> {
-        self.lock().0.workers.insert(session, takes.clone());
-        Ok(())
-    }
-
-    async fn find_worker(&self, environment: EnvironmentId, id: SessionId) -> Result<Option<WorkerRecord>, StoreError> {
+impl MemStore {
+    pub(super) fn find_worker(
+        &self,
+        environment: EnvironmentId,
+        id: SessionId,
+    ) -> Result<Option<WorkerRecord>, StoreError> {
         let workers = self.workers(environment, Duration::MAX);
         Ok(workers.into_iter().find(|worker| worker.session.id == id))
     }
 
-    async fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
+    pub(super) fn list_workers(&self, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, StoreError> {
         Ok(self.workers(environment, Duration::ZERO))
     }
 }

@@ -13,8 +13,9 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_store::conformance::fixture::{HOUR, new_endpoint, new_message, request_key};
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, Appended, LeaseAsk, LeaseStore, NewMessage, NewSession, Renewed, Settlement};
+use everhook_store::lease::{Append, Appended, DeliveryAsk, LeaseAsk, NewMessage, NewSession, Renewed, Settlement};
 use everhook_store::mem::MemStore;
+use everhook_store::store::Store;
 
 const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
 const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
@@ -50,8 +51,8 @@ impl Scene {
     }
 
     async fn lease(&self) -> (Vec<Task>, Option<Duration>) {
-        let ask = LeaseAsk { session: SESSION, limit: 10, rooms: Vec::new(), per_lane: 10 };
-        let grant = self.store.lease(ask).await.unwrap();
+        let ask = DeliveryAsk { session: SESSION, limit: 10, rooms: Vec::new(), per_lane: 10 };
+        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
         (grant.tasks.iter().map(|leased| leased.task).collect(), grant.next_ready)
     }
 
@@ -71,7 +72,7 @@ impl Scene {
             stop_lane: false,
             result: None,
         };
-        self.store.settle(&[settlement]).await.unwrap();
+        self.store.settle([settlement].into()).await.unwrap().answer;
     }
 }
 
@@ -110,8 +111,15 @@ async fn a_retry_goes_when_it_is_due_and_its_lane_is_not_held() {
 #[tokio::test]
 async fn a_session_may_be_closed_only_after_its_lease() {
     let scene = Scene::new();
-    let session = NewSession { id: SESSION, node: String::new(), role: Role::All, version: String::new(), lease: HOUR };
-    scene.store.open_session(&session).await.unwrap();
+    let session = NewSession {
+        id: SESSION,
+        node: String::new(),
+        role: Role::All,
+        version: String::new(),
+        lease: HOUR,
+        takes: None,
+    };
+    scene.store.open_session(session.clone()).await.unwrap();
     scene.pass(HOUR);
     assert_eq!(scene.store.close_expired(HOUR).await.unwrap(), []);
     assert!(matches!(scene.store.renew_session(SESSION).await.unwrap(), Renewed::Open(_)));

@@ -13,18 +13,20 @@ use everhook_core::job::{Job, Tenure};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::{Ending, RunJobs};
+use everhook_engine::jobs::{Ending, JobsConfig, RunJobs};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
-use everhook_store::batch::{BatchRecord, BatchStore};
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve};
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, LeaseStore};
+use everhook_store::lease::Append;
+use everhook_store::store::Store;
 use everhook_store::worker::{Takes, WorkerRecord};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -96,12 +98,11 @@ async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorde
     let dispatch = DispatchConfig { poll_interval: NEVER, ..config.dispatch };
     let parts = Parts {
         store: store.clone(),
-        jobs: Some(store.inner.clone()),
         transport: Some(recorder.clone()),
         ids: Arc::new(Ids::seeded(seed)),
         entropy: Entropy::seeded(seed),
     };
-    Engine::start(parts, EngineConfig { role, dispatch, ..config }).await.unwrap()
+    Engine::start(parts, EngineConfig { role, dispatch, jobs: Some(JobsConfig::default()), ..config }).await.unwrap()
 }
 
 /// A batch whose announcements go to the endpoint of the stage.
@@ -116,7 +117,7 @@ async fn batch(store: &Faulty) -> BatchId {
         created_at: Timestamp::default(),
         batch: Batch::new(),
     };
-    store.inner.create_batch(ENVIRONMENT, &record, None).await.unwrap();
+    store.store.create_batch(Scope::of(ENVIRONMENT), NewBatch { batch: record.clone(), key: None }).await.unwrap();
     id
 }
 
@@ -150,8 +151,13 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
     add(&engine, batch).await;
     let dead = end_next(&engine, &worker, Report::Failed { retry_after: None }).await;
     assert_eq!(recorder.begun(1).await, ["import.failed 1"]);
-    store.inner.seal_batch(ENVIRONMENT, batch).await.unwrap();
-    store.inner.resolve_batch(ENVIRONMENT, batch, &[dead], Resolution::Retried).await.unwrap();
+    store.store.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap().answer;
+    store
+        .store
+        .resolve_batch(Scope::of(ENVIRONMENT), batch, Resolve { jobs: vec![dead], how: Resolution::Retried })
+        .await
+        .unwrap()
+        .answer;
     engine.hint_jobs();
     end_next(&engine, &worker, Report::Completed).await;
     assert_eq!(recorder.begun(2).await, ["import.failed 1", "import.completed 2"]);
@@ -164,7 +170,7 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
 #[tokio::test(start_paused = true)]
 async fn what_a_node_without_deliveries_announces_another_node_sends_without_a_poll() {
     let (store, recorder, started) = (store(), Arc::new(Recorder::default()), Instant::now());
-    store.connect(Arc::new(Line(Notify::new())));
+    store.layer.connect(Arc::new(Line(Notify::new())));
     add_endpoint(&store, "http://127.0.0.1/hook");
     let delivers = node(&store, 1, Role::Worker, &recorder).await;
     let api = node(&store, 2, Role::Api, &recorder).await;
@@ -185,7 +191,7 @@ async fn what_waits_for_an_endpoint_starts_in_the_order_in_which_it_came() {
     let expected: Vec<String> = (1..=8).map(|phase| format!("a.b {phase}")).collect();
     for phase in 1..=8 {
         let messages = vec![message(&format!("{{\"phase\":{phase}}}"))];
-        store.inner.append(Append { fast: None, messages }).await.unwrap();
+        store.store.append(Append { fast: None, messages }).await.unwrap();
     }
     let engine = node(&store, 1, Role::All, &recorder).await;
     assert_eq!(recorder.begun(8).await, expected);

@@ -8,13 +8,15 @@ use bytes::Bytes;
 use everhook_core::job::report::{KeptResult, Note, Report};
 use everhook_core::job::{Job, JobState, Wish};
 use everhook_core::retry::RetryPolicy;
+use everhook_core::scope::Scope;
 use everhook_engine::jobs::handler::Finish;
-use everhook_store::job::JobStore;
-use everhook_store::worker::WorkerStore;
 
 use crate::jobs::stage::{
     ENVIRONMENT, attempts, classes, enqueue, enqueue_many, find, handlers, job, pause, store, until, worker,
 };
+use everhook_store::query;
+use everhook_store::steer::Steer;
+use everhook_store::store::{Reads, Store};
 
 fn failed(error: &str) -> Finish {
     Finish::other(Report::Failed { retry_after: None }, error)
@@ -37,7 +39,7 @@ async fn a_handler_leaves_its_result_its_log_and_its_progress() {
     assert_eq!((progress.percent(), progress.text()), (40, "on its way"));
     let attempts = attempts(&store, id).await;
     assert_eq!(Note::from_bytes(&attempts[0].note).log().collect::<Vec<_>>(), ["sent"]);
-    let workers = store.list_workers(ENVIRONMENT).await.unwrap();
+    let workers = store.read(query::Workers { scope: Scope::of(ENVIRONMENT) }).await.unwrap();
     assert_eq!(workers[0].takes.kinds, ["send".parse().unwrap()], "it says what it takes");
     engine.drain(Duration::ZERO).await;
 }
@@ -107,7 +109,7 @@ async fn a_running_job_that_is_cancelled_ends_as_cancelled() {
     let engine = worker(&store, 1, handlers(1, run)).await;
     let id = enqueue(&engine, job(&engine)).await;
     until(&store, id, JobState::Leased).await;
-    store.change_jobs(ENVIRONMENT, &[id], Wish::Cancel).await.unwrap();
+    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap().answer;
     until(&store, id, JobState::Cancelled).await;
     assert_eq!(classes(&store, id).await, ["failed"]);
     engine.drain(Duration::ZERO).await;

@@ -6,20 +6,22 @@ use std::time::Duration;
 use everhook_core::job::report::Note;
 use everhook_core::job::{Job, JobState};
 use everhook_core::queue::{Queue, QueueState, Target as QueueTarget};
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
 use everhook_engine::jobs::RunJobs;
 use everhook_sqlite::SqliteStore;
-use everhook_store::queue::QueueStore;
 
 use crate::jobs::stage::{
     ENVIRONMENT, QUEUE, Target, attempts, classes, enqueue, find, job, pause, server_over, store, until,
 };
+use everhook_store::query;
+use everhook_store::store::{Reads, Resources};
 
 async fn point(store: &SqliteStore, keys: &SigningKeys) {
     let target = Some(QueueTarget { url: "https://example.com/jobs".to_owned(), keys: keys.clone() });
     let queue = Queue { target, ..Queue::new(QUEUE.parse().unwrap()) };
-    store.replace_queue(ENVIRONMENT, &queue).await.unwrap();
+    store.replace(Scope::of(ENVIRONMENT), queue.clone()).await.unwrap();
 }
 
 fn answering(answers: &[(u16, Option<&'static str>)]) -> Arc<Target> {
@@ -57,7 +59,11 @@ async fn a_target_that_is_gone_stops_its_queue_and_keeps_its_jobs() {
     let engine = server_over(&store, 1, target).await;
     let id = enqueue(&engine, job(&engine)).await;
     let queue = loop {
-        let queue = store.find_queue(ENVIRONMENT, &QUEUE.parse().unwrap()).await.unwrap().unwrap();
+        let queue = store
+            .read(query::FindQueue { scope: Scope::of(ENVIRONMENT), name: QUEUE.parse().unwrap() })
+            .await
+            .unwrap()
+            .unwrap();
         if queue.state == QueueState::Stopped {
             break queue;
         }
@@ -66,7 +72,7 @@ async fn a_target_that_is_gone_stops_its_queue_and_keeps_its_jobs() {
     let waiting = until(&store, id, JobState::Pending).await;
     assert_eq!(waiting.open.unwrap().task.tries, 0);
     assert_eq!(classes(&store, id).await, ["gone"]);
-    store.replace_queue(ENVIRONMENT, &Queue { state: QueueState::Open, ..queue }).await.unwrap();
+    store.replace(Scope::of(ENVIRONMENT), Queue { state: QueueState::Open, ..queue }).await.unwrap();
     engine.hint_jobs();
     until(&store, id, JobState::Succeeded).await;
     engine.drain(Duration::ZERO).await;

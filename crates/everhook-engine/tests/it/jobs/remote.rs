@@ -6,10 +6,12 @@ use bytes::Bytes;
 use everhook_core::id::SessionId;
 use everhook_core::job::report::{KeptResult, Note, Report};
 use everhook_core::job::{Job, JobState, NotYours, Tenure, Wish};
+use everhook_core::scope::Scope;
 use everhook_engine::engine::Engine;
 use everhook_engine::jobs::{Ending, HeldJob, RunJobs, WorkerRefused};
-use everhook_store::job::{JobStore, LeasedJob};
-use everhook_store::lease::LeaseStore;
+use everhook_store::job::LeasedJob;
+use everhook_store::steer::Steer;
+use everhook_store::store::Store;
 use everhook_store::worker::{Takes, WorkerRecord};
 
 use crate::fixture::LEASE;
@@ -87,7 +89,7 @@ async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
     if mine_held.id != mine {
         std::mem::swap(&mut mine_held, &mut theirs_held);
     }
-    store.change_jobs(ENVIRONMENT, &[mine], Wish::Cancel).await.unwrap();
+    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![mine], wish: Wish::Cancel }).await.unwrap().answer;
     let held = [mine_held, HeldJob { epoch: theirs_held.epoch + 1, ..theirs_held }];
     let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
     assert_eq!((heartbeat.lost, heartbeat.cancelled), (vec![theirs], vec![mine]));

@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use everhook_core::id::{JobId, ScheduleId};
 use everhook_core::job::{Job, JobState};
+use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::Engine;
 use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::job::{JobFilter, JobStore};
-use everhook_store::schedule::{RunKind, ScheduleRecord, ScheduleStore, Starts};
+use everhook_store::job::JobFilter;
+use everhook_store::query;
+use everhook_store::schedule::{RunKind, ScheduleRecord, Starts};
+use everhook_store::store::{Reads, Resources, Store};
 
 use crate::jobs::stage::{ENVIRONMENT, job, pause, server, store};
 
@@ -21,7 +25,7 @@ use crate::jobs::stage::{ENVIRONMENT, job, pause, server, store};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates a schedule that starts a job every second.
-async fn tick(store: &impl ScheduleStore, engine: &Engine) -> ScheduleId {
+async fn tick(store: &dyn Store, engine: &Engine) -> ScheduleId {
     let id = ScheduleId(engine.new_id());
     let record = ScheduleRecord {
         name: "tick".parse().unwrap(),
@@ -33,7 +37,7 @@ async fn tick(store: &impl ScheduleStore, engine: &Engine) -> ScheduleId {
         updated_at: Timestamp::default(),
         revision: 0,
     };
-    store.create_schedule(ENVIRONMENT, &record, None).await.unwrap();
+    store.create(Scope::of(ENVIRONMENT), record, None).await.unwrap();
     id
 }
 
@@ -53,7 +57,7 @@ async fn jobs_that_schedules_start_are_counted() {
         }
     };
     assert!(tokio::time::timeout(PATIENCE, counted).await.is_ok(), "no run was counted");
-    assert!(store.list_runs(ENVIRONMENT, id, 100).await.unwrap().len() >= 2);
+    assert!(store.read(query::Runs { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap().len() >= 2);
     engine.drain(Duration::ZERO).await;
 }
 
@@ -63,7 +67,7 @@ async fn two_nodes_never_fire_a_schedule_twice() {
     let (first, second) = (server(&store, 1).await, server(&store, 2).await);
     let id = tick(&*store, &first).await;
     let runs = loop {
-        let runs = store.list_runs(ENVIRONMENT, id, 100).await.unwrap();
+        let runs = store.read(query::Runs { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap();
         if runs.len() >= 3 {
             break runs;
         }
@@ -75,8 +79,9 @@ async fn two_nodes_never_fire_a_schedule_twice() {
     assert_eq!(nominal.len(), runs.len(), "{runs:?}");
     assert!(runs.iter().all(|run| run.kind == RunKind::Fired && run.object.is_some()), "{runs:?}");
     let slice = Slice { after: None, order: Order::Ascending, limit: 100 };
-    let jobs = store.list_jobs(ENVIRONMENT, &JobFilter::all(slice)).await.unwrap().rows;
-    let runs = store.list_runs(ENVIRONMENT, id, 100).await.unwrap();
+    let jobs =
+        store.read(query::Jobs { scope: Scope::of(ENVIRONMENT), filter: JobFilter::all(slice) }).await.unwrap().rows;
+    let runs = store.read(query::Runs { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap();
     assert_eq!(jobs.len(), runs.len());
 }
 
@@ -84,15 +89,19 @@ async fn two_nodes_never_fire_a_schedule_twice() {
 async fn a_server_forgets_what_is_old_as_jobs_of_schedules_that_everyone_can_see() {
     let store = store();
     let engine = server(&store, 1).await;
-    let name = "everhook.prune-jobs".parse().unwrap();
+    let name: Name = "everhook.prune-jobs".parse().unwrap();
     let run = loop {
-        if let Some(run) = store.run_schedule(MAINTENANCE_ENVIRONMENT, &name).await.unwrap().answer {
+        if let Some(run) = store.run_schedule(Scope::of(MAINTENANCE_ENVIRONMENT), name.clone()).await.unwrap().answer {
             break run;
         }
         pause().await;
     };
     loop {
-        let found = store.find_job(MAINTENANCE_ENVIRONMENT, JobId(run.object.unwrap())).await.unwrap().unwrap();
+        let found = store
+            .read(query::FindJob { scope: Scope::of(MAINTENANCE_ENVIRONMENT), id: JobId(run.object.unwrap()) })
+            .await
+            .unwrap()
+            .unwrap();
         if found.state == JobState::Succeeded {
             break;
         }

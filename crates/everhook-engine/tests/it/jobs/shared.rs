@@ -10,14 +10,16 @@ use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
+use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_engine::engine::{Engine, EngineConfig};
 use everhook_engine::jobs::{JobsConfig, RunJobs};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
-use everhook_store::job::{JobStore, NewJob};
+use everhook_store::job::NewJob;
 use everhook_store::mem::MemStore;
-use everhook_store::queue::QueueStore;
+use everhook_store::query;
+use everhook_store::store::{Reads, Resources};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -69,14 +71,14 @@ impl Hosts {
 }
 
 async fn server(store: &Arc<MemStore>, hosts: &Arc<Hosts>, jobs: JobsConfig) -> Engine {
-    start(store, 1, EngineConfig { jobs, ..config("server") }, Some(hosts.clone())).await
+    start(store, 1, EngineConfig { jobs: Some(jobs), ..config("server") }, Some(hosts.clone())).await
 }
 
 /// A queue whose jobs are pushed to a host.
 async fn queue(store: &MemStore, environment: EnvironmentId, name: &str, host: &str) {
     let target = Some(Target { url: format!("https://{host}/jobs"), keys: SigningKeys::default() });
     let queue = Queue { target, ..Queue::new(name.parse().unwrap()) };
-    store.replace_queue(environment, &queue).await.unwrap();
+    store.replace(Scope::of(environment), queue.clone()).await.unwrap();
 }
 
 async fn enqueue(engine: &Engine, environment: EnvironmentId, queue: &str, count: usize) -> JobId {
@@ -91,7 +93,9 @@ async fn enqueue(engine: &Engine, environment: EnvironmentId, queue: &str, count
 }
 
 async fn until_done(store: &MemStore, environment: EnvironmentId, id: JobId) {
-    while store.find_job(environment, id).await.unwrap().unwrap().state != JobState::Succeeded {
+    while store.read(query::FindJob { scope: Scope::of(environment), id }).await.unwrap().unwrap().state
+        != JobState::Succeeded
+    {
         pause().await;
     }
 }

@@ -11,6 +11,7 @@ use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::{Job, JobState, RunAt};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
+use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::accept::Accept;
 use everhook_engine::engine::{Engine, EngineConfig, Parts};
@@ -20,11 +21,11 @@ use everhook_engine::jobs::{JobsConfig, RunJobs};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
-use everhook_store::Jobs;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAttempt, JobRecord, JobStore, NewJob};
-use everhook_store::lease::LeaseStore;
+use everhook_store::job::{Enqueued, JobAttempt, JobRecord, NewJob};
 use everhook_store::mem::MemStore;
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
 use tokio::time::Instant;
 
 use crate::fixture::config;
@@ -42,11 +43,6 @@ pub(crate) fn simulated_store() -> Arc<MemStore> {
     let clock = move || Timestamp::from_millis(1_750_000_000_000).plus(started.elapsed());
     Arc::new(MemStore::new(Ids::seeded(1), Arc::new(clock)))
 }
-
-/// Whatever an engine with jobs can stand on.
-pub(crate) trait Stored: LeaseStore + Jobs + 'static {}
-
-impl<S: LeaseStore + Jobs + 'static> Stored for S {}
 
 type Run = Pin<Box<dyn Future<Output = Finish> + Send>>;
 
@@ -75,30 +71,31 @@ where
 }
 
 /// A worker without a server.
-pub(crate) async fn worker(store: &Arc<impl Stored>, seed: u64, handlers: Handlers) -> Engine {
-    let jobs = JobsConfig { schedules: false, handlers: Some(Arc::new(handlers)), ..JobsConfig::default() };
+pub(crate) async fn worker(store: &Arc<impl Store + 'static>, seed: u64, handlers: Handlers) -> Engine {
+    let jobs = Some(JobsConfig { schedules: false, handlers: Some(Arc::new(handlers)), ..JobsConfig::default() });
     start(store, seed, EngineConfig { jobs, ..config(&format!("worker {seed}")) }, None).await
 }
 
 /// A server whose requests go nowhere.
-pub(crate) async fn server(store: &Arc<impl Stored>, seed: u64) -> Engine {
+pub(crate) async fn server(store: &Arc<impl Store + 'static>, seed: u64) -> Engine {
     server_over(store, seed, Arc::new(Target::default())).await
 }
 
 /// A server whose requests go there.
-pub(crate) async fn server_over(store: &Arc<impl Stored>, seed: u64, target: Arc<Target>) -> Engine {
+pub(crate) async fn server_over(store: &Arc<impl Store + 'static>, seed: u64, target: Arc<Target>) -> Engine {
     start(store, seed, config(&format!("server {seed}")), Some(target)).await
 }
 
 pub(crate) async fn start(
-    store: &Arc<impl Stored>,
+    store: &Arc<impl Store + 'static>,
     seed: u64,
     config: EngineConfig,
     transport: Option<Arc<dyn Transport>>,
 ) -> Engine {
     let (ids, entropy) = (Arc::new(Ids::from_system()), Entropy::seeded(seed));
-    let parts = Parts { store: store.clone(), jobs: Some(store.clone()), transport, ids, entropy };
-    Engine::start(parts, config).await.unwrap()
+    let parts = Parts { store: store.clone(), transport, ids, entropy };
+    let jobs = Some(config.jobs.unwrap_or_default());
+    Engine::start(parts, EngineConfig { jobs, ..config }).await.unwrap()
 }
 
 /// Answers as told, the last one again and again, and remembers what it got.
@@ -145,12 +142,12 @@ pub(crate) async fn enqueue_many(engine: &Engine, count: usize) -> Vec<JobId> {
     ids
 }
 
-pub(crate) async fn find(store: &Arc<impl JobStore>, id: JobId) -> JobRecord {
-    store.find_job(ENVIRONMENT, id).await.unwrap().unwrap()
+pub(crate) async fn find(store: &Arc<impl Store>, id: JobId) -> JobRecord {
+    store.read(query::FindJob { scope: Scope::of(ENVIRONMENT), id }).await.unwrap().unwrap()
 }
 
 /// Waits until the job is in this state; answers it.
-pub(crate) async fn until(store: &Arc<impl JobStore>, id: JobId, state: JobState) -> JobRecord {
+pub(crate) async fn until(store: &Arc<impl Store>, id: JobId, state: JobState) -> JobRecord {
     loop {
         let found = find(store, id).await;
         if found.state == state {
@@ -165,13 +162,13 @@ pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(3)).await;
 }
 
-pub(crate) async fn attempts(store: &Arc<impl JobStore>, id: JobId) -> Vec<JobAttempt> {
-    let mut attempts = store.list_job_attempts(ENVIRONMENT, id, 100).await.unwrap();
+pub(crate) async fn attempts(store: &Arc<impl Store>, id: JobId) -> Vec<JobAttempt> {
+    let mut attempts = store.read(query::JobAttempts { scope: Scope::of(ENVIRONMENT), id, limit: 100 }).await.unwrap();
     attempts.reverse();
     attempts
 }
 
 /// How the attempts of a job ended, oldest first.
-pub(crate) async fn classes(store: &Arc<impl JobStore>, id: JobId) -> Vec<String> {
+pub(crate) async fn classes(store: &Arc<impl Store>, id: JobId) -> Vec<String> {
     attempts(store, id).await.iter().map(|attempt| attempt.class.to_string()).collect()
 }

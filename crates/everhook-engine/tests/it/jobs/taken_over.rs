@@ -10,7 +10,8 @@ use everhook_core::role::Role;
 use everhook_engine::accept::Accept;
 use everhook_engine::jobs::handler::Finish;
 use everhook_store::job::{JobAsk, QueueAsk};
-use everhook_store::lease::{LeaseStore, NewSession};
+use everhook_store::lease::{LeaseAsk, NewSession};
+use everhook_store::store::Store;
 use tokio::sync::Notify;
 
 use crate::fixture::LEASE;
@@ -58,11 +59,11 @@ async fn a_job_that_keeps_killing_its_worker_ends_dead() {
     for _ in 0..CRASHES_MAX {
         let session = SessionId(engine.new_id());
         let (node, version) = ("doomed".to_owned(), String::new());
-        let new = NewSession { id: session, node, role: Role::Worker, version, lease: LEASE };
-        store.open_session(&new).await.unwrap();
+        let new = NewSession { id: session, node, role: Role::Worker, version, lease: LEASE, takes: None };
+        store.open_session(new.clone()).await.unwrap();
         let queue = QueueAsk { environment: ENVIRONMENT, name: QUEUE.parse().unwrap(), room: 1 };
         let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
-        while store.lease_jobs(&ask).await.unwrap().jobs.is_empty() {
+        while store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.is_empty() {
             pause().await;
         }
         store.close_session(session).await.unwrap();

@@ -13,6 +13,7 @@ use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::outcome::Class;
 use everhook_core::role::Role;
+use everhook_core::scope::AppScope;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 
@@ -24,7 +25,12 @@ use crate::conformance::model::ops::{Draft, ENVIRONMENTS, Ending, Op, Place, Scr
 use crate::conformance::stage::Stage;
 use crate::dedup::DedupKey;
 use crate::history::{Redrive, Resend};
-use crate::lease::{Append, Appended, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Renewed, Settlement};
+use crate::lease::{
+    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk, Renewed,
+    Settlement,
+};
+use crate::query;
+use crate::store::Reads;
 
 /// The channel that the second endpoint listens to.
 const CHANNEL: &str = "x";
@@ -83,8 +89,9 @@ impl<S: Stage> Side<S> {
             Op::Open { session, lasting } => {
                 let lease = if *lasting { HOUR } else { Duration::ZERO };
                 let id = script.sessions[*session];
-                let session = NewSession { id, node: String::new(), role: Role::All, version: String::new(), lease };
-                store.open_session(&session).await.unwrap();
+                let session =
+                    NewSession { id, node: String::new(), role: Role::All, version: String::new(), lease, takes: None };
+                store.open_session(session.clone()).await.unwrap();
                 String::new()
             }
             Op::Renew { session } => match store.renew_session(script.sessions[*session]).await.unwrap() {
@@ -107,7 +114,14 @@ impl<S: Stage> Side<S> {
                 None => String::new(),
             },
             Op::Reclaim { session } => {
-                let taken = store.reclaim(script.sessions[*session], PLENTY * PLENTY).await.unwrap();
+                let taken = store
+                    .reclaim(ReclaimAsk {
+                        session: script.sessions[*session],
+                        limit: PLENTY * PLENTY,
+                        what: Reclaim::Orphaned,
+                    })
+                    .await
+                    .unwrap();
                 let mut taken: Vec<_> = taken.into_iter().map(|taken| taken.task).collect();
                 // In any order; but what follows counts tenures.
                 taken.sort_by_key(|task| (task.key.subject, task.trigger.to_db()));
@@ -142,7 +156,7 @@ impl<S: Stage> Side<S> {
             }
             Op::ResetOnce { environment, key } => {
                 let environment = self.environments[*environment];
-                store.reset_once(environment, script.application, &slot(*key)).await.unwrap().to_string()
+                store.reset_once(AppScope::of(environment, script.application), slot(*key)).await.unwrap().to_string()
             }
             Op::Append { .. } | Op::Settle(_) => unreachable!("the script gives them their ids"),
         }
@@ -192,8 +206,8 @@ impl<S: Stage> Side<S> {
         // are rooms without room may miss the next one. It costs a hint, which is allowed to be lost.
         let hinted = rooms.iter().all(|(_, room)| *room > 0);
         let rooms = rooms.iter().map(|(lane, room)| (script.endpoints[*lane].lane(), *room)).collect();
-        let ask = LeaseAsk { session: script.sessions[session], limit: PLENTY * PLENTY, rooms, per_lane };
-        let grant = self.store.lease(ask).await.unwrap();
+        let ask = DeliveryAsk { session: script.sessions[session], limit: PLENTY * PLENTY, rooms, per_lane };
+        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
         let next = if hinted { soon_or_later(grant.next_ready) } else { "unknown" };
         let told = self.remember(script, session, grant.tasks.iter().map(|leased| (leased.task, what(leased))));
         format!("{told:?}, then {next}")
@@ -263,7 +277,7 @@ impl<S: Stage> Side<S> {
     }
 
     async fn settle(&mut self, batch: Vec<Settlement>) -> String {
-        let settled = self.store.settle(&batch).await.unwrap().answer;
+        let settled = self.store.settle(batch.clone().into()).await.unwrap().answer;
         self.said.push(batch);
         format!("{settled:?}")
     }
@@ -279,7 +293,12 @@ impl<S: Stage> Side<S> {
                 }
             }
             let all = Slice { after: None, order: Order::Ascending, limit: PLENTY };
-            for seen in self.store.list_once(*environment, script.application, &all).await.unwrap() {
+            for seen in self
+                .store
+                .read(query::OnceSlots { scope: AppScope::of(*environment, script.application), slice: all.clone() })
+                .await
+                .unwrap()
+            {
                 let _ = write!(told, "\n    e{n} {}: {:?}, {} suppressed", seen.key, seen.slot, seen.suppressed);
             }
         }

@@ -1,0 +1,315 @@
+//! The operations of the seam, each run until it succeeds or fails for good.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::application::Environment;
+use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::job::report::Progress;
+use everhook_core::job::{NotYours, Tenure};
+use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
+use everhook_store::backlog::PoolUse;
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
+use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::hints::Hints;
+use everhook_store::history::{Expunge, Resend, Resent};
+use everhook_store::job::{Enqueued, JobAsk, JobGrant, NewJob};
+use everhook_store::lease::{
+    Append, Appended, DeliveryAsk, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled,
+    Settlement,
+};
+use everhook_store::made::{Made, WithMade};
+use everhook_store::query::{Answer, Query};
+use everhook_store::queue::QueueCount;
+use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
+use everhook_store::retention::Prune;
+use everhook_store::schedule::{FiredAll, Run};
+use everhook_store::steer::{Steer, Steered};
+use everhook_store::store::{Op, Store};
+use everhook_store::worker::Takes;
+use tokio::time::Instant;
+
+use crate::appetite::{job_bytes, message_bytes};
+use crate::error::Fault;
+use crate::partition::Week;
+use crate::sql;
+use crate::store::PostgresStore;
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.run_plain(Op::Now, || self.read_clock()).await
+    }
+
+    async fn open_session(&self, new: NewSession) -> Result<Timestamp, StoreError> {
+        let open = || async {
+            let Some(takes) = &new.takes else { return self.open_session_once(&new).await };
+            self.open_worker_once(&new, takes).await?;
+            self.read_clock().await
+        };
+        self.run_plain(Op::OpenSession, open).await
+    }
+
+    async fn renew_session(&self, id: SessionId) -> Result<Renewed, StoreError> {
+        self.run_plain(Op::RenewSession, || self.renewals.renew(id)).await
+    }
+
+    async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.run_plain(Op::CloseSession, || self.close_session_once(id)).await
+    }
+
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+        let decided = instant();
+        self.run_plain(Op::CloseExpired, || self.close_expired_once(decided, steady)).await
+    }
+
+    async fn set_takes(&self, id: SessionId, takes: Takes) -> Result<(), StoreError> {
+        self.run_plain(Op::SetTakes, || self.replace_takes_once(id, &takes)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        let append = &append;
+        let weeks = || append.messages.iter().map(|new| Week::of(&new.message.id.0)).collect();
+        self.run(Op::Append, weeks, || self.append_once(append)).await
+    }
+
+    async fn enqueue(&self, jobs: Arc<[NewJob]>) -> Result<Vec<Enqueued>, StoreError> {
+        let weeks = || jobs.iter().map(|new| Week::of(&new.job.id.0)).collect();
+        self.run(Op::Enqueue, weeks, || self.enqueue_once(&jobs)).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        match ask {
+            LeaseAsk::Deliveries(ask) => Box::pin(self.lease_deliveries(ask)).await,
+            LeaseAsk::Jobs(ask) => self.lease_jobs(ask).await.map(LeaseGrant::from),
+        }
+    }
+
+    async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
+        let weeks = || ends.iter().map(|settlement| Week::of(&settlement.key.subject)).collect();
+        self.run(Op::Settle, weeks, || self.settle_once(&ends)).await
+    }
+
+    async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
+        let ReclaimAsk { session, limit, what } = ask;
+        match what {
+            Reclaim::Orphaned => self.run_plain(Op::Reclaim, || self.reclaim_once(session, limit)).await,
+            Reclaim::Overdue => {
+                let overdue = self.run_plain(Op::Reclaim, || self.reclaim_overdue_once(session, limit)).await?;
+                Ok(overdue.into_iter().map(Reclaimed::from).collect())
+            }
+        }
+    }
+
+    async fn report_progress(
+        &self,
+        scope: Scope,
+        job: JobId,
+        by: Tenure,
+        progress: Progress,
+    ) -> Result<Result<(), NotYours>, StoreError> {
+        let report = || self.report_progress_once(scope.environment, job, by, &progress);
+        self.run_plain(Op::ReportProgress, report).await
+    }
+
+    async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
+        self.run_plain(Op::Resend, || self.resend_once(scope.environment, &resend)).await
+    }
+
+    async fn steer(&self, scope: Scope, steer: Steer) -> Result<WithMade<Steered>, StoreError> {
+        let environment = scope.environment;
+        match steer {
+            Steer::Redrive(redrive) => {
+                let redriven = self.run_plain(Op::Steer, || self.redrive_once(environment, &redrive)).await?;
+                Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
+            }
+            Steer::Jobs { ids, wish } => {
+                let weeks = || ids.iter().map(|id| Week::of(&id.0)).collect();
+                let plans = self.run(Op::Steer, weeks, || self.change_jobs_once(environment, &ids, wish)).await?;
+                Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
+            }
+        }
+    }
+
+    async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
+        let AppScope { environment, application } = scope;
+        let (sql, owner, id) = match what {
+            Expunge::Message(id) => (&sql::EXPUNGE_MESSAGE, application.0, id.0),
+            Expunge::Attempt { message, id } => (&sql::EXPUNGE_ATTEMPT, message.0, id.0),
+        };
+        let expunge = || self.expunge_once(sql, environment, [owner.as_bytes(), id.as_bytes()]);
+        self.run_plain(Op::Expunge, expunge).await
+    }
+
+    async fn reset_once(&self, scope: AppScope, key: Name) -> Result<bool, StoreError> {
+        let key = (scope.environment, scope.application, key);
+        self.run_plain(Op::ResetOnce, || self.reset_slot(&key)).await
+    }
+
+    async fn create_batch(&self, scope: Scope, new: NewBatch) -> Result<Created<BatchRecord>, StoreError> {
+        let create = || self.create_batch_once(scope.environment, &new.batch, new.key.as_ref());
+        self.run_plain(Op::CreateBatch, create).await
+    }
+
+    async fn seal_batch(&self, scope: Scope, id: BatchId) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
+        self.run_plain(Op::SealBatch, || self.seal_batch_once(scope.environment, id)).await
+    }
+
+    async fn resolve_batch(
+        &self,
+        scope: Scope,
+        id: BatchId,
+        resolve: Resolve,
+    ) -> Result<WithMade<Resolved>, StoreError> {
+        let Resolve { jobs, how } = resolve;
+        let weeks = || jobs.iter().map(|id| Week::of(&id.0)).collect();
+        self.run(Op::ResolveBatch, weeks, || self.resolve_batch_once(scope.environment, id, &jobs, how)).await
+    }
+
+    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
+        self.run_plain(Op::FireDue, || self.fire_due_once(limit)).await
+    }
+
+    async fn run_schedule(&self, scope: Scope, name: Name) -> Result<WithMade<Option<Run>>, StoreError> {
+        self.run_plain(Op::RunSchedule, || self.run_schedule_once(scope.environment, &name)).await
+    }
+
+    async fn create_resource(
+        &self,
+        scope: Scope,
+        new: NewResource,
+        key: Option<DedupKey>,
+    ) -> Result<Created<Resource>, StoreError> {
+        self.run_plain(Op::CreateResource, || self.create_resource_once(scope, &new, key.as_ref())).await
+    }
+
+    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+        self.run_plain(Op::ReplaceResource, || self.replace_resource_once(scope, &changed)).await
+    }
+
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+        self.run_plain(Op::DeleteResource, || self.delete_resource_once(scope, &key)).await
+    }
+
+    async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
+        self.run_plain(Op::EnsureEnvironment, || self.ensure_environment_once(org, &name)).await
+    }
+
+    async fn create_key(&self, key: NewKey) -> Result<(), StoreError> {
+        self.run_plain(Op::CreateKey, || self.create_key_once(&key)).await
+    }
+
+    async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
+        let KeyChange::Revoke = change;
+        self.run_plain(Op::ChangeKey, || self.revoke_key_once(id)).await
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {
+        self.run_plain(Op::Prune, || self.prune_once(prune.what, prune.before, prune.limit)).await
+    }
+
+    async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
+        self.run_plain(Op::AddCounts, || self.count_ended_once(&counts)).await
+    }
+
+    async fn maintain(&self) -> Result<(), StoreError> {
+        self.ensure_partitions().await
+    }
+
+    async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
+        self.run_read(&query).await
+    }
+
+    fn pool_use(&self) -> Option<PoolUse> {
+        Some(self.connections())
+    }
+
+    fn hints(&self) -> Option<Arc<dyn Hints>> {
+        self.wakeups.clone().map(|wakeups| wakeups as Arc<dyn Hints>)
+    }
+}
+
+impl PostgresStore {
+    async fn lease_deliveries(&self, ask: DeliveryAsk) -> Result<LeaseGrant, StoreError> {
+        let ask = &DeliveryAsk { limit: self.appetite.deliveries.limit(ask.limit), ..ask };
+        let weigh = |grant: &LeaseGrant| (grant.tasks.len(), message_bytes(&grant.tasks));
+        let lease = || async { self.appetite.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
+        self.run_plain(Op::Lease, lease).await
+    }
+
+    async fn lease_jobs(&self, ask: JobAsk) -> Result<JobGrant, StoreError> {
+        let ask = &JobAsk { limit: self.appetite.jobs.limit(ask.limit), ..ask };
+        let weigh = |grant: &JobGrant| (grant.jobs.len(), job_bytes(&grant.jobs));
+        let lease = || async { self.appetite.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
+        self.run_plain(Op::Lease, lease).await
+    }
+
+    async fn create_resource_once(
+        &self,
+        Scope { environment }: Scope,
+        new: &NewResource,
+        key: Option<&DedupKey>,
+    ) -> Result<Created<Resource>, Fault> {
+        Ok(match new {
+            NewResource::Application(new) => {
+                self.create_application_once(environment, new, key).await?.map(Resource::Application)
+            }
+            NewResource::Endpoint(new) => {
+                self.create_endpoint_once(environment, &new.endpoint, new.max, key).await?.map(Resource::Endpoint)
+            }
+            NewResource::EventType(new) => {
+                self.create_event_type_once(environment, new, key).await?.map(Resource::EventType)
+            }
+            NewResource::Schedule(new) => {
+                self.create_schedule_once(environment, new, key).await?.map(Resource::Schedule)
+            }
+        })
+    }
+
+    async fn replace_resource_once(
+        &self,
+        Scope { environment }: Scope,
+        changed: &ChangedResource,
+    ) -> Result<Replaced<Resource>, Fault> {
+        Ok(match changed {
+            ChangedResource::Application(changed) => {
+                self.replace_application_once(environment, changed).await?.map(Resource::Application)
+            }
+            ChangedResource::Endpoint(changed) => {
+                let replaced = self.replace_endpoint_once(environment, &changed.endpoint, changed.key.as_ref());
+                replaced.await?.map(Resource::Endpoint)
+            }
+            ChangedResource::EventType(changed) => {
+                self.replace_event_type_once(environment, changed).await?.map(Resource::EventType)
+            }
+            ChangedResource::Queue(changed) => {
+                self.replace_queue_once(environment, changed).await?.map(Resource::Queue)
+            }
+            ChangedResource::Schedule(changed) => {
+                self.replace_schedule_once(environment, changed).await?.map(Resource::Schedule)
+            }
+        })
+    }
+
+    async fn delete_resource_once(&self, Scope { environment }: Scope, key: &ResourceKey) -> Result<Deleted, Fault> {
+        Ok(match key {
+            ResourceKey::Application(id) => self.delete_application_once(environment, *id).await?.into(),
+            ResourceKey::Endpoint(application, id) => {
+                self.delete_endpoint_once(environment, *application, *id).await?.into()
+            }
+            ResourceKey::EventType(name) => self.delete_event_type_once(environment, name).await?.into(),
+            ResourceKey::Queue(name) => self.delete_queue_once(environment, name).await?.into(),
+            ResourceKey::Schedule(name) => self.delete_schedule_once(environment, name).await?.into(),
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]
+fn instant() -> Instant {
+    Instant::now()
+}

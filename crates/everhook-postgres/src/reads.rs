@@ -1,0 +1,65 @@
+//! The reads of the seam: every one has its share and its deadline here.
+
+use everhook_store::answers;
+use everhook_store::error::StoreError;
+use everhook_store::query::{Answer, Query};
+use everhook_store::store::Op;
+
+use crate::error::Fault;
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    /// Runs a read; a search when it is the turn of its environment.
+    pub(crate) async fn run_read(&self, query: &Query) -> Result<Answer, StoreError> {
+        let (op, share) = (Op::Read(query.name()), query.share());
+        let Some(environment) = share else { return self.run_plain(op, || Box::pin(self.answer_once(query))).await };
+        let _share = self.shares.wait(environment, op).await?;
+        self.run_plain(op, || Box::pin(self.answer_once(query))).await.map_err(|error| match error {
+            StoreError::Unavailable { op, source } if source.downcast_ref().is_some_and(Fault::is_slow) => {
+                StoreError::Slow { op, source }
+            }
+            other => other,
+        })
+    }
+
+    async fn answer_once(&self, query: &Query) -> Result<Answer, Fault> {
+        Ok(answers!(query;
+            Environments(_) => self.list_environments_once().await?,
+            Keys(_) => self.list_keys_once().await?,
+            FindKey(q) => self.find_key_once(&q.hash).await?,
+            FindApplication(q) => self.find_application_once(q.scope.environment, &q.locator).await?,
+            Applications(q) => self.list_applications_once(q.scope.environment, q.having, &q.slice).await?,
+            FindEndpoint(q) => self.find_endpoint_once(q.scope.environment, q.scope.application, &q.locator).await?,
+            Endpoints(q) => self.list_endpoints_once(q.scope.environment, q.scope.application, &q.slice).await?,
+            FindEventType(q) => self.find_event_type_once(q.scope.environment, &q.name).await?,
+            EventTypes(q) => self.list_event_types_once(q.scope.environment, q.archived, &q.slice).await?,
+            UnknownEventTypes(q) => self.unknown_event_types_once(q.scope.environment, &q.names).await?,
+            FindMessage(q) => self.find_message_once(q.scope.environment, q.scope.application, &q.locator).await?,
+            Messages(q) => self.list_messages_once(q.scope.environment, q.scope.application, &q.filter).await?,
+            FindAttempt(q) => self.find_attempt_once(q.scope.environment, q.message, q.id).await?,
+            Attempts(q) => self.list_attempts_once(q.scope.environment, q.scope.application, &q.filter).await?,
+            Destinations(q) => {
+                self.list_destinations_once(q.scope.environment, q.scope.application, q.message).await?
+            },
+            FindOnce(q) => self.find_slot(q.scope.environment, q.scope.application, &q.key).await?,
+            OnceSlots(q) => self.list_slots(q.scope.environment, q.scope.application, &q.slice).await?,
+            FindJob(q) => self.find_job_once(q.scope.environment, q.id).await?,
+            Jobs(q) => self.list_jobs_once(q.scope.environment, &q.filter).await?,
+            JobAttempts(q) => self.list_job_attempts_once(q.scope.environment, q.id, q.limit).await?,
+            HeldJobs(q) => self.list_held_once(q.session).await?,
+            FindQueue(q) => self.find_queue_once(q.scope.environment, &q.name).await?,
+            Queues(q) => self.list_queues_once(q.scope.environment, &q.slice).await?,
+            PushQueues(_) => self.list_targets_once().await?,
+            CountQueue(q) => self.queue_stats_once(q.scope.environment, &q.name).await?,
+            FindBatch(q) => self.find_batch_once(q.scope.environment, q.id).await?,
+            Batches(q) => self.list_batches_once(q.scope.environment, &q.slice).await?,
+            FindSchedule(q) => self.find_schedule_once(q.scope.environment, &q.name).await?,
+            Schedules(q) => self.list_schedules_once(q.scope.environment, &q.slice).await?,
+            Runs(q) => self.list_runs_once(q.scope.environment, q.id, q.limit).await?,
+            Sessions(q) => self.list_sessions_once(q.closed_within).await?,
+            FindWorker(q) => self.find_worker_once(q.scope.environment, q.id).await?,
+            Workers(q) => self.list_workers_once(q.scope.environment).await?,
+            CountBacklog(_) => self.backlog_once().await?,
+        ))
+    }
+}

@@ -1,0 +1,301 @@
+//! The operations of the seam, each one call of the function that does it, on the writer's thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::application::Environment;
+use everhook_core::batch::Change;
+use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::job::report::Progress;
+use everhook_core::job::{NotYours, Tenure};
+use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
+use everhook_store::backlog::PoolUse;
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
+use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::history::{Expunge, Resend, Resent};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
+};
+use everhook_store::made::{Made, WithMade};
+use everhook_store::query::{Answer, Query};
+use everhook_store::queue::QueueCount;
+use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey};
+use everhook_store::retention::Prune;
+use everhook_store::schedule::{FiredAll, Run};
+use everhook_store::steer::{Steer, Steered};
+use everhook_store::store::{Op, Store};
+use everhook_store::worker::Takes;
+
+use crate::SqliteStore;
+use crate::catalog::{application, endpoint, environment, event_type};
+use crate::failure::Fault;
+use crate::history::{self, attempt, delivery};
+use crate::job::{self, steer};
+use crate::queue::{self, stats};
+use crate::schedule::{self, fire};
+use crate::writer::{Ask, Class, Tx};
+use crate::{append, batch, lease, once, reads, session, settle, worker};
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn open_session(&self, new: NewSession) -> Result<Timestamp, StoreError> {
+        self.change(Op::OpenSession, move |tx| open_session(tx, &new)).await
+    }
+
+    async fn renew_session(&self, id: SessionId) -> Result<Renewed, StoreError> {
+        self.change(Op::RenewSession, move |tx| session::renew(tx, id)).await
+    }
+
+    async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.change(Op::CloseSession, move |tx| session::close(tx, id)).await
+    }
+
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+        self.change(Op::CloseExpired, move |tx| session::close_expired(tx, steady)).await
+    }
+
+    async fn set_takes(&self, id: SessionId, takes: Takes) -> Result<(), StoreError> {
+        self.change(Op::SetTakes, move |tx| worker::replace(tx, id, &takes)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        let ask = Ask { op: Op::Append, class: Class::Append, rows: append.messages.len() };
+        self.write(ask, move |tx| append::append(tx, append)).await
+    }
+
+    async fn enqueue(&self, jobs: Arc<[NewJob]>) -> Result<Vec<Enqueued>, StoreError> {
+        let ask = Ask { op: Op::Enqueue, class: Class::Append, rows: jobs.len() };
+        self.write(ask, move |tx| job::enqueue::enqueue(tx, &jobs)).await
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        let change = |rows| Ask { op: Op::Lease, class: Class::Change, rows };
+        match ask {
+            LeaseAsk::Deliveries(ask) => self.write(change(ask.limit), move |tx| lease::lease(tx, &ask)).await,
+            LeaseAsk::Jobs(ask) => {
+                self.write(change(ask.limit), move |tx| job::lease::lease(tx, &ask)).await.map(LeaseGrant::from)
+            }
+        }
+    }
+
+    async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
+        let ask = Ask { op: Op::Settle, class: Class::Settle, rows: ends.len() };
+        self.write(ask, move |tx| settle::settle(tx, &ends)).await
+    }
+
+    async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
+        let ReclaimAsk { session, limit, what } = ask;
+        let reclaim = move |tx: &Tx<'_>| match what {
+            Reclaim::Orphaned => session::reclaim(tx, session, limit),
+            Reclaim::Overdue => {
+                let overdue = job::lease::reclaim_overdue(tx, session, limit)?;
+                Ok(overdue.into_iter().map(Reclaimed::from).collect())
+            }
+        };
+        self.write(Ask { op: Op::Reclaim, class: Class::Maintenance, rows: limit }, reclaim).await
+    }
+
+    async fn report_progress(
+        &self,
+        scope: Scope,
+        job: JobId,
+        by: Tenure,
+        progress: Progress,
+    ) -> Result<Result<(), NotYours>, StoreError> {
+        let report = move |tx: &Tx<'_>| steer::report_progress(tx, scope.environment, job, by, &progress);
+        self.change(Op::ReportProgress, report).await
+    }
+
+    async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
+        self.change(Op::Resend, move |tx| delivery::resend(tx, scope.environment, &resend)).await
+    }
+
+    async fn steer(&self, scope: Scope, steer: Steer) -> Result<WithMade<Steered>, StoreError> {
+        let rows = match &steer {
+            Steer::Redrive(redrive) => redrive.limit,
+            Steer::Jobs { ids, .. } => ids.len(),
+        };
+        let steer = move |tx: &Tx<'_>| match steer {
+            Steer::Redrive(redrive) => {
+                let redriven = delivery::redrive(tx, scope.environment, &redrive)?;
+                Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
+            }
+            Steer::Jobs { ids, wish } => {
+                let plans = steer::change(tx, scope.environment, &ids, wish)?;
+                Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
+            }
+        };
+        self.write(Ask { op: Op::Steer, class: Class::Change, rows }, steer).await
+    }
+
+    async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
+        let AppScope { environment, application } = scope;
+        let expunge = move |tx: &Tx<'_>| match what {
+            Expunge::Message(id) => history::expunge(tx, environment, application, id),
+            Expunge::Attempt { message, id } => attempt::expunge(tx, environment, message, id),
+        };
+        self.change(Op::Expunge, expunge).await
+    }
+
+    async fn reset_once(&self, scope: AppScope, key: Name) -> Result<bool, StoreError> {
+        self.change(Op::ResetOnce, move |tx| once::reset(tx, scope.environment, scope.application, &key)).await
+    }
+
+    async fn create_batch(&self, scope: Scope, new: NewBatch) -> Result<Created<BatchRecord>, StoreError> {
+        let create = move |tx: &Tx<'_>| batch::create(tx, scope.environment, &new.batch, new.key.as_ref());
+        self.change(Op::CreateBatch, create).await
+    }
+
+    async fn seal_batch(&self, scope: Scope, id: BatchId) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
+        let seal = move |tx: &Tx<'_>| {
+            let made = batch::tell(tx, scope.environment, id, Change::Sealed)?;
+            Ok(made.with(batch::find(tx.conn, scope.environment, id)?))
+        };
+        self.change(Op::SealBatch, seal).await
+    }
+
+    async fn resolve_batch(
+        &self,
+        scope: Scope,
+        id: BatchId,
+        resolve: Resolve,
+    ) -> Result<WithMade<Resolved>, StoreError> {
+        let ask = Ask { op: Op::ResolveBatch, class: Class::Change, rows: resolve.jobs.len() };
+        self.write(ask, move |tx| batch::resolve(tx, scope.environment, id, &resolve.jobs, resolve.how)).await
+    }
+
+    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
+        let ask = Ask { op: Op::FireDue, class: Class::Change, rows: limit };
+        self.write(ask, move |tx| fire::fire_due(tx, limit)).await
+    }
+
+    async fn run_schedule(&self, scope: Scope, name: Name) -> Result<WithMade<Option<Run>>, StoreError> {
+        self.change(Op::RunSchedule, move |tx| fire::run(tx, scope.environment, &name)).await
+    }
+
+    async fn create_resource(
+        &self,
+        scope: Scope,
+        new: NewResource,
+        key: Option<DedupKey>,
+    ) -> Result<Created<Resource>, StoreError> {
+        self.change(Op::CreateResource, move |tx| create_resource(tx, scope, &new, key.as_ref())).await
+    }
+
+    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+        self.change(Op::ReplaceResource, move |tx| replace_resource(tx, scope, &changed)).await
+    }
+
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+        match key {
+            ResourceKey::Queue(name) => self.delete_queue(scope.environment, &name).await.map(Deleted::from),
+            key => self.change(Op::DeleteResource, move |tx| delete_resource(tx, scope, &key)).await,
+        }
+    }
+
+    async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
+        self.change(Op::EnsureEnvironment, move |tx| environment::ensure(tx, org, &name)).await
+    }
+
+    async fn create_key(&self, key: NewKey) -> Result<(), StoreError> {
+        self.change(Op::CreateKey, move |tx| environment::create_key(tx, &key)).await
+    }
+
+    async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
+        let KeyChange::Revoke = change;
+        self.change(Op::ChangeKey, move |tx| environment::revoke_key(tx, id)).await
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {
+        self.prune_rows(prune.what, prune.before, prune.limit).await
+    }
+
+    async fn add_counts(&self, counts: Vec<QueueCount>) -> Result<(), StoreError> {
+        self.change(Op::AddCounts, move |tx| stats::count_ended(tx, &counts)).await
+    }
+
+    async fn maintain(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
+        let (op, share, now) = (Op::Read(query.name()), query.share(), self.clock.now());
+        self.read_shared(op, share, move |conn| reads::answer(conn, now, query)).await
+    }
+
+    fn pool_use(&self) -> Option<PoolUse> {
+        self.readers.pool_use()
+    }
+
+    fn broken(&self) -> Option<String> {
+        self.writer.refusal().map(|refusal| refusal.to_string())
+    }
+
+    fn ahead(&self) -> Duration {
+        self.clock.ahead()
+    }
+}
+
+fn open_session(tx: &Tx<'_>, new: &NewSession) -> Result<Timestamp, Fault> {
+    let opened_at = session::open(tx, new)?;
+    if let Some(takes) = &new.takes {
+        worker::replace(tx, new.id, takes)?;
+    }
+    Ok(opened_at)
+}
+
+fn create_resource(
+    tx: &Tx<'_>,
+    Scope { environment }: Scope,
+    new: &NewResource,
+    key: Option<&DedupKey>,
+) -> Result<Created<Resource>, Fault> {
+    Ok(match new {
+        NewResource::Application(new) => application::create(tx, environment, new, key)?.map(Resource::Application),
+        NewResource::Endpoint(new) => {
+            endpoint::create(tx, environment, &new.endpoint, new.max, key)?.map(Resource::Endpoint)
+        }
+        NewResource::EventType(new) => event_type::create(tx, environment, new, key)?.map(Resource::EventType),
+        NewResource::Schedule(new) => schedule::create(tx, environment, new, key)?.map(Resource::Schedule),
+    })
+}
+
+fn replace_resource(
+    tx: &Tx<'_>,
+    Scope { environment }: Scope,
+    changed: &ChangedResource,
+) -> Result<Replaced<Resource>, Fault> {
+    Ok(match changed {
+        ChangedResource::Application(changed) => {
+            application::replace(tx, environment, changed)?.map(Resource::Application)
+        }
+        ChangedResource::Endpoint(changed) => {
+            endpoint::replace(tx, environment, &changed.endpoint, changed.key.as_ref())?.map(Resource::Endpoint)
+        }
+        ChangedResource::EventType(changed) => event_type::replace(tx, environment, changed)?.map(Resource::EventType),
+        ChangedResource::Queue(changed) => queue::replace(tx, environment, changed)?.map(Resource::Queue),
+        ChangedResource::Schedule(changed) => schedule::replace(tx, environment, changed)?.map(Resource::Schedule),
+    })
+}
+
+/// Deletes a resource in one step. A queue is deleted in parts, see `queue`.
+fn delete_resource(tx: &Tx<'_>, Scope { environment }: Scope, key: &ResourceKey) -> Result<Deleted, Fault> {
+    let found = match key {
+        ResourceKey::Application(id) => application::delete(tx, environment, *id)?,
+        ResourceKey::Endpoint(application, id) => endpoint::delete(tx, environment, *application, *id)?,
+        ResourceKey::EventType(name) => event_type::delete(tx, environment, name)?,
+        ResourceKey::Schedule(name) => schedule::delete(tx, environment, name)?,
+        ResourceKey::Queue(_) => unreachable!("its caller deletes queues in parts"),
+    };
+    Ok(found.into())
+}

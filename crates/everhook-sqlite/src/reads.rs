@@ -1,0 +1,53 @@
+//! The reads of the seam, each one call of the function that does it, on a connection that cannot write.
+
+use everhook_core::time::Timestamp;
+use everhook_store::answers;
+use everhook_store::query::{Answer, Query};
+use rusqlite::Connection;
+
+use crate::catalog::{application, endpoint, environment, event_type};
+use crate::failure::Fault;
+use crate::history::{self, attempt, delivery};
+use crate::job::find as job;
+use crate::queue::{self, stats};
+use crate::{backlog, batch, once, schedule, session, worker};
+
+/// Answers a query. The caller has the deadline and the share.
+pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
+    Ok(answers!(query;
+        Environments(_) => environment::list(conn)?,
+        Keys(_) => environment::list_keys(conn)?,
+        FindKey(q) => environment::find_key(conn, &q.hash)?,
+        FindApplication(q) => application::find(conn, q.scope.environment, &q.locator)?,
+        Applications(q) => application::list(conn, q.scope.environment, q.having, &q.slice)?,
+        FindEndpoint(q) => endpoint::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
+        Endpoints(q) => endpoint::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
+        FindEventType(q) => event_type::find(conn, q.scope.environment, &q.name)?,
+        EventTypes(q) => event_type::list(conn, q.scope.environment, q.archived, &q.slice)?,
+        UnknownEventTypes(q) => event_type::unknown(conn, q.scope.environment, q.names)?,
+        FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
+        Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
+        FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
+        Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
+        Destinations(q) => delivery::list(conn, q.scope.environment, q.scope.application, q.message)?,
+        FindOnce(q) => once::find(conn, q.scope.environment, q.scope.application, &q.key)?,
+        OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
+        FindJob(q) => job::find(conn, q.scope.environment, q.id)?,
+        Jobs(q) => job::list(conn, q.scope.environment, &q.filter)?,
+        JobAttempts(q) => job::list_attempts(conn, q.scope.environment, q.id, q.limit)?,
+        HeldJobs(q) => job::list_held(conn, q.session)?,
+        FindQueue(q) => queue::find(conn, q.scope.environment, &q.name)?,
+        Queues(q) => queue::list(conn, q.scope.environment, &q.slice)?,
+        PushQueues(_) => queue::list_targets(conn)?,
+        CountQueue(q) => stats::read(conn, q.scope.environment, &q.name, now)?,
+        FindBatch(q) => batch::find(conn, q.scope.environment, q.id)?,
+        Batches(q) => batch::list(conn, q.scope.environment, &q.slice)?,
+        FindSchedule(q) => schedule::find(conn, q.scope.environment, &q.name)?,
+        Schedules(q) => schedule::list(conn, q.scope.environment, &q.slice)?,
+        Runs(q) => schedule::list_runs(conn, q.scope.environment, q.id, q.limit)?,
+        Sessions(q) => session::list(conn, now.minus(q.closed_within))?,
+        FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,
+        Workers(q) => worker::list(conn, q.scope.environment)?,
+        CountBacklog(_) => backlog::count(conn, now)?,
+    ))
+}

@@ -1,0 +1,220 @@
+//! Reads: each is a value that names what it asks for and the type of its answer.
+//!
+//! [`queries!`] declares them. A store answers all of them in one function, so that every read has its deadline and its
+//! share there; [`Reads::read`](crate::store::Reads::read) gives callers the answer with its own type. A `search` takes
+//! as long as its arguments say: it runs under the deadline of searches and within the share of its environment. A
+//! `lookup` does not.
+
+#![allow(missing_docs, reason = "queries and their fields are named after the objects that they read")]
+
+use std::time::Duration;
+
+use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
+use everhook_core::application::{Application, Environment};
+use everhook_core::endpoint::Endpoint;
+use everhook_core::event_type::EventType;
+use everhook_core::id::{
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, JobId, MessageId, ScheduleId, SessionId,
+};
+use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::queue::Queue;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::task::Task;
+
+use crate::backlog::Backlog;
+use crate::batch::BatchRecord;
+use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
+use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
+use crate::job::{JobAttempt, JobFilter, JobRecord};
+use crate::lease::SessionRecord;
+use crate::once::OnceRecord;
+use crate::piece::Piece;
+use crate::queue::QueueStats;
+use crate::schedule::{Run, ScheduleRecord};
+use crate::worker::WorkerRecord;
+
+/// A read with the type of its answer.
+pub trait Read: Into<Query> + Send {
+    type Answer: Send;
+
+    /// The answer to this read; none if it is the answer to another one.
+    fn answer(answer: Answer) -> Option<Self::Answer>;
+}
+
+macro_rules! queries {
+    ($($(#[$doc:meta])* $kind:ident $name:ident { $($field:ident: $type:ty),* } -> $answer:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $name {
+                $(pub $field: $type,)*
+            }
+
+            impl From<$name> for Query {
+                fn from(query: $name) -> Query {
+                    Query::$name(query)
+                }
+            }
+
+            impl Read for $name {
+                type Answer = $answer;
+
+                fn answer(answer: Answer) -> Option<$answer> {
+                    match answer {
+                        Answer::$name(answer) => Some(answer),
+                        _ => None,
+                    }
+                }
+            }
+
+            queries!(@share $kind $name);
+        )*
+
+        /// Any read.
+        #[derive(Clone, Debug)]
+        pub enum Query {
+            $($name($name),)*
+        }
+
+        /// The answer to any read, under the name of its query.
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "an answer is taken apart where it arrives")]
+        pub enum Answer {
+            $($name($answer),)*
+        }
+
+        /// The names of the reads.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum QueryName {
+            $($name,)*
+        }
+
+        impl QueryName {
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(QueryName::$name => stringify!($name),)*
+                }
+            }
+        }
+
+        impl Query {
+            pub const fn name(&self) -> QueryName {
+                match self {
+                    $(Query::$name(_) => QueryName::$name,)*
+                }
+            }
+
+            /// The environment in whose share of the connections this read runs, under the deadline of searches; none
+            /// for a lookup.
+            pub fn share(&self) -> Option<EnvironmentId> {
+                match self {
+                    $(Query::$name(query) => query.share(),)*
+                }
+            }
+        }
+    };
+    (@share search $name:ident) => {
+        impl $name {
+            fn share(&self) -> Option<EnvironmentId> {
+                Some(self.scope.environment)
+            }
+        }
+    };
+    (@share lookup $name:ident) => {
+        impl $name {
+            fn share(&self) -> Option<EnvironmentId> {
+                None
+            }
+        }
+    };
+}
+
+/// Matches on a query: each arm computes the answer of the query that it names. The match is exhaustive, or ends with
+/// `_`.
+#[macro_export]
+macro_rules! answers {
+    ($query:expr; $($name:ident($asked:pat) => $answer:expr,)* $(_ => $other:expr,)?) => {
+        match $query {
+            $($crate::query::Query::$name($asked) => $crate::query::Answer::$name($answer),)*
+            $(_ => $other,)?
+        }
+    };
+}
+
+queries! {
+    /// Every environment, oldest first.
+    lookup Environments {} -> Vec<Environment>;
+    /// Every API key, also revoked ones, oldest first.
+    lookup Keys {} -> Vec<KeyRecord>;
+    /// The permissions of an API key; none if it is unknown or revoked.
+    lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
+
+    lookup FindApplication { scope: Scope, locator: Locator<ApplicationId> } -> Option<Application>;
+    /// Applications by id.
+    search Applications { scope: Scope, having: Having, slice: Slice<ApplicationId> } -> Vec<Application>;
+    lookup FindEndpoint { scope: AppScope, locator: Locator<EndpointId> } -> Option<Endpoint>;
+    /// The endpoints of an application, by id.
+    search Endpoints { scope: AppScope, slice: Slice<EndpointId> } -> Vec<Endpoint>;
+    /// An event type, archived or not.
+    lookup FindEventType { scope: Scope, name: Name } -> Option<EventType>;
+    /// Event types by name.
+    search EventTypes { scope: Scope, archived: ArchivedTypes, slice: Slice<Name> } -> Piece<EventType, Name>;
+    /// Those of the names that an endpoint cannot subscribe to: unknown or archived event types.
+    lookup UnknownEventTypes { scope: Scope, names: Vec<Name> } -> Vec<Name>;
+
+    /// A message by id or event id.
+    lookup FindMessage { scope: AppScope, locator: Locator<MessageId> } -> Option<Message>;
+    /// The messages of an application, by id.
+    search Messages { scope: AppScope, filter: MessageFilter } -> Piece<Message, MessageId>;
+    /// One attempt of a message.
+    lookup FindAttempt { scope: Scope, message: MessageId, id: AttemptId } -> Option<Attempt>;
+    /// Attempts by id. The caller knows that the message or endpoint belongs to the application.
+    search Attempts { scope: AppScope, filter: AttemptFilter } -> Piece<Attempt, AttemptId>;
+    /// The state of a message at each endpoint that it went to, by endpoint id. Read in one statement, so that a
+    /// delivery that is just being settled is in one state or the other.
+    search Destinations { scope: AppScope, message: MessageId } -> Vec<Destination>;
+
+    lookup FindOnce { scope: AppScope, key: Name } -> Option<OnceRecord>;
+    /// The once-slots of an application, by key.
+    search OnceSlots { scope: AppScope, slice: Slice<Name> } -> Vec<OnceRecord>;
+
+    /// A job with its state, read in one statement, so that one that is just being settled is in one state or the
+    /// other.
+    lookup FindJob { scope: Scope, id: JobId } -> Option<JobRecord>;
+    /// Jobs by id, without payloads.
+    search Jobs { scope: Scope, filter: JobFilter } -> Piece<JobRecord, JobId>;
+    /// The latest attempts of a job, newest first.
+    search JobAttempts { scope: Scope, id: JobId, limit: usize } -> Vec<JobAttempt>;
+    /// The tasks of the jobs that a session holds; they tell which jobs are to be cancelled.
+    lookup HeldJobs { session: SessionId } -> Vec<Task>;
+
+    /// A queue that is configured, or has or had a job.
+    lookup FindQueue { scope: Scope, name: Name } -> Option<Queue>;
+    /// Queues by name: configured ones, and those that have or had a job.
+    search Queues { scope: Scope, slice: Slice<Name> } -> Vec<Queue>;
+    /// The open queues with a target, of all environments.
+    lookup PushQueues {} -> Vec<(EnvironmentId, Name)>;
+    /// The number of jobs in a queue, by state.
+    search CountQueue { scope: Scope, name: Name } -> QueueStats;
+
+    lookup FindBatch { scope: Scope, id: BatchId } -> Option<BatchRecord>;
+    /// Batches by id.
+    search Batches { scope: Scope, slice: Slice<BatchId> } -> Vec<BatchRecord>;
+
+    lookup FindSchedule { scope: Scope, name: Name } -> Option<ScheduleRecord>;
+    /// Schedules by name.
+    search Schedules { scope: Scope, slice: Slice<Name> } -> Piece<ScheduleRecord, Name>;
+    /// The latest runs of a schedule, newest first.
+    search Runs { scope: Scope, id: ScheduleId, limit: usize } -> Vec<Run>;
+
+    /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most
+    /// `SESSIONS_LISTED_MAX`.
+    lookup Sessions { closed_within: Duration } -> Vec<SessionRecord>;
+    /// A worker of this environment, also one whose session is closed.
+    lookup FindWorker { scope: Scope, id: SessionId } -> Option<WorkerRecord>;
+    /// Workers of an environment whose sessions are open, oldest first; at most `SESSIONS_LISTED_MAX`.
+    search Workers { scope: Scope } -> Vec<WorkerRecord>;
+    /// The number of waiting tasks. Costs the same however many there are; callers still ask every few seconds at most.
+    lookup CountBacklog {} -> Backlog;
+}
