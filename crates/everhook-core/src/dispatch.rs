@@ -1,31 +1,25 @@
-//! The dispatch machine: how many tasks may run, and when to lease more.
+//! The dispatch machine: which leased tasks run, which wait, and when to lease more.
 //!
-//! Sans I/O: `handle` takes events, `poll_command` says what to do, `next_wakeup` says when to call again. It counts
-//! slots, for the whole node and per lane, for tasks that were leased and for those that were inserted already leased. Where tasks
-//! are short it leases ahead: as many as end in a moment, so that the next ones are there when they are wanted. Time
-//! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
-//! the simulator do.
+//! Sans I/O: `handle` takes events, `poll` and `poll_lease` say what to do, `next_wakeup` says when to call again. One
+//! type, two instances on a node: deliveries and jobs. The machine is the only counter of capacity and the only line that
+//! leased tasks wait in. Where tasks are short it leases ahead: as many as end in a moment, so that the next ones are at
+//! hand when a slot is free. Time is a monotonic span since the node started. The machine never talks to a store and
+//! never runs a task: `engine::dispatcher` does, also in the simulator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::id::LaneId;
-use crate::limits::LEASE_TASKS_MAX;
+use crate::dispatch::capacity::Capacity;
+use crate::dispatch::lease::LeaseTimer;
+use crate::dispatch::pick::Turns;
+use crate::dispatch::waiting::Waiting;
+use crate::id::{EnvironmentId, LaneId};
+use crate::share::Tenants;
 
-/// How soon to look again after a look that brought nothing, whatever is said to be ready.
-const EMPTY_PAUSE: Duration = Duration::from_millis(5);
-/// How long nothing begins on a node that has no files, ports or memory left.
-const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
-/// How soon to look for what becomes due after a lease: what is due together comes together, and nobody needs a retry to the millisecond.
-const DUE_PAUSE: Duration = Duration::from_millis(10);
-/// How soon to look again after a lease, for each task it brought: many at once cost less than one by one.
-const TASK_PAUSE: Duration = Duration::from_micros(50);
-/// At most that long.
-const BUSY_PAUSE_MAX: Duration = Duration::from_millis(5);
-/// How soon to look again after a lease that brought all there was, at the latest.
-const AGAIN_PAUSE: Duration = Duration::from_millis(20);
-/// Tasks that are leased ahead are those that would end within this.
-const AHEAD: Duration = Duration::from_millis(100);
+mod capacity;
+mod lease;
+mod pick;
+mod waiting;
 
 /// How much a node does at once, and how often it looks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,339 +32,312 @@ pub struct DispatchConfig {
     pub poll_interval: Duration,
 }
 
-/// What happened.
+/// A leased task in the machine, with whatever `T` it takes to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket<T> {
+    /// The environment whose share it counts against.
+    pub environment: EnvironmentId,
+    /// The lane whose capacity it takes.
+    pub lane: LaneId,
+    /// When it may start.
+    pub order: Order,
+    /// The task.
+    pub task: T,
+}
+
+/// When a task starts that could have a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Time passed.
-    Tick,
+pub enum Order {
+    /// Behind the tasks of its lane that leases brought before it: when those have begun (`Event::Begun`).
+    AsLeased,
+    /// At once.
+    Free,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<T> {
     /// There may be new work. A hint: losing one costs latency only.
     Hint,
     /// There will be work after this span. A hint, too.
     DueIn(Duration),
     /// A lease came back.
     Leased {
-        /// How many tasks it brought.
-        count: usize,
+        /// The tasks that it brought.
+        tickets: Vec<Ticket<T>>,
         /// When the next lane becomes ready, if the store knows of one.
         next_ready: Option<Duration>,
     },
-    /// The lease left some lanes alone, because others have a claim to what is free: there may be more of them as soon as a slot is given
-    /// back.
+    /// A lease failed, perhaps after it had brought some tasks.
+    LeaseFailed {
+        /// The tasks that it brought.
+        tickets: Vec<Ticket<T>>,
+    },
+    /// The lease passed over lanes whose environment is at its share: there may be more of them as soon as a place is
+    /// free.
     HeldBack,
+    /// A task was committed that has its place already, from [`Dispatch::reserve`].
+    Committed(Ticket<T>),
+    /// A started task of [`Order::AsLeased`] has begun: the next one of its lane may start.
+    Begun(LaneId),
+    /// The target of a lane wants no more for now: waiting tasks of this lane are handed back.
+    Rest(LaneId),
+    /// A started task ended. It keeps its place until that is settled ([`Dispatch::release`]).
+    Ended(LaneId),
     /// A task could not begin, because the node has no files, ports or memory left.
     Exhausted,
-    /// A lease could not be made.
-    LeaseFailed,
-    /// Take nothing any more.
+    /// The node stops: nothing is leased any more, and waiting tasks are handed back.
     Drain,
 }
 
-/// What to do.
+/// What to do with a leased task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Lease up to `limit` tasks.
-    Lease {
-        /// How many slots are free.
-        limit: usize,
-        /// What lanes with running tasks have room for; lanes that are not listed have room for `per_lane`.
-        rooms: Vec<(LaneId, usize)>,
-        /// Room of a lane that runs nothing here.
-        per_lane: usize,
-    },
+pub enum Command<T> {
+    /// Run it, and report its end.
+    Start(Ticket<T>),
+    /// Hand it back to the store; it did not run.
+    HandBack(Ticket<T>),
+}
+
+/// What to lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseCommand {
+    /// Tasks at most.
+    pub limit: usize,
+    /// Tasks at most of lanes with leased tasks or slots of their own.
+    pub rooms: Vec<(LaneId, usize)>,
+    /// Tasks at most of every other lane.
+    pub per_lane: usize,
 }
 
 /// The machine's state.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
+pub struct Dispatch<T> {
     config: DispatchConfig,
-    /// Lanes with slots of their own.
-    own: BTreeMap<LaneId, usize>,
-    /// Tasks that may be leased beyond the slots.
-    ahead_max: usize,
-    /// How many of them one lease may bring.
-    ahead_step: usize,
-    /// How fast tasks end, where they may be leased ahead.
-    paces: BTreeMap<LaneId, Pace>,
-    /// How many tasks are leased beyond the slots now.
-    ahead: usize,
-    running: BTreeMap<LaneId, usize>,
-    total: usize,
-    leasing: bool,
-    draining: bool,
-    /// The last lease left something, so there is more as soon as there is room.
-    backlog: bool,
-    /// Lanes that were full when the last lease was asked for: there may be more of them as soon as one has room.
-    full: BTreeSet<LaneId>,
-    /// A hint came while a lease was under way.
-    hinted: bool,
-    /// The earliest work that is known to come.
-    due_at: Duration,
-    poll_at: Duration,
-    /// No lease before this.
-    busy_until: Duration,
-    /// No lease for what becomes due before this.
-    due_from: Duration,
-    /// Nothing begins before `paused_until`.
-    paused: bool,
-    paused_until: Duration,
+    capacity: Capacity,
+    lease: LeaseTimer,
+    waiting: Waiting<T>,
+    turns: Turns,
+    /// Decided and not polled.
+    commands: VecDeque<Command<T>>,
+    is_draining: bool,
 }
 
-impl Dispatch {
+impl<T> Dispatch<T> {
     /// A machine that runs nothing and looks for work at once.
-    pub fn new(config: DispatchConfig) -> Dispatch {
-        assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
+    pub fn new(config: DispatchConfig) -> Dispatch<T> {
         Dispatch {
             config,
-            own: BTreeMap::new(),
-            ahead_max: 0,
-            ahead_step: usize::MAX,
-            paces: BTreeMap::new(),
-            ahead: 0,
-            running: BTreeMap::new(),
-            total: 0,
-            leasing: false,
-            draining: false,
-            backlog: false,
-            full: BTreeSet::new(),
-            hinted: false,
-            due_at: Duration::MAX,
-            poll_at: Duration::ZERO,
-            busy_until: Duration::ZERO,
-            due_from: Duration::ZERO,
-            paused: false,
-            paused_until: Duration::ZERO,
+            capacity: Capacity::new(config),
+            lease: LeaseTimer::new(config.poll_interval),
+            waiting: Waiting::new(),
+            turns: Turns::new(),
+            commands: VecDeque::new(),
+            is_draining: false,
         }
     }
 
     /// The same machine, which leases up to so many tasks beyond its slots, if they end fast enough.
     #[must_use]
-    pub fn leasing_ahead(self, tasks: usize) -> Dispatch {
-        Dispatch { ahead_max: tasks, ..self }
+    pub fn leasing_ahead(mut self, tasks: usize) -> Dispatch<T> {
+        self.capacity.lease_ahead(tasks);
+        self
     }
 
-    /// The same machine, which leases so many of them at a time. New tasks, which are leased already, may take all places.
+    /// The same machine, which leases so many of them at a time. Committed tasks may take all places.
     #[must_use]
-    pub fn in_steps(self, tasks: usize) -> Dispatch {
-        Dispatch { ahead_step: tasks, ..self }
+    pub fn in_steps(mut self, tasks: usize) -> Dispatch<T> {
+        self.capacity.lease_in_steps(tasks);
+        self
     }
 
     /// The same machine, with another number of slots for one lane.
     #[must_use]
-    pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch {
-        assert!(slots > 0, "a lane without slots does nothing for ever");
-        self.own.insert(lane, slots);
+    pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch<T> {
+        self.capacity.set_slots(lane, slots);
         self
     }
 
-    /// Takes a slot for one task of `lane`, or a place ahead, if the node and the lane have room and the node is not stopping.
+    /// The same machine, whose environments share its slots. Such a machine takes leased tasks only: an append does not
+    /// say for which environment it reserves.
+    #[must_use]
+    pub fn with_shares(mut self) -> Dispatch<T> {
+        self.capacity.share();
+        self
+    }
+
+    /// Replaces the environments that share the slots by those of `lanes`. Returns how they share the places for leased
+    /// tasks now.
+    pub fn share_between(&mut self, lanes: impl Iterator<Item = (EnvironmentId, LaneId)>) -> Tenants {
+        self.capacity.share_between(lanes)
+    }
+
+    /// Takes a place for a task of `lane` that is not committed yet, if the node and the lane have one.
     pub fn reserve(&mut self, lane: LaneId) -> bool {
-        let free = self.config.slots + self.ahead > self.total;
-        let room = self.slots_of(lane) + self.ahead_of(lane) > self.running_of(lane);
-        if self.draining || self.paused || !free || !room {
-            return false;
+        let may_reserve = !self.is_draining && !self.lease.is_paused() && self.capacity.has_place(lane);
+        if may_reserve {
+            self.capacity.take_place(lane, None);
         }
-        self.occupy(lane);
-        true
+        may_reserve
     }
 
-    /// Counts a task that a lease brought; the lease was asked for with this room in mind.
-    pub fn occupy(&mut self, lane: LaneId) {
-        self.total += 1;
-        *self.running.entry(lane).or_insert(0) += 1;
+    /// Frees the place of a task: it is settled, or was not committed.
+    pub fn release(&mut self, lane: LaneId) {
+        let was_full = self.capacity.is_full();
+        self.capacity.free_place(lane);
+        self.lease.freed(lane, was_full, &self.capacity);
     }
 
-    /// Frees a slot. Says whether it is worth looking for work now.
-    pub fn release(&mut self, lane: LaneId) -> bool {
-        let running = self.running.get_mut(&lane).expect("only what was reserved is released");
-        *running -= 1;
-        if *running == 0 {
-            self.running.remove(&lane);
-        }
-        let was_full = self.is_full() || self.full.contains(&lane);
-        self.total -= 1;
-        let worth_it = (self.backlog || was_full) && !self.leasing && !self.draining && !self.is_full();
-        if worth_it {
-            self.poll_at = Duration::ZERO;
-        }
-        worth_it
-    }
-
-    /// Counts a task that was run to its end, for leasing ahead.
-    pub fn ended(&mut self, lane: LaneId) {
-        if self.ahead_max > 0 {
-            self.paces.entry(lane).or_default().ended += 1;
-        }
-    }
-
-    /// Applies what happened; the only place where the machine changes besides its slots.
-    pub fn handle(&mut self, event: Event, now: Duration) {
+    /// Applies what happened. Commands may follow from it.
+    pub fn handle(&mut self, event: Event<T>, now: Duration) {
         match event {
-            Event::Tick => {}
-            Event::Hint => {
-                self.hinted = true;
-                self.poll_at = Duration::ZERO;
+            Event::Hint => self.lease.hint(),
+            Event::DueIn(span) => self.lease.due_at(now.saturating_add(span)),
+            Event::HeldBack => self.lease.held_back(),
+            Event::Exhausted => self.lease.exhausted(now),
+            Event::Leased { tickets, next_ready } => {
+                let count = tickets.len();
+                self.take(tickets, now);
+                self.lease.ended(count, next_ready, &self.capacity, now);
             }
-            Event::DueIn(span) => self.due_at = self.due_at.min(now.saturating_add(span)),
-            Event::HeldBack => self.backlog = true,
-            Event::Exhausted => {
-                self.paused = true;
-                self.paused_until = now + EXHAUSTED_PAUSE;
-                self.poll_at = self.poll_at.min(self.paused_until);
+            Event::LeaseFailed { tickets } => {
+                self.take(tickets, now);
+                self.lease.failed(now);
             }
-            Event::Drain => self.draining = true,
-            Event::LeaseFailed => {
-                self.leasing = false;
-                self.poll_at = now + self.config.poll_interval;
+            Event::Committed(ticket) => self.enter(ticket, now),
+            Event::Begun(lane) => {
+                self.capacity.set_starting(lane, false);
+                self.update(lane);
             }
-            Event::Leased { count, next_ready } => {
-                self.leasing = false;
-                self.backlog = count > 0 && next_ready == Some(Duration::ZERO);
-                // A full lane was not looked at; one that has room again may have had it only after the look.
-                let missed = self.full.iter().any(|lane| self.has_room(*lane));
-                let next_ready = next_ready.unwrap_or(Duration::MAX);
-                let wait = match count {
-                    _ if self.hinted || missed => Duration::ZERO,
-                    // What is said to be ready and could not be had is someone else's for the moment, or for another worker.
-                    0 => next_ready.max(EMPTY_PAUSE),
-                    _ if next_ready.is_zero() => Duration::ZERO,
-                    _ => next_ready.clamp(EMPTY_PAUSE, AGAIN_PAUSE),
-                };
-                self.poll_at = now + wait.min(self.config.poll_interval);
-                self.due_from = now + DUE_PAUSE;
-                let is_small = count < LEASE_TASKS_MAX / 2;
-                let pause = TASK_PAUSE.saturating_mul(count as u32).min(BUSY_PAUSE_MAX);
-                self.busy_until = now + if is_small { pause } else { Duration::ZERO };
+            Event::Rest(lane) => self.hand_back(lane),
+            Event::Ended(lane) => {
+                self.capacity.free_slot(lane);
+                self.update(lane);
+            }
+            Event::Drain => {
+                self.is_draining = true;
+                while let Some((_, lane)) = self.waiting.oldest() {
+                    self.hand_back(lane);
+                }
             }
         }
     }
 
-    /// The next thing to do, if any.
-    pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
-        if now < self.next_wakeup() {
+    /// The next task to start or to hand back, if any.
+    pub fn poll(&mut self, now: Duration) -> Option<Command<T>> {
+        if let Some(command) = self.commands.pop_front() {
+            return Some(command);
+        }
+        if self.waiting.is_empty() {
             return None;
         }
-        self.paused = false;
-        self.look_ahead(now);
-        if now >= self.due_at {
-            self.due_at = Duration::MAX;
+        if self.capacity.node_has_slot()
+            && let Some(lane) = self.turns.next(|lane| self.capacity.environment_has_slot(lane))
+        {
+            let ticket = self.waiting.pop(lane).expect("a lane that is ready has a ticket");
+            self.start(&ticket);
+            self.update(lane);
+            return Some(Command::Start(ticket));
         }
-        self.leasing = true;
-        // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
-        self.hinted = false;
-        let rooms = self.running.keys().chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
-        let rooms = rooms.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>();
-        self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
-        Some(Command::Lease { limit: self.free().min(self.lease_max()), rooms, per_lane: self.config.slots_per_lane })
+        let (_, lane) = self.waiting.oldest().filter(|(late_at, _)| *late_at <= now)?;
+        let ticket = self.waiting.pop(lane)?;
+        self.update(lane);
+        Some(Command::HandBack(ticket))
     }
 
-    /// Leases ahead what ended within a moment, lane by lane: a lane of long tasks takes none from others, however short those of its
-    /// neighbour are.
-    fn look_ahead(&mut self, now: Duration) {
-        self.paces.retain(|_, pace| {
-            pace.turn(now);
-            pace.ahead() > 0
-        });
-        self.ahead = self.paces.values().map(Pace::ahead).sum::<usize>().min(self.ahead_max);
+    /// What to lease now, if anything.
+    pub fn poll_lease(&mut self, now: Duration) -> Option<LeaseCommand> {
+        if now < self.lease_at() {
+            return None;
+        }
+        self.capacity.look_ahead(now);
+        let rooms = self.capacity.rooms();
+        self.lease.begin(&rooms, now);
+        let limit = self.capacity.free().min(self.capacity.lease_max());
+        Some(LeaseCommand { limit, rooms, per_lane: self.config.slots_per_lane })
     }
 
-    /// How many tasks of a lane a lease may bring.
-    fn room(&self, lane: LaneId) -> usize {
-        self.left(self.slots_of(lane), self.ahead_of(lane), self.running_of(lane))
-    }
-
-    /// What slots have room for, or what places ahead have, in steps.
-    fn left(&self, slots: usize, ahead: usize, running: usize) -> usize {
-        slots.saturating_sub(running).max((slots + ahead).saturating_sub(running).min(self.ahead_step))
-    }
-
-    fn slots_of(&self, lane: LaneId) -> usize {
-        self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane)
-    }
-
-    fn ahead_of(&self, lane: LaneId) -> usize {
-        self.paces.get(&lane).map_or(0, Pace::ahead).min(self.ahead_max)
-    }
-
-    fn running_of(&self, lane: LaneId) -> usize {
-        self.running.get(&lane).copied().unwrap_or(0)
-    }
-
-    fn has_room(&self, lane: LaneId) -> bool {
-        self.room(lane) > 0
-    }
-
-    fn free(&self) -> usize {
-        self.left(self.config.slots, self.ahead, self.total)
-    }
-
-    /// Whether there is too little room to ask for more. Where tasks are leased ahead, it is not filled one by one.
-    fn is_full(&self) -> bool {
-        self.free() < (self.ahead.min(self.ahead_step) / 2).clamp(1, self.lease_max())
-    }
-
-    /// How many tasks are asked for at most. Where they are leased ahead, one half comes while the other is run.
-    fn lease_max(&self) -> usize {
-        LEASE_TASKS_MAX.max(self.ahead_max / 2)
-    }
-
-    /// When to call again with a tick.
+    /// When to poll again, if nothing happens until then.
     pub fn next_wakeup(&self) -> Duration {
-        if self.leasing || self.draining || self.is_full() {
-            return Duration::MAX;
-        }
-        self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
+        let late_at = self.waiting.oldest().map_or(Duration::MAX, |(late_at, _)| late_at);
+        self.lease_at().min(late_at)
     }
 
-    /// Whether there is room for so many tasks more, or for all that there ever is.
-    pub fn has_room_for(&self, tasks: usize) -> bool {
-        self.total + tasks.min(self.config.slots) <= self.config.slots + self.ahead
-    }
-
-    /// How many tasks may be leased at once now: as many as there are slots, and those ahead.
-    pub fn places(&self) -> usize {
-        self.config.slots + self.ahead
-    }
-
-    /// How many tasks of a lane run now.
-    pub fn running_in(&self, lane: LaneId) -> usize {
-        self.running_of(lane)
+    /// Whether there are places for so many tasks more, or for as many as there are slots.
+    pub fn has_places_for(&self, tasks: usize) -> bool {
+        self.capacity.has_places_for(tasks)
     }
 
     /// Whether nothing begins for a moment.
     pub fn is_paused(&self) -> bool {
-        self.paused
+        self.lease.is_paused()
     }
 
-    /// Whether the node is stopping.
-    pub fn is_draining(&self) -> bool {
-        self.draining
+    /// How many tasks have a place: those that run, wait, or are not settled.
+    pub fn leased(&self) -> usize {
+        self.capacity.leased()
     }
 
-    /// How many tasks run now.
-    pub fn running(&self) -> usize {
-        self.total
+    fn lease_at(&self) -> Duration {
+        if self.is_draining { Duration::MAX } else { self.lease.at(&self.capacity) }
     }
-}
 
-/// How many tasks of a lane end in a moment.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    since: Duration,
-    ended: usize,
-    before: usize,
-}
-
-impl Pace {
-    fn turn(&mut self, now: Duration) {
-        let span = now.saturating_sub(self.since);
-        if span >= AHEAD {
-            let share = AHEAD.as_secs_f64() / span.as_secs_f64();
-            *self = Pace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };
+    /// Takes over the tasks that a lease brought; it was asked for with their places in mind.
+    fn take(&mut self, tickets: Vec<Ticket<T>>, now: Duration) {
+        for ticket in tickets {
+            self.capacity.take_place(ticket.lane, Some(ticket.environment));
+            if self.is_draining {
+                self.commands.push_back(Command::HandBack(ticket));
+            } else {
+                self.enter(ticket, now);
+            }
         }
     }
 
-    fn ahead(&self) -> usize {
-        self.before.max(self.ended)
+    /// Starts a task, or lets it wait.
+    fn enter(&mut self, ticket: Ticket<T>, now: Duration) {
+        let lane = ticket.lane;
+        let is_behind =
+            ticket.order == Order::AsLeased && (self.capacity.is_starting(lane) || self.waiting.first(lane).is_some());
+        let capacity = &self.capacity;
+        let has_slot = capacity.node_has_slot() && capacity.lane_has_slot(lane) && capacity.environment_has_slot(lane);
+        if has_slot && !is_behind {
+            self.start(&ticket);
+            self.update(lane);
+            self.commands.push_back(Command::Start(ticket));
+        } else if self.is_draining {
+            self.commands.push_back(Command::HandBack(ticket));
+        } else {
+            self.waiting.push(ticket, now);
+            self.update(lane);
+        }
+    }
+
+    fn start(&mut self, ticket: &Ticket<T>) {
+        self.capacity.take_slot(ticket.lane);
+        self.turns.pass(ticket.lane);
+        if ticket.order == Order::AsLeased {
+            self.capacity.set_starting(ticket.lane, true);
+        }
+    }
+
+    /// Hands back all waiting tasks of a lane.
+    fn hand_back(&mut self, lane: LaneId) {
+        while let Some(ticket) = self.waiting.pop(lane) {
+            self.commands.push_back(Command::HandBack(ticket));
+        }
+        self.turns.set_ready(lane, false);
+    }
+
+    /// Notes whether a lane could start its next waiting task now.
+    fn update(&mut self, lane: LaneId) {
+        if self.waiting.is_empty() {
+            return self.turns.set_ready(lane, false);
+        }
+        let next = self.waiting.first(lane).map(|next| next.order);
+        let is_behind = next == Some(Order::AsLeased) && self.capacity.is_starting(lane);
+        let is_ready = next.is_some() && !is_behind && self.capacity.lane_has_slot(lane);
+        self.turns.set_ready(lane, is_ready);
     }
 }
 

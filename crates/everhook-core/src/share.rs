@@ -4,51 +4,116 @@
 //! have queues on this node, at least one to each as far as they go. The other half, the pool, goes to whoever comes first. An environment
 //! whose jobs all hang fills the pool and its own promise; every other environment still runs jobs.
 //!
-//! Pure. `engine::jobs` asks it before it leases jobs and before it starts one.
+//! Pure. `dispatch` asks before it starts a job, `engine::jobs` before it leases jobs. Taking and giving back take
+//! logarithmic time.
 
 use std::collections::BTreeMap;
 
 use crate::id::EnvironmentId;
 
-/// An environment that jobs of this node are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tenant {
-    /// Slots that it has now.
-    pub running: usize,
-    /// Slots that its queues could have together.
-    pub most: usize,
-}
-
-/// What is left of a node's slots, and for whom.
+/// The environments of a node, and the slots or places that their jobs have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares {
-    /// For anyone.
-    pub pool: usize,
-    /// What is promised to an environment and not in use; those without are not listed.
-    pub promised: BTreeMap<EnvironmentId, usize>,
+pub struct Tenants {
+    slots: usize,
+    places: usize,
+    tenants: BTreeMap<EnvironmentId, Tenant>,
+    /// The sum of what all of them have.
+    taken: usize,
+    /// The sum of what all of them are promised and do not have.
+    owed: usize,
 }
 
-impl Shares {
-    /// Whether an environment may have one more slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tenant {
+    taken: usize,
+    /// The slots that its queues could have together.
+    most: usize,
+}
+
+impl Tenants {
+    /// No environments yet, which share `slots`.
+    pub fn new(slots: usize) -> Tenants {
+        Tenants { slots, places: slots, tenants: BTreeMap::new(), taken: 0, owed: 0 }
+    }
+
+    /// The same environments, which share so many places; there are more than slots where jobs are leased ahead. Half of
+    /// the slots are promised, all other places are for anyone.
+    #[must_use]
+    pub fn with_places(self, places: usize) -> Tenants {
+        Tenants { places, ..self }
+    }
+
+    /// Replaces the environments, each with the slots that its queues could have together. An environment that is gone
+    /// stays until it has given everything back.
+    pub fn replace(&mut self, most: &BTreeMap<EnvironmentId, usize>) {
+        self.tenants.retain(|_, tenant| tenant.taken > 0);
+        for tenant in self.tenants.values_mut() {
+            tenant.most = 0;
+        }
+        for (environment, most) in most {
+            self.tenants.entry(*environment).or_default().most = *most;
+        }
+        self.count_owed();
+    }
+
+    /// Takes one for an environment.
+    pub fn take(&mut self, environment: EnvironmentId) {
+        let (known, promise) = (self.tenants.len(), self.promise());
+        let tenant = self.tenants.entry(environment).or_default();
+        tenant.taken += 1;
+        self.taken += 1;
+        self.owed -= usize::from(tenant.taken <= promise.min(tenant.most));
+        if self.tenants.len() > known {
+            self.count_owed();
+        }
+    }
+
+    /// Gives one back for an environment that took it.
+    pub fn give_back(&mut self, environment: EnvironmentId) {
+        let promise = self.promise();
+        let tenant = self.tenants.get_mut(&environment).expect("an environment that has something is known");
+        tenant.taken -= 1;
+        self.taken -= 1;
+        self.owed += usize::from(tenant.taken < promise.min(tenant.most));
+    }
+
+    /// How many are left for anyone. One environment alone has them all.
+    pub fn pool(&self) -> usize {
+        // With more environments than half of the slots, not all promises can be kept.
+        let reserved = if self.tenants.len() < 2 { 0 } else { self.owed.min(self.slots / 2) };
+        self.free().saturating_sub(reserved)
+    }
+
+    /// How many are left that are promised to an environment.
+    pub fn promised(&self, environment: EnvironmentId) -> usize {
+        if self.tenants.len() < 2 {
+            return 0;
+        }
+        self.tenants.get(&environment).map_or(0, |tenant| owed(tenant, self.promise())).min(self.free())
+    }
+
+    /// Whether an environment may have one more.
     pub fn has_room(&self, environment: EnvironmentId) -> bool {
-        self.pool > 0 || self.promised.contains_key(&environment)
+        self.pool() > 0 || self.promised(environment) > 0
+    }
+
+    fn free(&self) -> usize {
+        self.places.saturating_sub(self.taken)
+    }
+
+    /// How many slots are promised to each.
+    fn promise(&self) -> usize {
+        (self.slots / 2 / self.tenants.len().max(1)).max(1)
+    }
+
+    fn count_owed(&mut self) {
+        let promise = self.promise();
+        self.owed = self.tenants.values().map(|tenant| owed(tenant, promise)).sum();
     }
 }
 
-/// Shares `places` out, of which `slots` are promised by half; there are more places than slots where jobs are leased ahead. One
-/// environment alone has them all.
-pub fn share_out(slots: usize, places: usize, tenants: &BTreeMap<EnvironmentId, Tenant>) -> Shares {
-    let free = places.saturating_sub(tenants.values().map(|tenant| tenant.running).sum());
-    if tenants.len() < 2 {
-        return Shares { pool: free, promised: BTreeMap::new() };
-    }
-    let promise = (slots / 2 / tenants.len()).max(1);
-    let owed = |tenant: &Tenant| promise.min(tenant.most).saturating_sub(tenant.running);
-    let promised: BTreeMap<_, _> = tenants.iter().map(|(environment, tenant)| (*environment, owed(tenant))).collect();
-    // With more environments than half of the slots, not all promises can be kept.
-    let reserved = promised.values().sum::<usize>().min(slots / 2);
-    let promised = promised.into_iter().map(|(environment, owed)| (environment, owed.min(free)));
-    Shares { pool: free.saturating_sub(reserved), promised: promised.filter(|(_, owed)| *owed > 0).collect() }
+fn owed(tenant: &Tenant, promise: usize) -> usize {
+    promise.min(tenant.most).saturating_sub(tenant.taken)
 }
 
 /// Lowers `rooms` so that they are `total` at most, evenly.
@@ -64,13 +129,21 @@ pub fn split(mut total: usize, rooms: &mut [usize]) {
 mod tests {
     use super::*;
 
-    /// What `share_out` makes of environments 1, 2 and so on with so many running, each of which could have all slots.
-    fn shares(slots: usize, running: &[usize]) -> (usize, Vec<usize>) {
-        let tenant = |running: &usize| Tenant { running: *running, most: slots };
-        let tenants = (1..).map(EnvironmentId).zip(running.iter().map(tenant)).collect();
-        let Shares { pool, promised } = share_out(slots, slots, &tenants);
-        let of = |n: usize| promised.get(&EnvironmentId(n as i32 + 1)).copied().unwrap_or(0);
-        (pool, (0..running.len()).map(of).collect())
+    fn tenants(slots: usize, taken: &[usize], most: usize) -> Tenants {
+        let environments = (1..).map(EnvironmentId).zip(taken);
+        let mut tenants = Tenants::new(slots);
+        tenants.replace(&environments.clone().map(|(environment, _)| (environment, most)).collect());
+        for (environment, taken) in environments {
+            (0..*taken).for_each(|_| tenants.take(environment));
+        }
+        tenants
+    }
+
+    /// The pool, and the promises to environments 1, 2 and so on, each of which could have all slots.
+    fn shares(slots: usize, taken: &[usize]) -> (usize, Vec<usize>) {
+        let tenants = tenants(slots, taken, slots);
+        let promised = (1..).map(EnvironmentId).take(taken.len()).map(|environment| tenants.promised(environment));
+        (tenants.pool(), promised.collect())
     }
 
     #[test]
@@ -101,17 +174,49 @@ mod tests {
 
     #[test]
     fn no_more_is_promised_than_queues_could_have() {
-        let small = Tenant { running: 0, most: 1 };
-        let tenants = BTreeMap::from([(EnvironmentId(0), small), (EnvironmentId(1), Tenant { running: 63, most: 64 })]);
-        let shares = share_out(64, 64, &tenants);
-        assert_eq!(shares, Shares { pool: 0, promised: BTreeMap::from([(EnvironmentId(0), 1)]) });
-        assert!(shares.has_room(EnvironmentId(0)) && !shares.has_room(EnvironmentId(1)));
+        let (small, large) = (EnvironmentId(0), EnvironmentId(1));
+        let mut tenants = Tenants::new(64);
+        tenants.replace(&BTreeMap::from([(small, 1), (large, 64)]));
+        (0..63).for_each(|_| tenants.take(large));
+        assert_eq!((tenants.pool(), tenants.promised(small), tenants.promised(large)), (0, 1, 0));
+        assert!(tenants.has_room(small) && !tenants.has_room(large));
     }
 
     #[test]
     fn places_ahead_are_for_anyone() {
-        let tenants = (1..=2).map(|n| (EnvironmentId(n), Tenant { running: 30, most: 64 })).collect();
-        assert_eq!(share_out(64, 164, &tenants).pool, 104);
+        assert_eq!(tenants(64, &[30, 30], 64).with_places(164).pool(), 104);
+    }
+
+    #[test]
+    fn an_environment_that_is_gone_is_forgotten_when_its_jobs_have_ended() {
+        let mut tenants = tenants(8, &[2, 0], 8);
+        let stays = BTreeMap::from([(EnvironmentId(2), 8)]);
+        tenants.replace(&stays);
+        assert_eq!((tenants.pool(), tenants.promised(EnvironmentId(2))), (4, 2), "it has two slots still");
+        (0..2).for_each(|_| tenants.give_back(EnvironmentId(1)));
+        tenants.replace(&stays);
+        assert_eq!(tenants.pool(), 8, "one environment alone");
+    }
+
+    proptest::proptest! {
+        /// The sums that are kept agree with those that are counted again.
+        #[test]
+        fn sums_are_kept(slots in 1_usize..20, steps in proptest::collection::vec((0_i32..5, 0_usize..4), 0..60)) {
+            let mut tenants = Tenants::new(slots);
+            for (environment, what) in steps {
+                let has = |tenants: &Tenants, it| tenants.tenants.get(&it).is_some_and(|tenant| tenant.taken > 0);
+                let environment = EnvironmentId(environment);
+                match what {
+                    0 => tenants.replace(&BTreeMap::from([(environment, slots), (EnvironmentId(1), 1)])),
+                    1 if has(&tenants, environment) => tenants.give_back(environment),
+                    _ => tenants.take(environment),
+                }
+                let mut counted = tenants.clone();
+                counted.count_owed();
+                proptest::prop_assert_eq!(&counted, &tenants);
+                proptest::prop_assert_eq!(tenants.tenants.values().map(|it| it.taken).sum::<usize>(), tenants.taken);
+            }
+        }
     }
 
     #[test]

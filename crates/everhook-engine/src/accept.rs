@@ -18,13 +18,11 @@ use everhook_store::mutant::{self, Mutant};
 use everhook_store::store::{Op, Store};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::delivery::Deliverer;
+use crate::delivery::{Deliverer, Delivery};
 use crate::dispatcher::Room;
 use crate::group::{self, Queue, WRITERS, Weigh};
-use crate::lines::Order;
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Tenure};
 use crate::wakeup::Wakeups;
@@ -102,12 +100,11 @@ pub(crate) struct Acceptor {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) deliverer: Arc<Deliverer>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<Room<Delivery>>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
     /// Whether what it accepts may start here.
     pub(crate) delivers: bool,
-    pub(crate) deliveries: TaskTracker,
     pub(crate) queue: Queue<NewMessage, Accepted>,
     /// How many tasks the last group of requests became: the best guess for the next one.
     pub(crate) last_tasks: AtomicUsize,
@@ -220,8 +217,8 @@ impl Acceptor {
         match appended {
             Appended::Accepted { message, leased, pending } => {
                 for (leased, slot) in leased {
-                    let tenure = Arc::clone(tenure.expect("nothing is leased without a session"));
-                    self.deliverer.begin(&self.deliveries, leased, slot, tenure, Order::Free);
+                    let tenure = tenure.expect("nothing is leased without a session");
+                    self.deliverer.begin(leased, slot, tenure);
                 }
                 if pending > 0 {
                     self.wakeups.hint();

@@ -3,15 +3,20 @@
 //! Decides nothing about the task: the reply is classified by the core and settled by `settle`. Sends nothing under a tenure
 //! that fails its self-check, and aborts when the tenure is closed by another node.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use everhook_core::dispatch::{Event, LeaseCommand, Order, Ticket};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
+use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
@@ -23,8 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Ask, Grant, Room, Source};
-use crate::lines::{Lines, Order, Place, Start, Turn};
+use crate::dispatcher::{Grant, Room, Run, Source};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Held, Holder, Record, Settler};
@@ -35,79 +39,113 @@ pub(crate) struct Deliverer {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) room: Arc<Room>,
-    pub(crate) lines: Arc<Lines>,
+    pub(crate) room: Arc<Room<Delivery>>,
+    pub(crate) running: TaskTracker,
+}
+
+/// A delivery that is leased to this node.
+pub(crate) struct Delivery {
+    leased: Leased,
+    tenure: Arc<Tenure>,
 }
 
 /// Deliveries, for their dispatcher.
 pub(crate) struct Deliveries {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) deliverer: Arc<Deliverer>,
-    pub(crate) running: TaskTracker,
 }
 
 #[async_trait]
 impl Source for Deliveries {
-    type Work = Leased;
+    type Runner = Deliverer;
 
-    async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Leased> {
-        let Ask { limit, rooms, per_lane } = ask;
-        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: tenure.id, limit, rooms, per_lane })).await {
-            Ok(grant) => {
-                let work = grant.tasks.into_iter().map(|leased| (leased.task.lane, leased)).collect();
-                Grant { work, next_ready: grant.next_ready, held_back: false, failed: None }
-            }
-            Err(error) => Grant { work: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
-        }
+    fn runner(&self) -> &Arc<Deliverer> {
+        &self.deliverer
     }
 
-    fn begin(&self, work: Vec<(Slot, Leased)>, tenure: &Arc<Tenure>) {
-        for (slot, leased) in work {
-            self.deliverer.begin(&self.running, leased, slot, Arc::clone(tenure), Order::AsLeased);
+    async fn lease(&self, tenure: &Arc<Tenure>, ask: LeaseCommand) -> Grant<Delivery> {
+        let LeaseCommand { limit, rooms, per_lane } = ask;
+        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: tenure.id, limit, rooms, per_lane })).await {
+            Ok(grant) => {
+                let tickets = grant.tasks.into_iter().map(|leased| ticket(leased, tenure, Order::AsLeased)).collect();
+                Grant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
+            }
+            Err(error) => Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
         }
     }
 }
 
-impl Deliverer {
-    /// Runs one leased delivery to its settlement.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        running: &TaskTracker,
-        leased: Leased,
-        slot: Slot,
-        tenure: Arc<Tenure>,
-        order: Order,
-    ) {
-        let (deliverer, place) = (Arc::clone(self), self.lines.place(leased.task.lane, order));
-        running.spawn(async move { deliverer.run(leased, slot, tenure, place).await });
+impl Run for Deliverer {
+    type Task = Delivery;
+
+    fn room(&self) -> &Room<Delivery> {
+        &self.room
     }
 
-    async fn run(&self, leased: Leased, slot: Slot, tenure: Arc<Tenure>, mut place: Place) {
-        let task = leased.task;
-        let end = match place.turn().await {
-            None => Some(End::HandedBack),
-            Some(Turn { start, in_use: _in_use }) => {
-                let started_at = self.clock.now();
-                // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
-                let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure, start)).catch_unwind().await;
-                self.room.ended(task.lane);
-                let end = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))));
-                if end.as_ref().is_some_and(wants_rest) {
-                    self.lines.rest(task.lane);
-                }
-                end
+    fn start(self: &Arc<Self>, ticket: Ticket<Delivery>) {
+        let (deliverer, place) = (Arc::clone(self), self.room.place(ticket.lane));
+        self.running.spawn(async move { deliverer.run(ticket, place).await });
+    }
+
+    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Delivery>>) {
+        let deliverer = Arc::clone(self);
+        self.running.spawn(async move {
+            for Ticket { lane, task: Delivery { leased, tenure }, .. } in tickets {
+                let place = deliverer.room.place(lane);
+                deliverer.settle(leased.task, tenure, place, End::HandedBack).await;
             }
-        };
+        });
+    }
+}
+
+impl Deliverer {
+    /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
+    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, place: Slot, tenure: &Arc<Tenure>) {
+        place.keep();
+        let ticket = ticket(leased, tenure, Order::Free);
+        self.report([Event::Committed(ticket)], self.clock.elapsed());
+    }
+
+    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, place: Slot) {
+        let Ticket { lane, order, task, .. } = ticket;
+        let mut delivery = pin!(self.deliver(task, place));
+        if order == Order::AsLeased {
+            // The runtime runs the task that was spawned last first. So the next delivery of the lane is spawned when
+            // this one was polled and its request is on its way.
+            let first = poll_fn(|cx| Poll::Ready(delivery.as_mut().poll(cx))).await;
+            self.report([Event::Begun(lane)], self.clock.elapsed());
+            if first.is_ready() {
+                return;
+            }
+        }
+        delivery.await;
+    }
+
+    /// Runs one leased delivery to its settlement.
+    async fn deliver(self: &Arc<Self>, delivery: Delivery, place: Slot) {
+        let Delivery { leased, tenure } = delivery;
+        let (task, started_at) = (leased.task, self.clock.now());
+        // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
+        let end = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))));
+        // First: a slot that comes free because its target wants a rest is not to be used.
+        let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
+        let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
+        self.report(ended, self.clock.elapsed());
         let Some(end) = end else {
             // Fenced: another node has the task. Nothing that happens here counts any more.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
         };
-        let by = Holder::Node(tenure);
-        self.settler.settle(Ended { task, job: None, by, slot: Held::Slot { _slot: slot }, end }).await;
+        self.settle(task, tenure, place, end).await;
     }
 
-    async fn attempt(&self, leased: &Leased, tenure: &Tenure, start: Start) -> Option<End> {
+    async fn settle(&self, task: Task, tenure: Arc<Tenure>, place: Slot, end: End) {
+        let (by, slot) = (Holder::Node(tenure), Held::Slot { _slot: place });
+        self.settler.settle(Ended { task, job: None, by, slot, end }).await;
+    }
+
+    async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<End> {
         let started_at = self.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -127,7 +165,7 @@ impl Deliverer {
         let sent = match headers {
             Ok(headers) => {
                 let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
-                start.with(self.outbound.send(request, tenure)).await
+                self.outbound.send(request, tenure).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };
@@ -181,6 +219,11 @@ impl Deliverer {
         }
         Ok(headers)
     }
+}
+
+fn ticket(leased: Leased, tenure: &Arc<Tenure>, order: Order) -> Ticket<Delivery> {
+    let (environment, lane) = (leased.task.key.environment, leased.task.lane);
+    Ticket { environment, lane, order, task: Delivery { leased, tenure: Arc::clone(tenure) } }
 }
 
 /// Whether the target wants nothing for now, or nothing at all: those who wait for a slot are not to be sent to it.

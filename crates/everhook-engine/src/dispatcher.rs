@@ -1,16 +1,17 @@
-//! Drives the dispatch machine: leases tasks when it says so and starts them.
+//! Drives the dispatch machine: leases tasks when it says so, and has them started and handed back.
 //!
-//! One for deliveries and one for jobs; where tasks come from and who runs them is their [`Source`]. Also the node's slots, for tasks
-//! that were leased and for those that an append inserted already leased.
+//! One machine for deliveries and one for jobs; tasks come from a [`Source`] and are run by a [`Run`]. A component that
+//! reports an event also carries out the commands that follow, so that no task waits until the dispatcher is scheduled.
+//! The dispatcher itself leases, and hands back tasks that have waited for too long.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::dispatch::{Command, Dispatch, Event};
-use everhook_core::id::LaneId;
+use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
+use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::share::Tenants;
 use everhook_store::error::StoreError;
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::{Slot, Slots};
@@ -29,73 +30,59 @@ const ROOM_STEPS_MAX: u32 = 50;
 /// How long to wait while no slot is given back: whoever has them all hangs.
 const IDLE_STEPS_MAX: u32 = 5;
 
-/// The dispatch machine, shared between the dispatcher and the appends.
-pub(crate) struct Room {
-    dispatch: Mutex<Dispatch>,
+/// The dispatch machine, shared between the dispatcher, the appends and the running tasks.
+pub(crate) struct Room<T> {
+    machine: Mutex<Machine<T>>,
     wake: Notify,
-    /// How many slots were given back so far.
+    /// How many places were given back so far.
     released: AtomicU64,
 }
 
-impl Room {
-    pub(crate) fn new(dispatch: Dispatch) -> Room {
-        Room { dispatch: Mutex::new(dispatch), wake: Notify::new(), released: AtomicU64::new(0) }
-    }
+struct Machine<T> {
+    dispatch: Dispatch<T>,
+    /// Until when the dispatcher sleeps: it is woken for what comes before that. Zero while it is awake.
+    sleeps_until: Duration,
+}
 
-    /// A task of this lane was run to its end.
-    pub(crate) fn ended(&self, lane: LaneId) {
-        self.lock().ended(lane);
+impl<T> Room<T> {
+    pub(crate) fn new(dispatch: Dispatch<T>) -> Room<T> {
+        let machine = Machine { dispatch, sleeps_until: Duration::ZERO };
+        Room { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
     }
 
     /// There may be new work.
     pub(crate) fn hint(&self, now: Duration) {
-        self.lock().handle(Event::Hint, now);
-        self.wake.notify_one();
+        self.update(|dispatch| dispatch.handle(Event::Hint, now));
     }
 
     /// There will be work after this span.
     pub(crate) fn due_in(&self, span: Duration, now: Duration) {
-        let earlier = {
-            let mut dispatch = self.lock();
-            let before = dispatch.next_wakeup();
-            dispatch.handle(Event::DueIn(span), now);
-            dispatch.next_wakeup() < before
-        };
-        if earlier {
-            self.wake.notify_one();
-        }
+        self.update(|dispatch| dispatch.handle(Event::DueIn(span), now));
     }
 
     /// This node lacks what a task needs: nothing begins for a moment. What came too late for that comes back as well.
     pub(crate) fn pause(&self, lack: &str, now: Duration) {
-        let is_first = {
-            let mut dispatch = self.lock();
+        let is_first = self.update(|dispatch| {
             let is_first = !dispatch.is_paused();
             dispatch.handle(Event::Exhausted, now);
             is_first
-        };
+        });
         if is_first {
             warn!(
                 "{lack}: nothing is sent for a moment, and no attempt is used; raise the limit of open files \
                  (`ulimit -n`), or lower `slots`"
             );
         }
-        self.wake.notify_one();
     }
 
-    /// How many tasks run now.
-    pub(crate) fn running(&self) -> usize {
-        self.lock().running()
+    /// How many tasks are leased to this node: those that run, wait, or are not settled.
+    pub(crate) fn leased(&self) -> usize {
+        self.lock().dispatch.leased()
     }
 
-    /// How many tasks may be leased at once now, and how many of each of these lanes are.
-    pub(crate) fn in_use<K: Ord>(&self, lanes: impl Iterator<Item = (K, LaneId)>) -> (usize, BTreeMap<K, usize>) {
-        let dispatch = self.lock();
-        let mut running = BTreeMap::new();
-        for (key, lane) in lanes {
-            *running.entry(key).or_default() += dispatch.running_in(lane);
-        }
-        (dispatch.places(), running)
+    /// Tells the machine whose lanes there are. Returns how their environments share the places for leased tasks.
+    pub(crate) fn share_between(&self, lanes: impl Iterator<Item = (EnvironmentId, LaneId)>) -> Tenants {
+        self.lock().dispatch.share_between(lanes)
     }
 
     /// Waits for room for so many tasks, as long as slots are given back and not for long: what is accepted without room
@@ -103,7 +90,7 @@ impl Room {
     pub(crate) async fn wait_for(&self, tasks: usize) {
         let (mut released, mut idle) = (self.released.load(Ordering::Relaxed), 0);
         for _ in 0..ROOM_STEPS_MAX {
-            if self.lock().has_room_for(tasks) || idle >= IDLE_STEPS_MAX {
+            if self.lock().dispatch.has_places_for(tasks) || idle >= IDLE_STEPS_MAX {
                 return;
             }
             tokio::time::sleep(ROOM_STEP).await;
@@ -113,39 +100,105 @@ impl Room {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Dispatch> {
-        self.dispatch.lock().expect("nothing panics while it holds this lock")
+    /// Tells the machine what happened, and takes its first command.
+    pub(crate) fn handle(&self, events: impl IntoIterator<Item = Event<T>>, now: Duration) -> Option<Command<T>> {
+        self.update(|dispatch| {
+            events.into_iter().for_each(|event| dispatch.handle(event, now));
+            dispatch.poll(now)
+        })
+    }
+
+    pub(crate) fn poll(&self, now: Duration) -> Option<Command<T>> {
+        self.update(|dispatch| dispatch.poll(now))
+    }
+
+    /// The dispatcher goes to sleep; returns until when, if it is not woken.
+    fn fall_asleep(&self) -> Duration {
+        let mut machine = self.lock();
+        machine.sleeps_until = machine.dispatch.next_wakeup();
+        machine.sleeps_until
+    }
+
+    fn stay_awake(&self) {
+        self.lock().sleeps_until = Duration::ZERO;
+    }
+
+    /// Changes the machine, and wakes the dispatcher if it would oversleep now.
+    fn update<R>(&self, change: impl FnOnce(&mut Dispatch<T>) -> R) -> R {
+        let mut machine = self.lock();
+        let result = change(&mut machine.dispatch);
+        let oversleeps = machine.dispatch.next_wakeup() < machine.sleeps_until;
+        if oversleeps {
+            machine.sleeps_until = Duration::ZERO;
+        }
+        drop(machine);
+        if oversleeps {
+            self.wake.notify_one();
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Machine<T>> {
+        self.machine.lock().expect("nothing panics while it holds this lock")
     }
 }
 
-impl Slots for Room {
+impl<T: Send + 'static> Room<T> {
+    /// The place of a leased task, which is given back when it is dropped.
+    pub(crate) fn place(self: &Arc<Self>, lane: LaneId) -> Slot {
+        let slots: Arc<dyn Slots> = Arc::<Room<T>>::clone(self);
+        Slot::held(&slots, lane)
+    }
+}
+
+impl<T: Send> Slots for Room<T> {
     fn reserve(&self, lane: LaneId) -> bool {
-        self.lock().reserve(lane)
+        self.lock().dispatch.reserve(lane)
     }
 
     fn release(&self, lane: LaneId) {
         self.released.fetch_add(1, Ordering::Relaxed);
-        let worth_it = self.lock().release(lane);
-        if worth_it {
-            self.wake.notify_one();
+        self.update(|dispatch| dispatch.release(lane));
+    }
+}
+
+/// Runs leased tasks.
+pub(crate) trait Run: Send + Sync + 'static {
+    /// A leased task with whatever it takes to run it.
+    type Task: Send + 'static;
+
+    fn room(&self) -> &Room<Self::Task>;
+
+    /// Starts a task, which has a slot; its end is reported to the machine.
+    fn start(self: &Arc<Self>, ticket: Ticket<Self::Task>);
+
+    /// Hands tasks back to the store.
+    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Self::Task>>);
+
+    /// Tells the machine what happened, and does what it says.
+    fn report(self: &Arc<Self>, events: impl IntoIterator<Item = Event<Self::Task>>, now: Duration) {
+        self.carry_out(self.room().handle(events, now), now);
+    }
+
+    /// Does what the machine says, from this command on.
+    fn carry_out(self: &Arc<Self>, mut next: Option<Command<Self::Task>>, now: Duration) {
+        let mut handed_back = Vec::new();
+        while let Some(command) = next {
+            match command {
+                Command::Start(ticket) => self.start(ticket),
+                Command::HandBack(ticket) => handed_back.push(ticket),
+            }
+            next = self.room().poll(now);
+        }
+        if !handed_back.is_empty() {
+            self.hand_back(handed_back);
         }
     }
 }
 
-/// What the machine wants to be leased.
-pub(crate) struct Ask {
-    /// Tasks at most.
-    pub(crate) limit: usize,
-    /// What these lanes have room for.
-    pub(crate) rooms: Vec<(LaneId, usize)>,
-    /// Room of every other lane.
-    pub(crate) per_lane: usize,
-}
-
 /// What a lease brought.
-pub(crate) struct Grant<W> {
-    /// Leased now, each with the lane whose slot it takes.
-    pub(crate) work: Vec<(LaneId, W)>,
+pub(crate) struct Grant<T> {
+    pub(crate) tickets: Vec<Ticket<T>>,
     /// When there may be more.
     pub(crate) next_ready: Option<Duration>,
     /// Something may be due that others have a claim to the slots of.
@@ -157,53 +210,54 @@ pub(crate) struct Grant<W> {
 /// Where tasks come from, and who runs them.
 #[async_trait]
 pub(crate) trait Source: Send + Sync {
-    /// A leased task with what it takes to run it.
-    type Work: Send;
+    type Runner: Run;
+
+    fn runner(&self) -> &Arc<Self::Runner>;
 
     /// Leases tasks.
-    async fn lease(&self, tenure: &Tenure, ask: Ask) -> Grant<Self::Work>;
-
-    /// Starts them.
-    fn begin(&self, work: Vec<(Slot, Self::Work)>, tenure: &Arc<Tenure>);
+    async fn lease(&self, tenure: &Arc<Tenure>, ask: LeaseCommand) -> Grant<TaskOf<Self>>;
 }
+
+pub(crate) type TaskOf<S> = <<S as Source>::Runner as Run>::Task;
 
 /// Leases tasks and starts them.
 pub(crate) struct Dispatcher<S> {
     pub(crate) source: Arc<S>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) room: Arc<Room>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
 /// What the loop waits for.
-enum Happened<W> {
+enum Happened<T> {
     Stop,
     Wake,
-    Leased(Arc<Tenure>, Grant<W>),
+    Leased(Arc<Tenure>, Grant<T>),
 }
 
 impl<S: Source> Dispatcher<S> {
     /// Runs until `stop`; a lease under way is finished first, because what it brings is ours.
     pub(crate) async fn run(&self, stop: CancellationToken) {
+        let (runner, room) = (self.source.runner(), self.source.runner().room());
         let mut lease = None;
         loop {
+            room.stay_awake();
             let now = self.clock.elapsed();
-            let command = self.room.lock().poll_command(now);
-            if let Some(command) = command {
-                lease = self.begin(command).map(Box::pin);
+            runner.carry_out(room.poll(now), now);
+            if let Some(ask) = room.update(|dispatch| dispatch.poll_lease(now)) {
+                lease = self.begin(ask).map(Box::pin);
                 if lease.is_none() {
-                    self.room.lock().handle(Event::LeaseFailed, now);
+                    runner.report([Event::LeaseFailed { tickets: Vec::new() }], now);
                 }
             }
-            let wakeup = self.clock.instant(self.room.lock().next_wakeup());
+            let wakeup = self.clock.instant(room.fall_asleep());
             let happened = tokio::select! {
                 biased;
                 () = stop.cancelled(), if lease.is_none() => Happened::Stop,
                 (tenure, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
                     Happened::Leased(tenure, grant)
                 }
-                () = self.room.wake.notified() => Happened::Wake,
+                () = room.wake.notified() => Happened::Wake,
                 () = tokio::time::sleep_until(wakeup), if !mutant::is(Mutant::WakeupsOnly) => Happened::Wake,
             };
             match happened {
@@ -218,48 +272,36 @@ impl<S: Source> Dispatcher<S> {
     }
 
     /// Starts a lease, if there is a session to lease under.
-    fn begin(&self, command: Command) -> Option<impl Future<Output = (Arc<Tenure>, Grant<S::Work>)> + use<S>> {
-        let Command::Lease { limit, rooms, per_lane } = command;
+    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Tenure>, Grant<TaskOf<S>>)> + use<S>> {
         let tenure = self.sessions.current()?;
         let (source, metrics) = (Arc::clone(&self.source), Arc::clone(&self.metrics));
         Some(async move {
             let begun = metrics.begin();
-            let grant = source.lease(&tenure, Ask { limit, rooms, per_lane }).await;
-            metrics.leased(grant.work.len(), begun);
+            let grant = source.lease(&tenure, ask).await;
+            metrics.leased(grant.tickets.len(), begun);
             (tenure, grant)
         })
     }
 
-    fn finish(&self, tenure: &Arc<Tenure>, grant: Grant<S::Work>) {
-        let slots: Arc<dyn Slots> = Arc::clone(&self.room) as Arc<dyn Slots>;
-        let count = grant.work.len();
-        {
-            let mut dispatch = self.room.lock();
-            grant.work.iter().for_each(|(lane, _)| dispatch.occupy(*lane));
-        }
-        let work = grant.work.into_iter().map(|(lane, work)| (Slot::held(&slots, lane), work));
-        self.source.begin(work.collect(), tenure);
-        let event = match grant.failed {
-            None => Event::Leased { count, next_ready: grant.next_ready },
+    fn finish(&self, tenure: &Arc<Tenure>, grant: Grant<TaskOf<S>>) {
+        let Grant { tickets, next_ready, held_back, failed } = grant;
+        let leased = match failed {
+            None => Event::Leased { tickets, next_ready },
             Some(error) => {
                 warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
                 if error.is_in_doubt() {
                     // It may have leased rows that we do not know of.
                     self.sessions.retire(tenure);
                 }
-                Event::LeaseFailed
+                Event::LeaseFailed { tickets }
             }
         };
-        let mut dispatch = self.room.lock();
-        dispatch.handle(event, self.clock.elapsed());
-        if grant.held_back {
-            dispatch.handle(Event::HeldBack, self.clock.elapsed());
-        }
+        let events = [Some(leased), held_back.then_some(Event::HeldBack)];
+        self.source.runner().report(events.into_iter().flatten(), self.clock.elapsed());
     }
 
-    /// Takes nothing any more.
+    /// Takes nothing any more, and has waiting tasks handed back.
     pub(crate) fn drain(&self) {
-        self.room.lock().handle(Event::Drain, self.clock.elapsed());
-        self.room.wake.notify_one();
+        self.source.runner().report([Event::Drain], self.clock.elapsed());
     }
 }

@@ -32,15 +32,15 @@ use tracing::{error, info, warn};
 
 use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
 use crate::clock::Clock;
-use crate::delivery::{Deliverer, Deliveries};
+use crate::delivery::{Deliverer, Deliveries, Delivery};
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
 use crate::group::Queue;
 use crate::jobs::counts::Counts;
 use crate::jobs::maintenance::{Ages, Pruner};
 use crate::jobs::part::{Does, JobParts, JobsConfig, JobsPart};
+use crate::jobs::runner::Work;
 use crate::jobs::{Ending, Heartbeat, HeldJob, RunJobs, WorkerRefused};
-use crate::lines::Lines;
 use crate::metrics::{Metrics, Now};
 use crate::outbound::{Outbound, internal};
 use crate::relay::{Relay, RelaySource};
@@ -105,8 +105,8 @@ pub struct Engine {
     acceptor: Arc<Acceptor>,
     dispatcher: Arc<Dispatcher<Deliveries>>,
     jobs: Option<Arc<JobsPart>>,
-    deliveries_room: Arc<Room>,
-    jobs_room: Arc<Room>,
+    deliveries_room: Arc<Room<Delivery>>,
+    jobs_room: Arc<Room<Work>>,
     wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
     /// Deliveries and jobs under way.
@@ -190,13 +190,12 @@ impl Engine {
             settler: settler.clone(),
             clock: clock.clone(),
             room: deliveries_room.clone(),
-            lines: Arc::new(Lines::new(config.dispatch.slots, config.dispatch.slots_per_lane)),
+            running: running.clone(),
         });
-        let source = Deliveries { store: store.clone(), deliverer: deliverer.clone(), running: running.clone() };
+        let source = Deliveries { store: store.clone(), deliverer: deliverer.clone() };
         let dispatcher = Arc::new(Dispatcher {
             source: Arc::new(source),
             sessions: sessions.clone(),
-            room: deliveries_room.clone(),
             clock: clock.clone(),
             metrics: metrics.clone(),
         });
@@ -208,7 +207,6 @@ impl Engine {
             wakeups: wakeups.clone(),
             metrics: metrics.clone(),
             delivers,
-            deliveries: running.clone(),
             queue: Queue::default(),
             last_tasks: Default::default(),
         });
@@ -385,7 +383,7 @@ impl Engine {
     }
 
     fn running(&self) -> usize {
-        self.deliveries_room.running() + self.jobs_room.running()
+        self.deliveries_room.leased() + self.jobs_room.leased()
     }
 
     /// The part that serves `op`, where jobs are enabled.
@@ -419,8 +417,8 @@ impl Accept for Engine {
 
     fn metrics(&self) -> String {
         self.metrics.render(Now {
-            running: self.deliveries_room.running(),
-            jobs: self.jobs_room.running(),
+            running: self.deliveries_room.leased(),
+            jobs: self.jobs_room.leased(),
             unsettled: self.settler.unsettled(),
             pool: self.store.pool_use(),
         })

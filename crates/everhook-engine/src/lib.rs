@@ -11,7 +11,6 @@ pub mod engine;
 pub mod entropy;
 mod group;
 pub mod jobs;
-mod lines;
 mod metrics;
 mod outbound;
 mod progress;

@@ -15,7 +15,9 @@ use tokio::sync::futures::Notified;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
+use crate::delivery::Delivery;
 use crate::dispatcher::Room;
+use crate::jobs::runner::Work;
 
 /// Other nodes are woken at most once in this time.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -25,14 +27,14 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The node's room for either kind of work.
 pub(crate) struct Rooms {
-    pub(crate) deliveries: Arc<Room>,
-    pub(crate) jobs: Arc<Room>,
+    pub(crate) deliveries: Arc<Room<Delivery>>,
+    pub(crate) jobs: Arc<Room<Work>>,
 }
 
 /// Tells of work, and hears of it.
 pub(crate) struct Wakeups {
-    deliveries: Arc<Room>,
-    jobs: Arc<Room>,
+    deliveries: Arc<Room<Delivery>>,
+    jobs: Arc<Room<Work>>,
     /// Remote workers that wait for jobs.
     waiting: Notify,
     clock: Arc<Clock>,
@@ -61,11 +63,11 @@ impl Wakeups {
 
     /// There will be work after this span. What is due at once was handed back, and may be for another node.
     pub(crate) fn due_in(&self, kind: TaskKind, span: Duration) {
-        let room = match kind {
-            TaskKind::Delivery => &self.deliveries,
-            TaskKind::Job => &self.jobs,
-        };
-        room.due_in(span, self.clock.elapsed());
+        let now = self.clock.elapsed();
+        match kind {
+            TaskKind::Delivery => self.deliveries.due_in(span, now),
+            TaskKind::Job => self.jobs.due_in(span, now),
+        }
         if span.is_zero() {
             self.told.notify_one();
         }

@@ -15,7 +15,8 @@ pub trait Slots: Send + Sync {
 
 /// A slot that is held; dropping it frees it, so that a failed transaction leaks none.
 pub struct Slot {
-    slots: Arc<dyn Slots>,
+    /// None if someone else gives it back.
+    slots: Option<Arc<dyn Slots>>,
     lane: LaneId,
 }
 
@@ -27,13 +28,20 @@ impl Slot {
 
     /// A slot that is counted already.
     pub fn held(slots: &Arc<dyn Slots>, lane: LaneId) -> Slot {
-        Slot { slots: Arc::clone(slots), lane }
+        Slot { slots: Some(Arc::clone(slots)), lane }
+    }
+
+    /// Leaves the slot taken: whoever knows of its task gives it back.
+    pub fn keep(mut self) {
+        self.slots = None;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.release(self.lane);
+        if let Some(slots) = &self.slots {
+            slots.release(self.lane);
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::jobs::handler::Handlers;
 use crate::jobs::maintenance::{self, Pruner};
 use crate::jobs::push::Pusher;
 use crate::jobs::remote::Remote;
-use crate::jobs::runner::{RunSlots, Runner};
+use crate::jobs::runner::{Runner, Work};
 use crate::jobs::schedules;
 use crate::jobs::source::{self, JobSource};
 use crate::metrics::Metrics;
@@ -80,10 +80,10 @@ impl JobsConfig {
     }
 
     /// A machine for jobs.
-    pub(crate) fn dispatch(&self, poll_interval: Duration) -> Dispatch {
+    pub(crate) fn dispatch(&self, poll_interval: Duration) -> Dispatch<Work> {
         let (slots, slots_per_lane) = (self.slots, self.slots_per_queue);
         let dispatch = Dispatch::new(DispatchConfig { slots, slots_per_lane, poll_interval });
-        let dispatch = dispatch.leasing_ahead(self.ahead);
+        let dispatch = dispatch.leasing_ahead(self.ahead).with_shares();
         self.own_slots().fold(dispatch, |dispatch, (lane, slots)| dispatch.with_slots(lane, slots))
     }
 }
@@ -98,7 +98,7 @@ pub(crate) struct JobParts {
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<Room<Work>>,
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) running: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -130,8 +130,6 @@ pub(crate) struct JobsPart {
 impl JobsPart {
     pub(crate) fn new(parts: JobParts) -> JobsPart {
         let (clock, store, config) = (&parts.clock, &parts.store, &parts.config);
-        let slots =
-            RunSlots { node: config.slots, per_queue: config.slots_per_queue, own: config.own_slots().collect() };
         let runner = Arc::new(Runner {
             store: store.clone(),
             sessions: parts.sessions.clone(),
@@ -146,8 +144,6 @@ impl JobsPart {
             room: parts.room.clone(),
             interrupt: parts.outbound.interrupt.clone(),
             running: parts.running.clone(),
-            slots,
-            state: Mutex::default(),
             handled: Mutex::default(),
         });
         let changed = Arc::new(AtomicBool::new(true));
@@ -166,7 +162,6 @@ impl JobsPart {
         let dispatcher = Arc::new(Dispatcher {
             source: Arc::new(source),
             sessions: parts.sessions.clone(),
-            room: parts.room.clone(),
             clock: clock.clone(),
             metrics: parts.metrics.clone(),
         });
@@ -225,8 +220,6 @@ impl JobsPart {
             intake.spawn(vital(async move {
                 over.run_until_cancelled(dispatcher.run(stop)).await;
             }));
-            let runner = Arc::clone(&self.runner);
-            until_stop(Box::pin(async move { runner.give_up_waiting_again_and_again().await }));
             // Also while the node stops: what runs then can still be cancelled.
             let (runner, interval) = (Arc::clone(&self.runner), parts.lease_time / 4);
             loops.spawn(vital(async move {
@@ -243,7 +236,6 @@ impl JobsPart {
     /// Takes nothing any more, and gives back what was not begun.
     pub(crate) fn drain(&self) {
         self.dispatcher.drain();
-        self.runner.drain();
     }
 
     /// There may be work, of any node; a queue may have been changed.

@@ -15,7 +15,7 @@ use http::header::HeaderMap;
 
 use crate::clock::Clock;
 use crate::dispatcher::Room;
-use crate::jobs::runner::record;
+use crate::jobs::runner::{Work, record};
 use crate::outbound::{Outbound, Sent, Signed, header};
 use crate::session::Tenure;
 use crate::settle::{End, Record};
@@ -24,7 +24,7 @@ use crate::settle::{End, Record};
 pub(crate) struct Pusher {
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<Room<Work>>,
     /// How long a target may take, however long the job itself may: a push keeps its slot until then.
     pub(crate) timeout: Duration,
 }

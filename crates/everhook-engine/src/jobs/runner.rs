@@ -1,21 +1,19 @@
 //! Runs leased jobs: by a handler of this process, or as a signed request to the target of their queue.
 //!
-//! Jobs are leased ahead of what runs, so they wait here for a moment, by queue. A few runners take them, as many as may run at
-//! once, one job after the other: a short job costs no task of its own. Decides nothing about a job: what it says or answers is classified
-//! by the core and settled by `settle`. What was not begun is handed back: when the node stops, and when it waits for too long.
+//! A runner that has ended a job asks the dispatch machine for the next one itself, so that a short job costs no task of
+//! its own. Decides nothing about a job: its report or answer is classified by the core and settled by `settle`.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, LaneId, SessionId, TaskId};
+use everhook_core::dispatch::{Command, Event, Ticket};
+use everhook_core::id::{LaneId, SessionId, TaskId};
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::queue::Target;
-use everhook_core::share::{Tenant, share_out};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::query;
@@ -27,24 +25,22 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::Room;
+use crate::dispatcher::{Room, Run};
 use crate::jobs::handler::{Context, Finish, Handler};
 use crate::jobs::push::Pusher;
 use crate::session::{Sessions, Tenure};
 use crate::settle::{End, Ended, Held, Holder, Record, Settler};
 
-/// How long a job that is not begun stays here: others may have room for it.
-const KEPT_WAITING: Duration = Duration::from_secs(2);
 /// Jobs that a runner runs before others of this node get their turn, those who lease and settle among them: a job that waits for nothing
 /// lets nobody in.
 const IN_A_ROW_MAX: usize = 8;
 
-/// A job to run.
+/// A job that is leased to this node.
 pub(crate) struct Work {
-    pub(crate) lane: LaneId,
     pub(crate) task: Task,
     pub(crate) job: Option<Arc<Job>>,
     pub(crate) how: How,
+    pub(crate) tenure: Arc<Tenure>,
 }
 
 /// Who runs it.
@@ -55,14 +51,6 @@ pub(crate) enum How {
     Nobody,
 }
 
-/// A job that waits for a runner.
-struct Waiting {
-    work: Work,
-    slot: Slot,
-    tenure: Arc<Tenure>,
-    since: Duration,
-}
-
 /// What a runner stands on.
 pub(crate) struct Runner {
     pub(crate) store: Arc<dyn Store>,
@@ -70,187 +58,65 @@ pub(crate) struct Runner {
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) pusher: Pusher,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<Room<Work>>,
     /// Fires when the grace period of a stop is over.
     pub(crate) interrupt: CancellationToken,
     pub(crate) running: TaskTracker,
-    pub(crate) slots: RunSlots,
-    pub(crate) state: Mutex<State>,
     /// What handlers run now, to tell them of cancellations.
     pub(crate) handled: Mutex<HashMap<TaskId, Context>>,
 }
 
-/// How many jobs run at once.
-#[derive(Clone, Debug)]
-pub(crate) struct RunSlots {
-    pub(crate) node: usize,
-    pub(crate) per_queue: usize,
-    pub(crate) own: BTreeMap<LaneId, usize>,
-}
+impl Run for Runner {
+    type Task = Work;
 
-/// Who runs, and what waits.
-#[derive(Default)]
-pub(crate) struct State {
-    lanes: BTreeMap<LaneId, Lane>,
-    /// The environments that share the runners.
-    tenants: BTreeMap<EnvironmentId, Tenant>,
-    runners: usize,
-    draining: bool,
-}
-
-#[derive(Default)]
-struct Lane {
-    waiting: VecDeque<Waiting>,
-    runners: usize,
-}
-
-impl Lane {
-    /// Whose job is next.
-    fn environment(&self) -> Option<EnvironmentId> {
-        self.waiting.front().map(|waiting| waiting.work.task.key.environment)
-    }
-}
-
-/// Whose job a runner has just run, and of which lane.
-#[derive(Clone, Copy)]
-struct Ran {
-    environment: EnvironmentId,
-    lane: LaneId,
-}
-
-impl Runner {
-    /// Takes jobs over that were leased just now.
-    pub(crate) fn begin(self: &Arc<Self>, work: Vec<(Slot, Work)>, tenure: &Arc<Tenure>) {
-        let since = self.clock.elapsed();
-        let waiting = work.into_iter().map(|(slot, work)| Waiting { work, slot, tenure: Arc::clone(tenure), since });
-        let mut begun = Vec::new();
-        {
-            let mut state = self.lock();
-            if state.draining {
-                drop(state);
-                return self.hand_back(waiting.collect());
-            }
-            for waiting in waiting {
-                state.lanes.entry(waiting.work.lane).or_default().waiting.push_back(waiting);
-            }
-            while let Some(first) = self.next(&mut state, None) {
-                begun.push(first);
-            }
-        }
-        for first in begun {
-            let runner = Arc::clone(self);
-            self.running.spawn(async move { runner.run(first).await });
-        }
+    fn room(&self) -> &Room<Work> {
+        &self.room
     }
 
-    /// Tells which environments there are, and how many slots the queues of each could have.
-    pub(crate) fn share_between(&self, environments: impl Iterator<Item = (EnvironmentId, usize)>) {
-        let mut state = self.lock();
-        // Those that are gone may have a runner still.
-        state.tenants.retain(|_, tenant| tenant.running > 0);
-        for tenant in state.tenants.values_mut() {
-            tenant.most = 0;
-        }
-        for (environment, most) in environments {
-            state.tenants.entry(environment).or_default().most = most;
-        }
+    fn start(self: &Arc<Self>, ticket: Ticket<Work>) {
+        let runner = Arc::clone(self);
+        self.running.spawn(async move { runner.run(ticket).await });
     }
 
-    /// Begins nothing any more: what waits goes back.
-    pub(crate) fn drain(self: &Arc<Self>) {
-        let waiting = {
-            let mut state = self.lock();
-            state.draining = true;
-            state.lanes.values_mut().flat_map(|lane| lane.waiting.drain(..)).collect()
-        };
-        self.hand_back(waiting);
-    }
-
-    /// Gives back what has waited for too long; for ever.
-    pub(crate) async fn give_up_waiting_again_and_again(self: &Arc<Self>) {
-        loop {
-            tokio::time::sleep(KEPT_WAITING / 4).await;
-            self.give_up_waiting();
-        }
-    }
-
-    fn give_up_waiting(self: &Arc<Self>) {
-        let now = self.clock.elapsed();
-        let is_late = |waiting: &mut Waiting| now.saturating_sub(waiting.since) >= KEPT_WAITING;
-        let late = {
-            let mut state = self.lock();
-            state.lanes.values_mut().flat_map(|lane| take_while(&mut lane.waiting, is_late)).collect::<Vec<_>>()
-        };
-        self.hand_back(late);
-    }
-
-    fn hand_back(self: &Arc<Self>, waiting: Vec<Waiting>) {
-        if waiting.is_empty() {
-            return;
-        }
+    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Work>>) {
         let runner = Arc::clone(self);
         self.running.spawn(async move {
-            for Waiting { work, slot, tenure, .. } in waiting {
-                runner.settle(work.task, work.job, slot, tenure, End::HandedBack).await;
+            for Ticket { lane, task: Work { task, job, tenure, .. }, .. } in tickets {
+                runner.settle(task, job, runner.room.place(lane), tenure, End::HandedBack).await;
             }
         });
     }
+}
 
-    /// The next job for a runner, which had the job `last` or is a new one: lanes take turns, and environments have their shares.
-    fn next(&self, state: &mut State, last: Option<Ran>) -> Option<Waiting> {
-        if let Some(last) = last {
-            self.leave(state, last);
-        }
-        if state.runners >= self.slots.node {
-            return None;
-        }
-        let shares = share_out(self.slots.node, self.slots.node, &state.tenants);
-        let last = last.map(|last| last.lane);
-        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let until = last.map_or(Bound::Unbounded, Bound::Included);
-        let is_ready = |(lane, it): &(&LaneId, &Lane)| {
-            let has_room = |environment| shares.has_room(environment);
-            it.runners < self.slots.of(**lane) && it.environment().is_some_and(has_room)
-        };
-        let turn = state.lanes.range((after, Bound::Unbounded)).find(is_ready);
-        let turn = turn.or_else(|| state.lanes.range((Bound::Unbounded, until)).find(is_ready));
-        let lane = state.lanes.get_mut(&turn.map(|(lane, _)| *lane)?)?;
-        let next = lane.waiting.pop_front()?;
-        lane.runners += 1;
-        state.runners += 1;
-        state.tenants.entry(next.work.task.key.environment).or_default().running += 1;
-        Some(next)
-    }
-
-    fn leave(&self, state: &mut State, last: Ran) {
-        state.runners -= 1;
-        if let Some(tenant) = state.tenants.get_mut(&last.environment) {
-            tenant.running -= 1;
-        }
-        let Some(lane) = state.lanes.get_mut(&last.lane) else { return };
-        lane.runners -= 1;
-        if lane.runners == 0 && lane.waiting.is_empty() {
-            state.lanes.remove(&last.lane);
-        }
-    }
-
+impl Runner {
     /// Runs jobs for as long as there are any.
-    async fn run(&self, first: Waiting) {
+    async fn run(self: &Arc<Self>, first: Ticket<Work>) {
         let mut next = Some(first);
         let mut in_a_row = 0;
-        while let Some(Waiting { work, slot, tenure, .. }) = next {
-            let ran = Ran { environment: work.task.key.environment, lane: work.lane };
-            self.run_one(work, slot, tenure).await;
+        while let Some(Ticket { lane, task: work, .. }) = next {
+            self.run_one(work, self.room.place(lane)).await;
             in_a_row += 1;
             if in_a_row % IN_A_ROW_MAX == 0 {
                 tokio::task::yield_now().await;
             }
-            next = self.next(&mut self.lock(), Some(ran));
+            next = self.next(lane);
         }
     }
 
-    async fn run_one(&self, work: Work, slot: Slot, tenure: Arc<Tenure>) {
-        let Work { lane, mut task, job, how } = work;
+    /// The next job for a runner that has ended one of `lane`.
+    fn next(self: &Arc<Self>, lane: LaneId) -> Option<Ticket<Work>> {
+        let now = self.clock.elapsed();
+        let (next, command) = match self.room.handle([Event::Ended(lane)], now) {
+            Some(Command::Start(next)) => (Some(next), self.room.poll(now)),
+            command => (None, command),
+        };
+        // One freed slot may let two jobs start: one from the pool, and one that its environment is promised.
+        self.carry_out(command, now);
+        next
+    }
+
+    async fn run_one(&self, work: Work, place: Slot) {
+        let Work { mut task, job, how, tenure } = work;
         let started_at = self.clock.now();
         let end = match &job {
             // Nothing is left that could be tried again.
@@ -264,17 +130,16 @@ impl Runner {
                 How::Handler(handler) => self.handle(&*handler, job, &mut task, &tenure).await,
             },
         };
-        self.room.ended(lane);
         let Some(end) = end else {
             // Fenced: another worker has the job. Nothing that happens here counts any more.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, job, slot, tenure, end).await;
+        self.settle(task, job, place, tenure, end).await;
     }
 
-    async fn settle(&self, task: Task, job: Option<Arc<Job>>, slot: Slot, tenure: Arc<Tenure>, end: End) {
-        let (by, slot) = (Holder::Node(tenure), Held::Slot { _slot: slot });
+    async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, tenure: Arc<Tenure>, end: End) {
+        let (by, slot) = (Holder::Node(tenure), Held::Slot { _slot: place });
         self.settler.settle(Ended { task, job, by, slot, end }).await;
     }
 
@@ -355,24 +220,6 @@ impl Runner {
     fn handled(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Context>> {
         self.handled.lock().expect("nothing panics while it holds this lock")
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it holds this lock")
-    }
-}
-
-impl RunSlots {
-    pub(crate) fn of(&self, lane: LaneId) -> usize {
-        self.own.get(&lane).copied().unwrap_or(self.per_queue)
-    }
-}
-
-fn take_while(waiting: &mut VecDeque<Waiting>, is_late: impl Fn(&mut Waiting) -> bool) -> Vec<Waiting> {
-    let mut taken = Vec::new();
-    while waiting.front_mut().is_some_and(&is_late) {
-        taken.extend(waiting.pop_front());
-    }
-    taken
 }
 
 /// The record of an attempt that took no time.

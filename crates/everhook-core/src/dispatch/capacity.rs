@@ -1,0 +1,278 @@
+//! Counts of leased and running tasks, for the node, for each lane and for each environment.
+//!
+//! A task has a *place* from its lease to its settlement, and a *slot* while it runs. There are as many slots as
+//! configured, and more places than slots where tasks are short. No other part of a node counts either of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::dispatch::DispatchConfig;
+use crate::id::{EnvironmentId, LaneId};
+use crate::limits::LEASE_TASKS_MAX;
+use crate::share::Tenants;
+
+/// A lane may lease ahead as many tasks as ended in it within this span.
+const AHEAD: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub(super) struct Capacity {
+    config: DispatchConfig,
+    /// Lanes with another number of slots than `config` says.
+    own: BTreeMap<LaneId, usize>,
+    /// Places beyond the slots, at most.
+    ahead_max: usize,
+    /// Places beyond the slots that one lease may fill.
+    ahead_step: usize,
+    /// Places beyond the slots now.
+    ahead: usize,
+    lanes: BTreeMap<LaneId, LaneUse>,
+    leased: usize,
+    running: usize,
+    shares: Option<Shares>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneUse {
+    leased: usize,
+    running: usize,
+    /// A task that others start behind has a slot and has not begun.
+    is_starting: bool,
+    pace: Pace,
+    /// Known where environments share the node.
+    environment: Option<EnvironmentId>,
+}
+
+impl LaneUse {
+    fn is_over(&self) -> bool {
+        self.leased == 0 && self.running == 0 && self.pace.ahead() == 0
+    }
+}
+
+/// The environments that share the node.
+#[derive(Clone, Debug)]
+struct Shares {
+    places: Tenants,
+    slots: Tenants,
+}
+
+impl Capacity {
+    pub(super) fn new(config: DispatchConfig) -> Capacity {
+        assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
+        Capacity {
+            config,
+            own: BTreeMap::new(),
+            ahead_max: 0,
+            ahead_step: usize::MAX,
+            ahead: 0,
+            lanes: BTreeMap::new(),
+            leased: 0,
+            running: 0,
+            shares: None,
+        }
+    }
+
+    pub(super) fn lease_ahead(&mut self, tasks: usize) {
+        self.ahead_max = tasks;
+    }
+
+    pub(super) fn lease_in_steps(&mut self, tasks: usize) {
+        self.ahead_step = tasks;
+    }
+
+    pub(super) fn set_slots(&mut self, lane: LaneId, slots: usize) {
+        assert!(slots > 0, "a lane without slots does nothing for ever");
+        self.own.insert(lane, slots);
+    }
+
+    pub(super) fn share(&mut self) {
+        let tenants = Tenants::new(self.config.slots);
+        self.shares = Some(Shares { places: tenants.clone(), slots: tenants });
+    }
+
+    /// Replaces the environments that share the node by those of `lanes`. Returns how they share its places now.
+    pub(super) fn share_between(&mut self, lanes: impl Iterator<Item = (EnvironmentId, LaneId)>) -> Tenants {
+        let mut most: BTreeMap<EnvironmentId, usize> = BTreeMap::new();
+        for (environment, lane) in lanes {
+            *most.entry(environment).or_default() += self.slots_of(lane);
+        }
+        let places = self.places();
+        let shares = self.shares.as_mut().expect("only a machine whose environments share is asked");
+        shares.places.replace(&most);
+        shares.slots.replace(&most);
+        shares.places.clone().with_places(places)
+    }
+
+    /// Whether the node and the lane have a free place.
+    pub(super) fn has_place(&self, lane: LaneId) -> bool {
+        let used = self.lane(lane);
+        self.places() > self.leased && self.slots_of(lane) + self.ahead_of(&used) > used.leased
+    }
+
+    pub(super) fn take_place(&mut self, lane: LaneId, environment: Option<EnvironmentId>) {
+        assert!(self.shares.is_none() || environment.is_some(), "a place that is shared belongs to an environment");
+        let used = self.lanes.entry(lane).or_default();
+        used.leased += 1;
+        self.leased += 1;
+        if let (Some(shares), Some(environment)) = (&mut self.shares, environment) {
+            used.environment = Some(environment);
+            shares.places.take(environment);
+        }
+    }
+
+    pub(super) fn free_place(&mut self, lane: LaneId) {
+        let used = self.lanes.get_mut(&lane).expect("only a place that was taken is freed");
+        used.leased -= 1;
+        self.leased -= 1;
+        if let (Some(shares), Some(environment)) = (&mut self.shares, used.environment) {
+            shares.places.give_back(environment);
+        }
+        if used.is_over() {
+            self.lanes.remove(&lane);
+        }
+    }
+
+    pub(super) fn node_has_slot(&self) -> bool {
+        self.running < self.config.slots
+    }
+
+    /// Whether the environment of a lane may have a free slot of the node.
+    pub(super) fn environment_has_slot(&self, lane: LaneId) -> bool {
+        let has_room = |shares: &Shares| self.lane(lane).environment.is_none_or(|it| shares.slots.has_room(it));
+        self.shares.as_ref().is_none_or(has_room)
+    }
+
+    pub(super) fn lane_has_slot(&self, lane: LaneId) -> bool {
+        self.lane(lane).running < self.slots_of(lane)
+    }
+
+    /// Takes a slot for a task that has a place.
+    pub(super) fn take_slot(&mut self, lane: LaneId) {
+        let used = self.lanes.get_mut(&lane).expect("a task that runs has a place");
+        used.running += 1;
+        self.running += 1;
+        if let (Some(shares), Some(environment)) = (&mut self.shares, used.environment) {
+            shares.slots.take(environment);
+        }
+    }
+
+    /// Frees the slot of a task that ended, perhaps after its place.
+    pub(super) fn free_slot(&mut self, lane: LaneId) {
+        let used = self.lanes.get_mut(&lane).expect("only a slot that was taken is freed");
+        used.running -= 1;
+        self.running -= 1;
+        if self.ahead_max > 0 {
+            used.pace.ended += 1;
+        }
+        if let (Some(shares), Some(environment)) = (&mut self.shares, used.environment) {
+            shares.slots.give_back(environment);
+        }
+        if used.is_over() {
+            self.lanes.remove(&lane);
+        }
+    }
+
+    pub(super) fn is_starting(&self, lane: LaneId) -> bool {
+        self.lane(lane).is_starting
+    }
+
+    pub(super) fn set_starting(&mut self, lane: LaneId, is_starting: bool) {
+        if let Some(used) = self.lanes.get_mut(&lane) {
+            used.is_starting = is_starting;
+        }
+    }
+
+    /// Gives each lane as many places ahead as tasks ended in it within a moment: a lane of long tasks takes none from
+    /// others, however short the tasks of its neighbour are.
+    pub(super) fn look_ahead(&mut self, now: Duration) {
+        let mut ahead = 0;
+        self.lanes.retain(|_, used| {
+            used.pace.turn(now);
+            if used.pace.ahead() == 0 {
+                used.pace = Pace::default();
+            }
+            ahead += used.pace.ahead();
+            !used.is_over()
+        });
+        self.ahead = ahead.min(self.ahead_max);
+    }
+
+    /// The lanes with leased tasks or with slots of their own, and how many tasks of each a lease may bring.
+    pub(super) fn rooms(&self) -> Vec<(LaneId, usize)> {
+        let leased = self.lanes.iter().filter(|(_, used)| used.leased > 0).map(|(lane, _)| lane);
+        let rooms = leased.chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
+        rooms.collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
+    /// How many tasks of a lane a lease may bring.
+    pub(super) fn room(&self, lane: LaneId) -> usize {
+        let used = self.lane(lane);
+        self.left(self.slots_of(lane), self.ahead_of(&used), used.leased)
+    }
+
+    /// How many tasks a lease may bring.
+    pub(super) fn free(&self) -> usize {
+        self.left(self.config.slots, self.ahead, self.leased)
+    }
+
+    /// Free slots, or free places in steps.
+    fn left(&self, slots: usize, ahead: usize, leased: usize) -> usize {
+        slots.saturating_sub(leased).max((slots + ahead).saturating_sub(leased).min(self.ahead_step))
+    }
+
+    /// Whether there are too few free places to lease more. Places ahead are not filled one by one.
+    pub(super) fn is_full(&self) -> bool {
+        self.free() < (self.ahead.min(self.ahead_step) / 2).clamp(1, self.lease_max())
+    }
+
+    /// How many tasks one lease asks for at most. With places ahead, half of them run while the next half is leased.
+    pub(super) fn lease_max(&self) -> usize {
+        LEASE_TASKS_MAX.max(self.ahead_max / 2)
+    }
+
+    /// Whether there are places for so many tasks more, or for as many as there are slots.
+    pub(super) fn has_places_for(&self, tasks: usize) -> bool {
+        self.leased + tasks.min(self.config.slots) <= self.places()
+    }
+
+    pub(super) fn leased(&self) -> usize {
+        self.leased
+    }
+
+    fn places(&self) -> usize {
+        self.config.slots + self.ahead
+    }
+
+    fn slots_of(&self, lane: LaneId) -> usize {
+        self.own.get(&lane).copied().unwrap_or(self.config.slots_per_lane)
+    }
+
+    fn ahead_of(&self, used: &LaneUse) -> usize {
+        used.pace.ahead().min(self.ahead_max)
+    }
+
+    fn lane(&self, lane: LaneId) -> LaneUse {
+        self.lanes.get(&lane).copied().unwrap_or_default()
+    }
+}
+
+/// How many tasks of a lane end in a moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    since: Duration,
+    ended: usize,
+    before: usize,
+}
+
+impl Pace {
+    fn turn(&mut self, now: Duration) {
+        let span = now.saturating_sub(self.since);
+        if span >= AHEAD {
+            let share = AHEAD.as_secs_f64() / span.as_secs_f64();
+            *self = Pace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };
+        }
+    }
+
+    fn ahead(&self) -> usize {
+        self.before.max(self.ended)
+    }
+}

@@ -1,0 +1,138 @@
+//! When to lease: at once where there is a backlog, on hints, when tasks become due, and now and then.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::dispatch::capacity::Capacity;
+use crate::id::LaneId;
+use crate::limits::LEASE_TASKS_MAX;
+
+/// The pause after a lease that brought nothing, whatever is said to be ready.
+pub(super) const EMPTY_PAUSE: Duration = Duration::from_millis(5);
+/// The pause of a node that has no files, ports or memory left.
+pub(super) const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
+/// The pause between a lease and the next one for tasks that become due: they come together, and no retry is due to the
+/// millisecond.
+pub(super) const DUE_PAUSE: Duration = Duration::from_millis(10);
+/// The pause after a lease, for each task it brought: many at once cost less than one by one.
+pub(super) const TASK_PAUSE: Duration = Duration::from_micros(50);
+/// The longest such pause.
+pub(super) const BUSY_PAUSE_MAX: Duration = Duration::from_millis(5);
+/// The longest pause after a lease that brought all due tasks.
+pub(super) const AGAIN_PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug)]
+pub(super) struct LeaseTimer {
+    poll_interval: Duration,
+    is_leasing: bool,
+    /// The last lease left due tasks: there are more as soon as there is capacity.
+    has_backlog: bool,
+    /// Lanes that were full when the last lease began: there may be more of them as soon as one has capacity.
+    full: BTreeSet<LaneId>,
+    /// A hint came since the last lease began.
+    is_hinted: bool,
+    /// The earliest work that is known to come.
+    due_at: Duration,
+    poll_at: Duration,
+    /// No lease before this.
+    busy_until: Duration,
+    /// No lease for tasks that become due before this.
+    due_from: Duration,
+    /// The node has no files, ports or memory until `paused_until`.
+    is_paused: bool,
+    paused_until: Duration,
+}
+
+impl LeaseTimer {
+    pub(super) fn new(poll_interval: Duration) -> LeaseTimer {
+        LeaseTimer {
+            poll_interval,
+            is_leasing: false,
+            has_backlog: false,
+            full: BTreeSet::new(),
+            is_hinted: false,
+            due_at: Duration::MAX,
+            poll_at: Duration::ZERO,
+            busy_until: Duration::ZERO,
+            due_from: Duration::ZERO,
+            is_paused: false,
+            paused_until: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    pub(super) fn hint(&mut self) {
+        self.is_hinted = true;
+        self.poll_at = Duration::ZERO;
+    }
+
+    pub(super) fn due_at(&mut self, at: Duration) {
+        self.due_at = self.due_at.min(at);
+    }
+
+    pub(super) fn held_back(&mut self) {
+        self.has_backlog = true;
+    }
+
+    pub(super) fn exhausted(&mut self, now: Duration) {
+        self.is_paused = true;
+        self.paused_until = now + EXHAUSTED_PAUSE;
+        self.poll_at = self.poll_at.min(self.paused_until);
+    }
+
+    /// When to lease next.
+    pub(super) fn at(&self, capacity: &Capacity) -> Duration {
+        if self.is_leasing || capacity.is_full() {
+            return Duration::MAX;
+        }
+        self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
+    }
+
+    pub(super) fn begin(&mut self, rooms: &[(LaneId, usize)], now: Duration) {
+        self.is_paused = false;
+        if now >= self.due_at {
+            self.due_at = Duration::MAX;
+        }
+        self.is_leasing = true;
+        // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
+        self.is_hinted = false;
+        self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
+    }
+
+    pub(super) fn failed(&mut self, now: Duration) {
+        self.is_leasing = false;
+        self.poll_at = now + self.poll_interval;
+    }
+
+    /// A lease brought `count` tasks, which are counted in `capacity`.
+    pub(super) fn ended(&mut self, count: usize, next_ready: Option<Duration>, capacity: &Capacity, now: Duration) {
+        self.is_leasing = false;
+        self.has_backlog = count > 0 && next_ready == Some(Duration::ZERO);
+        // A full lane was not looked at. If it has capacity now, it may have got it after the look.
+        let missed = self.full.iter().any(|lane| capacity.room(*lane) > 0);
+        let next_ready = next_ready.unwrap_or(Duration::MAX);
+        let wait = match count {
+            _ if self.is_hinted || missed => Duration::ZERO,
+            // Ready lanes that gave nothing are locked by another node, or have tasks for another worker.
+            0 => next_ready.max(EMPTY_PAUSE),
+            _ if next_ready.is_zero() => Duration::ZERO,
+            _ => next_ready.clamp(EMPTY_PAUSE, AGAIN_PAUSE),
+        };
+        self.poll_at = now + wait.min(self.poll_interval);
+        self.due_from = now + DUE_PAUSE;
+        let is_small = count < LEASE_TASKS_MAX / 2;
+        let pause = TASK_PAUSE.saturating_mul(count as u32).min(BUSY_PAUSE_MAX);
+        self.busy_until = now + if is_small { pause } else { Duration::ZERO };
+    }
+
+    /// A task of `lane` gave its place back; `was_full` says whether the node was full before.
+    pub(super) fn freed(&mut self, lane: LaneId, was_full: bool, capacity: &Capacity) {
+        let is_wanted = self.has_backlog || was_full || self.full.contains(&lane);
+        if is_wanted && !self.is_leasing && !capacity.is_full() {
+            self.poll_at = Duration::ZERO;
+        }
+    }
+}
