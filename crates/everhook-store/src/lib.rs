@@ -28,6 +28,7 @@ pub mod retention;
 pub mod schedule;
 pub mod shares;
 pub mod slots;
+pub mod sql;
 pub mod uids;
 pub mod worker;
 
