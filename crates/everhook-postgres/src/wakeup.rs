@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Config, Notification};
 use crate::connection::Connector;
 use crate::error::Fault;
 use crate::hosts::connect_wait;
-use crate::statement::within;
+use crate::tx::within;
 
 /// The channel of this database's nodes.
 const CHANNEL: &str = "everhook_work";
@@ -100,10 +100,10 @@ impl Wakeups {
 #[async_trait]
 impl Hints for Wakeups {
     async fn notify(&self) -> Result<(), StoreError> {
-        self.speak().await.map_err(|fault| fault.told("wake other nodes"))
+        self.speak().await.map_err(|fault| fault.into_store_error("wake other nodes"))
     }
 
     async fn next(&self) -> Result<(), StoreError> {
-        self.listen().await.map_err(|fault| fault.told("listen for other nodes"))
+        self.listen().await.map_err(|fault| fault.into_store_error("listen for other nodes"))
     }
 }
