@@ -23,8 +23,8 @@ use crate::writer::Tx;
 
 pub(crate) mod application;
 pub(crate) mod endpoint;
-mod environment;
-mod event_type;
+pub(crate) mod environment;
+pub(crate) mod event_type;
 
 /// Who had a key first.
 pub(crate) enum Claim {

@@ -20,6 +20,7 @@ use everhook_store::lease::{
     Append, Appended, Holding, LeaseAsk, LeaseGrant, LeaseStore, NewSession, Reclaimed, Renewed, SessionRecord,
     Settled, Settlement,
 };
+use everhook_store::sql::statement::Dialect;
 use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
 
@@ -46,6 +47,7 @@ mod rows;
 mod schedule;
 mod session;
 mod settle;
+mod sql;
 mod worker;
 mod writer;
 
@@ -61,6 +63,9 @@ use crate::identity::Identity;
 use crate::open::{Cause, Role};
 use crate::readers::Readers;
 use crate::writer::{Ask, Class, Tx, Writer};
+
+/// How query files are expanded.
+const DIALECT: Dialect = Dialect::Sqlite;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
