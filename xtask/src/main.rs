@@ -21,6 +21,7 @@ mod openapi;
 mod pgbouncer;
 mod postgres;
 mod python;
+mod sql;
 mod test;
 mod tidy;
 mod upgrade;
@@ -46,6 +47,7 @@ enum Task {
     /// Run what a change has to pass: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
+    Sql(sql::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -68,5 +70,6 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Ci => ci::run(),
         Task::Pg(arguments) => postgres::run(&arguments),
+        Task::Sql(arguments) => sql::run(&arguments),
     }
 }

@@ -2,7 +2,7 @@
 -- Differs: many rows at once, in key order.
 insert into everhook.queue_minute as minute (environment, queue, minute, ended)
 select environment, queue, everhook.now_us() / 60000000, sum(ended)
-from unnest($1::int[], $2::text[], $3::bigint[]) as told (environment, queue, ended)
+from unnest(:told)
 group by environment, queue
 order by environment, queue collate "C"
 on conflict (environment, queue, minute) do update

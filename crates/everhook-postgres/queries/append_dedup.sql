@@ -7,8 +7,7 @@ with clock as materialized (
 insert into everhook.dedup as held (environment, scope, hash, object, body, expires_at)
 select wanted.environment, wanted.scope, wanted.hash, wanted.object, wanted.body, clock.now + wanted.kept_us
 from clock
-    cross join unnest($1::int[], $2::smallint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[])
-        as wanted (environment, scope, hash, object, body, kept_us)
+    cross join unnest(:wanted)
 on conflict (environment, scope, hash) do update
 set object = excluded.object,
     body = excluded.body,

@@ -3,8 +3,7 @@
 -- Differs: many rows at once, also such as are there already or will be given up again: a row that is not there cannot be locked.
 insert into everhook.once_slot
     (environment, application, key, phase, winner, winner_phase, created_at, claimed_at, updated_at)
-select environment, application, key, phase, winner, winner_phase, $7, $7, $7
-from unnest($1::int[], $2::bytea[], $3::text[], $4::bigint[], $5::bytea[], $6::bigint[])
-    as fresh (environment, application, key, phase, winner, winner_phase)
+select environment, application, key, phase, winner, winner_phase, :now, :now, :now
+from unnest(:fresh)
 on conflict (environment, application, key) do nothing
 returning environment, application, key;

@@ -1,7 +1,7 @@
 -- Slots, locked, to decide who has them. Index: the primary key.
 -- Differs: many rows at once; locks are taken in key order, so that two batches that share slots wait for each other instead of deadlocking.
-select slot.environment, slot.application, slot.key, slot.phase, slot.winner, slot.winner_phase
-from unnest($1::int[], $2::bytea[], $3::text[]) as wanted (environment, application, key)
+select slot.environment, slot.application, slot.key, {slot: OnceSlot}
+from unnest(:wanted)
     join everhook.once_slot as slot on slot.environment = any (array[wanted.environment])
         and slot.application = wanted.application
         and slot.key = wanted.key

@@ -8,7 +8,7 @@ update everhook.session
 set closed_at = case when lease_until < clock.now then clock.now end,
     lease_until = least(lease_until, clock.now + lease_us)
 from clock
-where id = any ($1)
+where id = any (:ids)
     and closed_at is null
     and (lease_until < clock.now or lease_until > clock.now + lease_us)
 returning id, closed_at is not null;

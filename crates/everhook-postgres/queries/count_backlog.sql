@@ -2,8 +2,8 @@
 -- Indexes: task_ready, task_dead, lane_ready.
 -- Leased tasks are not counted: every delivery leaves a dead entry in task_owner, and an old snapshot would make this walk them all.
 select
-    (select count(*) from (select 1 from everhook.task where task.state = 0 limit $1) as pending),
-    (select count(*) from (select 1 from everhook.task where task.state = 2 limit $1) as dead),
+    (select count(*) from (select 1 from everhook.task where task.state = 0 limit :counted_max) as pending),
+    (select count(*) from (select 1 from everhook.task where task.state = 2 limit :counted_max) as dead),
     coalesce(
         (
             select everhook.now_us() - min(greatest(first.due_at, ready.hold_until))
@@ -13,14 +13,14 @@ select
                 from everhook.lane
                 where lane.ready_at < 9223372036854775807
                 order by lane.ready_at
-                limit $2
+                limit :lanes_max
             ) as ready
                 cross join lateral (
                     select task.due_at
                     from everhook.task
                     where task.environment = ready.environment
                         and task.lane = ready.id
-                        and task.priority = $3
+                        and task.priority = :priority
                         and task.due_at >= ready.floor
                         and task.state = 0
                     order by task.due_at

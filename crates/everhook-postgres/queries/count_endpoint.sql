@@ -3,8 +3,8 @@ select count(*)
 from (
     select 1
     from everhook.endpoint
-    where environment = $1
-        and application = $2
+    where environment = :environment
+        and application = :application
         and deleted_at is null
-    limit $3
+    limit :limit
 ) as counted;

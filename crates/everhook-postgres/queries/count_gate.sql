@@ -12,4 +12,4 @@ select wanted.n, (
         limit wanted.most
     ) as leased
 )
-from unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bigint[]) with ordinality as wanted (gate, low, high, most, n);
+from unnest(:wanted, n);

@@ -6,14 +6,14 @@ with clock as materialized (
 lane as materialized (
     select lane.environment, lane.id
     from everhook.lane
-    where lane.environment = $1
-        and lane.queue = $2
+    where lane.environment = :environment
+        and lane.queue = :queue
     order by greatest(lane.next_due, lane.hold_until)
-    limit $3
+    limit :counted_max
 ),
 oldest as materialized (
     select min(head.due_at) as due_at
-    from (select environment, id from lane limit $4) as lane
+    from (select environment, id from lane limit :lanes_max) as lane
         cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
         cross join lateral (
             select task.due_at
@@ -38,9 +38,9 @@ select
                     where task.environment = lane.environment
                         and task.lane = lane.id
                         and task.state = 0
-                    limit $3
+                    limit :counted_max
                 ) as task
-            limit $3
+            limit :counted_max
         ) as pending
     ),
     (
@@ -57,9 +57,9 @@ select
                         and task.priority = level.priority
                         and task.due_at <= (select now from clock)
                         and task.state = 0
-                    limit $3
+                    limit :counted_max
                 ) as task
-            limit $3
+            limit :counted_max
         ) as due
     ),
     (
@@ -69,14 +69,14 @@ select
             from everhook.task
             where task.state = 1
                 and task.owner is not null
-                and task.environment = $1
+                and task.environment = :environment
                 and (
                     select lane.queue
                     from everhook.lane
                     where lane.environment = task.environment
                         and lane.id = task.lane
-                ) = $2
-            limit $3
+                ) = :queue
+            limit :counted_max
         ) as running
     ),
     (
@@ -90,9 +90,9 @@ select
                     where task.environment = lane.environment
                         and task.lane = lane.id
                         and task.state = 2
-                    limit $3
+                    limit :counted_max
                 ) as task
-            limit $3
+            limit :counted_max
         ) as dead
     ),
     (select clock.now - oldest.due_at from oldest, clock where oldest.due_at <= clock.now),
@@ -100,8 +100,8 @@ select
         (
             select queue_minute.ended
             from everhook.queue_minute
-            where queue_minute.environment = $1
-                and queue_minute.queue = $2
+            where queue_minute.environment = :environment
+                and queue_minute.queue = :queue
                 and queue_minute.minute = (select now from clock) / 60000000 - 1
         ),
         0

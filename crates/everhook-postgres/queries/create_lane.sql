@@ -1,4 +1,4 @@
 -- Add the lane of a new endpoint.
 insert into everhook.lane (environment, id, application, state)
-values ($1, $2, $3, $4)
+values (:environment, :id, :application, :state)
 on conflict do nothing;

@@ -3,5 +3,5 @@
 -- Differs: many rows at once.
 insert into everhook.lane (environment, id, application, state, queue)
 select environment, id, '', 1, queue
-from unnest($1::int[], $2::bytea[], $3::text[]) as fresh (environment, id, queue)
+from unnest(:fresh)
 on conflict (environment, id) do nothing;

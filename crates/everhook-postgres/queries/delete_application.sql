@@ -2,6 +2,6 @@
 update everhook.application
 set deleted_at = everhook.now_us(),
     revision = revision + 1
-where environment = $1
-    and id = $2
+where environment = :environment
+    and id = :id
     and deleted_at is null;

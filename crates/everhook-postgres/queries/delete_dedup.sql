@@ -1,7 +1,7 @@
 -- Give back keys that were taken for something that is not accepted after all. Index: the primary key.
 -- Differs: many rows at once.
 delete from everhook.dedup as held
-using unnest($1::int[], $2::smallint[], $3::bytea[]) as unwanted (environment, scope, hash)
+using unnest(:unwanted)
 where held.environment = any (array[unwanted.environment])
     and held.scope = unwanted.scope
     and held.hash = unwanted.hash;

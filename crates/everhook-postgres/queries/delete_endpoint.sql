@@ -4,9 +4,9 @@ with gone as materialized (
     update everhook.endpoint
     set deleted_at = everhook.now_us(),
         revision = revision + 1
-    where environment = $1
-        and application = $2
-        and ($3::bytea is null or id = $3)
+    where environment = :environment
+        and application = :application
+        and (:id::bytea is null or id = :id)
         and deleted_at is null
     returning environment, id
 ),

@@ -1,5 +1,5 @@
 -- Stop a key for ever; it stays in the list. Index: the primary key.
 update everhook.api_key
 set revoked_at = everhook.now_us()
-where id = $1
+where id = :id
     and revoked_at is null;

@@ -1,4 +1,4 @@
 -- Forget how a queue is configured. Index: the primary key.
 delete from everhook.queue
-where environment = $1
-    and name = $2;
+where environment = :environment
+    and name = :name;

@@ -2,8 +2,8 @@
 -- Differs: both tables in one statement.
 with gone as (
     delete from everhook.schedule
-    where environment = $1
-        and name = $2
+    where environment = :environment
+        and name = :name
     returning environment, id
 ),
 history as (

@@ -2,7 +2,7 @@
 -- Differs: many rows at once, lanes and applications with them. Only the lane is known: it is the endpoint's id.
 with lane as (
     select lane.environment, lane.application, lane.id
-    from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
 ),

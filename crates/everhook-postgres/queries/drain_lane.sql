@@ -5,7 +5,7 @@
 -- would see what was before.
 with free as materialized (
     select lane.environment, lane.id
-    from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
     for update of lane skip locked

@@ -2,7 +2,7 @@
 -- Differs: many rows at once, and the attempts with them.
 with gone as (
     delete from everhook.task
-    using unnest($1::int[], $2::bytea[], $3::bytea[], $4::bytea[]) as ended (environment, subject, id, attempt)
+    using unnest(:ended)
     where task.environment = any (array[ended.environment])
         and task.subject = ended.subject
         and task.id = ended.id
@@ -10,5 +10,5 @@ with gone as (
 )
 insert into everhook.job_attempt
     (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
-select environment, subject, id, epoch, attempt, $5, $6, $7, 0, '', $8, 0
+select environment, subject, id, epoch, attempt, :session, :class, :end_state, 0, '', :started_at, 0
 from gone;

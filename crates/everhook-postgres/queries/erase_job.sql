@@ -2,20 +2,20 @@
 -- Differs: many rows at once, all tables with them.
 with task as (
     delete from everhook.task
-    where task.environment = $1
-        and task.subject = any ($2)
+    where task.environment = :environment
+        and task.subject = any (:ids)
         and task.kind = 1
 ),
 attempt as (
     delete from everhook.job_attempt
-    where job_attempt.environment = $1
-        and job_attempt.job = any ($2)
+    where job_attempt.environment = :environment
+        and job_attempt.job = any (:ids)
 ),
 output as (
     delete from everhook.job_output
-    where job_output.environment = $1
-        and job_output.job = any ($2)
+    where job_output.environment = :environment
+        and job_output.job = any (:ids)
 )
 delete from everhook.job
-where job.environment = $1
-    and job.id = any ($2);
+where job.environment = :environment
+    and job.id = any (:ids);

@@ -1,6 +1,6 @@
 -- Remove what is kept of a reply; clients of the API know the word that stands for it. Index: the primary key, by its beginning.
 update everhook.attempt
 set reply = 'EXPUNGED'
-where environment = $1
-    and subject = $2
-    and id = $3;
+where environment = :environment
+    and subject = :message
+    and id = :id;

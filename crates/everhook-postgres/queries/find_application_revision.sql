@@ -5,7 +5,7 @@ with clock as materialized (
 )
 select application.environment, application.id, application.revision, clock.now
 from clock
-    cross join unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    cross join unnest(:wanted)
     join everhook.application on application.environment = any (array[wanted.environment])
         and application.id = wanted.id
 where application.deleted_at is null;

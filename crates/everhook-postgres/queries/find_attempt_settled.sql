@@ -1,7 +1,7 @@
 -- Which of these very attempts were settled before: a repeated settlement finds its own row. Index: the primary key.
 -- Differs: many rows at once.
 select batch.n
-from unnest($1::int[], $2::bytea[], $3::bytea[], $4::int[], $5::bytea[]) with ordinality as batch (environment, subject, task, epoch, id, n)
+from unnest(:batch, n)
     join everhook.attempt on attempt.environment = any (array[batch.environment])
         and attempt.subject = batch.subject
         and attempt.task = batch.task

@@ -1,8 +1,7 @@
 -- An endpoint by id, also a deleted one. Index: the primary key.
 select
-    id, application, uid, url, description, state, event_types, channels, headers, throttle_rate, metadata, version, keys, created_at,
-    updated_at, revision, deleted_at
+    {Endpoint}, deleted_at
 from everhook.endpoint
-where environment = $1
-    and application = $2
-    and id = $3;
+where environment = :environment
+    and application = :application
+    and id = :id;

@@ -1,4 +1,4 @@
 -- An environment by its public id. Index: the unique one on org.
-select id, org, name
+select {Environment}
 from everhook.environment
-where org = $1;
+where org = :org;

@@ -1,10 +1,8 @@
 -- A job with its open task, its last attempt and what it reported, in one snapshot. Indexes: the primary keys.
 select
-    job.id, job.created_at, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, task.state, task.owner, greatest(task.leased_at, task.due_at),
-    attempt.id, attempt.task, attempt.epoch, attempt.session, attempt.class, attempt.end_state, attempt.status, attempt.note,
-    attempt.started_at, attempt.duration_us,
+    {job: Job}, job.created_at,
+    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {attempt: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from everhook.job
     left join lateral (
@@ -30,5 +28,5 @@ from everhook.job
             and job_output.job = job.id
         limit 1
     ) as output on true
-where job.environment = $1
-    and job.id = $2;
+where job.environment = :environment
+    and job.id = :id;

@@ -8,6 +8,6 @@ select job.id, job.batch, (
     order by job_attempt.task desc, job_attempt.epoch desc
     limit 1
 )
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+from unnest(:wanted)
     join everhook.job on job.environment = any (array[wanted.environment])
         and job.id = wanted.id;

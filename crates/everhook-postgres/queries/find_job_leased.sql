@@ -2,8 +2,8 @@
 -- No twin: SQLite reads them one by one. A list of ids would be cheaper to look up, but while the statistics say that the table is empty,
 -- the planner reads everything of the environment instead.
 select
-    job.environment, job.id, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    job.environment, {job: Job}
+from unnest(:wanted)
     cross join lateral (
         select *
         from everhook.job

@@ -1,7 +1,6 @@
 -- A schedule by its name. Index: the primary key.
 select
-    schedule.environment, schedule.id, schedule.name, schedule.spec, schedule.starts, schedule.paused, schedule.next, schedule.queued,
-    schedule.look_at, schedule.created_at, schedule.updated_at, schedule.revision, schedule.last_job
+    {schedule: ScheduleRow}
 from everhook.schedule
-where schedule.environment = $1
-    and schedule.name = $2;
+where schedule.environment = :environment
+    and schedule.name = :name;

@@ -6,8 +6,8 @@ from (select id from everhook.environment union all select 0) as environment
         select 1
         from everhook.task
         where task.environment = environment.id
-            and task.subject >= $1
-            and task.subject < $2
+            and task.subject >= :low
+            and task.subject < :high
         limit 1
     ) as open
 limit 1;

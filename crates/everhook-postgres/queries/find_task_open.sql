@@ -1,7 +1,7 @@
 -- Which of these jobs wait or run. Index: the primary key.
 -- Differs: many rows at once.
 select task.environment, task.subject
-from unnest($1::int[], $2::bytea[]) as wanted (environment, subject)
+from unnest(:wanted)
     join everhook.task on task.environment = any (array[wanted.environment])
         and task.subject = wanted.subject
 where task.state in (0, 1);

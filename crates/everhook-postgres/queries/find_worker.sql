@@ -1,9 +1,8 @@
 -- A session that takes jobs of an environment. Indexes: the primary keys, task_owner.
 select
     session.id, session.node, session.role, session.version, session.lease_us, session.started_at, session.lease_until - session.lease_us,
-    session.closed_at, (select count(*)::int from everhook.task where task.state = 1 and task.owner = session.id), worker.environment,
-    worker.queues, worker.kinds
+    session.closed_at, (select count(*)::int from everhook.task where task.state = 1 and task.owner = session.id), {worker: Takes}
 from everhook.worker
     join everhook.session on session.id = worker.session
-where worker.environment = $1
-    and worker.session = $2;
+where worker.environment = :environment
+    and worker.session = :session;

@@ -6,7 +6,7 @@ with clock as materialized (
 wanted as materialized (
     select environment, id, due_at, case when hold_us > 0 then clock.now + hold_us else 0 end as hold_until
     from clock
-        cross join unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as given (environment, id, due_at, hold_us)
+        cross join unnest(:given)
 ),
 touched as materialized (
     select lane.environment, lane.id, lane.next_due, lane.hold_until, wanted.due_at, wanted.hold_until as hold

@@ -3,18 +3,18 @@
 -- No twin: SQLite looks at jobs one by one, and at their kinds as it goes.
 update everhook.task
 set state = 1,
-    owner = $10,
+    owner = :owner,
     epoch = task.epoch + 1,
-    gate = case when $7::bytea[] is not null then ($7)[array_position($4, task.lane)] end,
-    deadline = case when $11 then $8 + task.timeout_us end,
-    leased_at = $8
+    gate = case when :gates::bytea[] is not null then (:gates)[array_position(:lane.id, task.lane)] end,
+    deadline = case when :watched then :now + task.timeout_us end,
+    leased_at = :now
 where task.ctid = any (
         array(
             select task.place
-            from unnest($1::int[], $2::bigint[]) as queue (n, room)
+            from unnest(:queue)
                 cross join lateral (
                     select task.place
-                    from unnest($3::int[], $4::bytea[], $5::int[], $6::bigint[]) as lane (environment, id, queue, room)
+                    from unnest(:lane)
                         cross join lateral (
                             select due.place
                             from (
@@ -26,24 +26,22 @@ where task.ctid = any (
                                         where task.environment = lane.environment
                                             and task.lane = lane.id
                                             and task.priority = level.priority
-                                            and task.due_at <= $8
+                                            and task.due_at <= :now
                                             and task.state = 0
                                         order by task.due_at, task.id
-                                        limit $12
+                                        limit :scanned
                                     ) as task
-                                limit $12
+                                limit :scanned
                             ) as due
-                            where due.handler = any ($13)
+                            where due.handler = any (:handlers)
                             limit lane.room
                         ) as task
                     where lane.queue = queue.n
                     limit queue.room
                 ) as task
-            limit $9
+            limit :limit
         )
     )
     and task.owner is null
-    and task.due_at <= $8
-returning
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch;
+    and task.due_at <= :now
+returning {task: Task};

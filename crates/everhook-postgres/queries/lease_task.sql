@@ -3,24 +3,24 @@
 -- tasks; one on `state` would offer the planner an index to walk from end to end.
 with chosen as materialized (
     select task.environment, task.subject, task.id
-    from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[]) as lane (environment, id, floor, due_until, room)
+    from unnest(:lane)
         cross join lateral (
             select task.environment, task.subject, task.id
             from everhook.task
             where task.environment = lane.environment
                 and task.lane = lane.id
-                and task.priority = $6
+                and task.priority = :priority
                 and task.due_at >= lane.floor
                 and task.due_at <= lane.due_until
                 and task.state = 0
             order by task.due_at, task.id
             limit lane.room
         ) as task
-    limit $7
+    limit :limit
 )
 update everhook.task
 set state = 1,
-    owner = $8,
+    owner = :owner,
     epoch = task.epoch + 1,
     leased_at = (select everhook.now_us())
 from chosen
@@ -28,6 +28,4 @@ where task.environment = any (array[chosen.environment])
     and task.subject = chosen.subject
     and task.id = chosen.id
     and task.owner is null
-returning
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch;
+returning {task: Task};

@@ -1,20 +1,20 @@
 -- Applications between two ids: all of them, or some by their endpoints. Indexes: the primary keys.
-select id, uid, name, throttle_rate, metadata, created_at, updated_at, revision
+select {Application}
 from everhook.application
-where environment = $1
-    and id > $2
-    and id < $3
+where environment = :environment
+    and id > :above
+    and id < :below
     and deleted_at is null
-    and ($5 = 0
-        or $5 in (1, 2) and exists (
+    and (:having = 0
+        or :having in (1, 2) and exists (
             select 1
             from everhook.endpoint
             where endpoint.environment = application.environment
                 and endpoint.application = application.id
                 and endpoint.deleted_at is null
-                and ($5 = 1 or endpoint.state = 0)
+                and (:having = 1 or endpoint.state = 0)
         )
-        or $5 = 3 and (
+        or :having = 3 and (
             exists (
                 select 1
                 from everhook.endpoint
@@ -31,5 +31,5 @@ where environment = $1
                     and endpoint.deleted_at is null
             )
         ))
-order by id asc
-limit $4;
+order by id :order
+limit :limit;

@@ -1,31 +1,30 @@
 -- A message's attempts between two ids, to all or to one endpoint, filtered. Index: the primary key.
 -- Differs: `jsonb` for what a JSON array contains.
 select
-    attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
-    attempt.status, attempt.reply, attempt.started_at, attempt.duration_us
+    {attempt: Attempt}
 from everhook.attempt
-where attempt.environment = $1
-    and attempt.subject = $2
-    and ($15::bytea is null or attempt.endpoint = $15)
-    and attempt.id > $3
-    and attempt.id < $4
-    and ($5::boolean is null or (attempt.class = 0) = $5)
-    and attempt.status >= $6
-    and attempt.status < $7
-    and attempt.started_at < $8
-    and attempt.started_at >= $9
+where attempt.environment = :environment
+    and attempt.subject = :of
+    and (:endpoint::bytea is null or attempt.endpoint = :endpoint)
+    and attempt.id > :above
+    and attempt.id < :below
+    and (:succeeded::boolean is null or (attempt.class = 0) = :succeeded)
+    and attempt.status >= :status_from
+    and attempt.status < :status_to
+    and attempt.started_at < :before
+    and attempt.started_at >= :after
     and (
-        ($10::text is null and $11::text is null and $12::text[] is null)
+        (:channel::text is null and :tag::text is null and :event_types::text[] is null)
         or exists (
             select 1
             from everhook.message
-            where message.environment = $1
-                and message.application = $13
+            where message.environment = :environment
+                and message.application = :application
                 and message.id = attempt.subject
-                and ($10::text is null or message.channels::jsonb ? $10)
-                and ($11::text is null or message.tags::jsonb ? $11)
-                and ($12::text[] is null or message.event_type = any ($12))
+                and (:channel::text is null or message.channels::jsonb ? :channel)
+                and (:tag::text is null or message.tags::jsonb ? :tag)
+                and (:event_types::text[] is null or message.event_type = any (:event_types))
         )
     )
-order by attempt.id asc
-limit $14;
+order by attempt.id :order
+limit :limit;

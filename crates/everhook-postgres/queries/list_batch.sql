@@ -1,10 +1,9 @@
 -- Batches between two ids. Index: the primary key.
 select
-    batch.environment, batch.id, batch.application, batch.name, batch.prefix, batch.metadata, batch.created_at, batch.intake, batch.phase,
-    batch.announced, batch.pending, batch.succeeded, batch.dead, batch.cancelled, batch.skipped
+    batch.environment, {batch: BatchRecord}
 from everhook.batch
-where batch.environment = $1
-    and batch.id > $2
-    and batch.id < $3
-order by batch.id asc
-limit $4;
+where batch.environment = :environment
+    and batch.id > :above
+    and batch.id < :below
+order by batch.id :order
+limit :limit;

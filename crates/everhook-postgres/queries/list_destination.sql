@@ -3,21 +3,19 @@
 with trace (endpoint, task, epoch, state, due_at, end_state) as (
     select lane, id, epoch, state, due_at, null::smallint
     from everhook.task
-    where environment = $1
-        and subject = $3
+    where environment = :environment
+        and subject = :message
     union all
     select endpoint, task, epoch, null, null, end_state
     from everhook.attempt
-    where environment = $1
-        and subject = $3
+    where environment = :environment
+        and subject = :message
         and end_state <> 0
 )
 select
-    endpoint.id, endpoint.application, endpoint.uid, endpoint.url, endpoint.description, endpoint.state, endpoint.event_types,
-    endpoint.channels, endpoint.headers, endpoint.throttle_rate, endpoint.metadata, endpoint.version, endpoint.keys,
-    endpoint.created_at, endpoint.updated_at, endpoint.revision, endpoint.deleted_at, trace.task, trace.epoch, trace.state,
+    {endpoint: Endpoint}, endpoint.deleted_at, trace.task, trace.epoch, trace.state,
     trace.due_at, trace.end_state
 from trace
-    join everhook.endpoint on endpoint.environment = $1
-        and endpoint.application = $2
+    join everhook.endpoint on endpoint.environment = :environment
+        and endpoint.application = :application
         and endpoint.id = trace.endpoint;

@@ -1,12 +1,11 @@
 -- An application's endpoints between two ids. Index: the primary key.
 select
-    id, application, uid, url, description, state, event_types, channels, headers, throttle_rate, metadata, version, keys, created_at,
-    updated_at, revision
+    {Endpoint}
 from everhook.endpoint
-where environment = $1
-    and application = $2
-    and id > $3
-    and id < $4
+where environment = :environment
+    and application = :application
+    and id > :above
+    and id < :below
     and deleted_at is null
-order by id asc
-limit $5;
+order by id :order
+limit :limit;

@@ -3,10 +3,8 @@
 -- Differs: many applications at once.
 select
     application.environment, application.id, application.revision,
-    endpoint.id, endpoint.application, endpoint.uid, endpoint.url, '', endpoint.state, endpoint.event_types,
-    endpoint.channels, endpoint.headers, endpoint.throttle_rate, '{}', endpoint.version, endpoint.keys,
-    endpoint.created_at, endpoint.updated_at, endpoint.revision
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    {endpoint: Endpoint; description = ''; metadata = '{}'}
+from unnest(:wanted)
     join everhook.application on application.environment = any (array[wanted.environment])
         and application.id = wanted.id
         and application.deleted_at is null

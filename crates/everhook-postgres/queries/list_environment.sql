@@ -1,4 +1,4 @@
 -- Every environment, oldest first.
-select id, org, name
+select {Environment}
 from everhook.environment
 order by id;

@@ -1,24 +1,24 @@
 -- Event types between two names, until they have the bytes of a page. Index: the primary key.
 -- Differs: the rows are sized here, before they are sent.
-select name, description, archived, deprecated, schemas, feature_flag, group_name, created_at, updated_at, revision
+select {EventType}
 from (
     select
         listed.*,
         sum(octet_length(description) + coalesce(octet_length(schemas), 0)) over (
-            order by name asc
+            order by name :order
             rows between unbounded preceding and 1 preceding
         ) as bytes_before
     from (
-        select name, description, archived, deprecated, schemas, feature_flag, group_name, created_at, updated_at, revision
+        select {EventType}
         from everhook.event_type
-        where environment = $1
-            and name > $2
-            and name < $3
-            and (not archived or $4)
-        order by name asc
-        limit $5
+        where environment = :environment
+            and name > :above
+            and name < :below
+            and (not archived or :archived)
+        order by name :order
+        limit :limit
     ) as listed
 ) as sized
-where coalesce(bytes_before, 0) <= $6
-order by name asc
+where coalesce(bytes_before, 0) <= :bytes_max
+order by name :order
 ;

@@ -1,11 +1,9 @@
 -- Jobs between two ids, filtered. Index: the primary key; the others for each job that is looked at.
 -- Differs: `jsonb` for what a JSON array contains; what is not ASCII is compared as it is.
 select
-    job.id, job.created_at, job.queue, job.kind, job.name, null::bytea, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, task.state, task.owner, greatest(task.leased_at, task.due_at),
-    attempt.id, attempt.task, attempt.epoch, attempt.session, attempt.class, attempt.end_state, attempt.status, attempt.note,
-    attempt.started_at, attempt.duration_us,
+    {job: Job; payload = null::bytea}, job.created_at,
+    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {attempt: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from everhook.job
     left join lateral (
@@ -31,22 +29,22 @@ from everhook.job
             and job_output.job = job.id
         limit 1
     ) as output on true
-where job.environment = $1
-    and job.id > $2
-    and job.id < $3
-    and ($4::text is null or job.queue = $4)
-    and ($5::text is null or job.kind = $5)
-    and ($6::text is null or job.tags::jsonb ? $6)
-    and ($7::bytea is null or job.batch = $7)
-    and job.created_at < $8
-    and job.created_at >= $9
+where job.environment = :environment
+    and job.id > :above
+    and job.id < :below
+    and (:queue::text is null or job.queue = :queue)
+    and (:kind::text is null or job.kind = :kind)
+    and (:tag::text is null or job.tags::jsonb ? :tag)
+    and (:batch::bytea is null or job.batch = :batch)
+    and job.created_at < :before
+    and job.created_at >= :after
     and (
-        $10::bytea is null
-        or strpos(lower(encode(attempt.note, 'escape')), lower(encode($10, 'escape'))) > 0
+        :error::bytea is null
+        or strpos(lower(encode(attempt.note, 'escape')), lower(encode(:error, 'escape'))) > 0
     )
     and (
-        $11::smallint is null
-        or coalesce(task.state, case attempt.end_state when 0 then 0 when 2 then 2 when 3 then 4 else 3 end) = $11
+        :state::smallint is null
+        or coalesce(task.state, case attempt.end_state when 0 then 0 when 2 then 2 when 3 then 4 else 3 end) = :state
     )
-order by job.id asc
-limit $12;
+order by job.id :order
+limit :limit;

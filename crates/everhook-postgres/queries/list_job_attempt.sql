@@ -1,7 +1,7 @@
 -- The latest attempts of a job, newest first. Index: the primary key.
-select id, task, epoch, session, class, end_state, status, note, started_at, duration_us
+select {JobAttempt}
 from everhook.job_attempt
-where environment = $1
-    and job = $2
+where environment = :environment
+    and job = :job
 order by task desc, epoch desc
-limit $3;
+limit :limit;

@@ -1,6 +1,6 @@
 -- The dead jobs of a batch, for its announcement. Indexes: task_dead_batch, the primary keys.
 select
-    job.id, job.queue, job.kind, job.name, null::bytea, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
+    {job: Job; payload = null::bytea},
     attempt.note, attempt.started_at + attempt.duration_us
 from everhook.task
     join everhook.job on job.environment = any (array[task.environment])
@@ -13,8 +13,8 @@ from everhook.task
         order by job_attempt.task desc, job_attempt.epoch desc
         limit 1
     ) as attempt on true
-where task.environment = $1
-    and task.batch = $2
+where task.environment = :environment
+    and task.batch = :batch
     and task.state = 2
 order by task.subject
-limit $3;
+limit :limit;

@@ -1,11 +1,9 @@
 -- As `list_job`, pending or leased jobs. Index: the primary key of task.
 -- Differs: as in `list_job`.
 select
-    job.id, job.created_at, job.queue, job.kind, job.name, null::bytea, job.priority, job.concurrency_key, job.tags, job.batch, job.rest,
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, task.state, task.owner, greatest(task.leased_at, task.due_at),
-    attempt.id, attempt.task, attempt.epoch, attempt.session, attempt.class, attempt.end_state, attempt.status, attempt.note,
-    attempt.started_at, attempt.duration_us,
+    {job: Job; payload = null::bytea}, job.created_at,
+    {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),
+    {attempt: JobAttempt},
     output.progress, output.progress_text, output.result, output.result_bytes
 from everhook.task
     join everhook.job on job.environment = any (array[task.environment])
@@ -25,20 +23,20 @@ from everhook.task
             and job_output.job = job.id
         limit 1
     ) as output on true
-where task.environment = $1
-    and task.subject > $2
-    and task.subject < $3
+where task.environment = :environment
+    and task.subject > :above
+    and task.subject < :below
     and task.kind = 1
-    and task.state = $11
-    and ($4::text is null or job.queue = $4)
-    and ($5::text is null or job.kind = $5)
-    and ($6::text is null or job.tags::jsonb ? $6)
-    and ($7::bytea is null or job.batch = $7)
-    and job.created_at < $8
-    and job.created_at >= $9
+    and task.state = :state
+    and (:queue::text is null or job.queue = :queue)
+    and (:kind::text is null or job.kind = :kind)
+    and (:tag::text is null or job.tags::jsonb ? :tag)
+    and (:batch::bytea is null or job.batch = :batch)
+    and job.created_at < :before
+    and job.created_at >= :after
     and (
-        $10::bytea is null
-        or strpos(lower(encode(attempt.note, 'escape')), lower(encode($10, 'escape'))) > 0
+        :error::bytea is null
+        or strpos(lower(encode(attempt.note, 'escape')), lower(encode(:error, 'escape'))) > 0
     )
-order by task.subject asc
-limit $12;
+order by task.subject :order
+limit :limit;

@@ -1,4 +1,4 @@
 -- Every key, oldest first.
-select id, environment, hint, created_at, revoked_at
+select {KeyRecord}
 from everhook.api_key
 order by created_at, id;

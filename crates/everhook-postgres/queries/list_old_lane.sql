@@ -20,4 +20,4 @@ where lane.queue is not null
             and task.lane = lane.id
             and task.state = 2
     )
-limit $1;
+limit :limit;

@@ -10,19 +10,19 @@ with next as materialized (
             + coalesce(octet_length(environment), 0) + coalesce(octet_length(event_id), 0) + coalesce(octet_length(once_key), 0)
             + case
                 when is_small then coalesce(octet_length(array_send(channels)), 0) + coalesce(octet_length(array_send(tags)), 0)
-                else $3 + coalesce(pg_column_size(channels), 0) + coalesce(pg_column_size(tags), 0)
+                else :row_bytes_max + coalesce(pg_column_size(channels), 0) + coalesce(pg_column_size(tags), 0)
             end as bytes
     from everhook.outbox
         cross join lateral (
             select coalesce(pg_column_size(channels), 0) + coalesce(pg_column_size(tags), 0) <= 65536
         ) as lists (is_small)
     order by id
-    limit $1
+    limit :rows_max
     for update of outbox skip locked
 ), sized as (
     select id, sum(bytes) over (order by id) - bytes as bytes_before,
         case
-            when bytes > $3 then format('the row is larger than the %s bytes that are relayed', $3)
+            when bytes > :row_bytes_max then format('the row is larger than the %s bytes that are relayed', :row_bytes_max)
             when created_at not between '1970-01-01Z' and '9999-01-01Z' then 'created_at must be from 1970 to 9998'
             when deliver_at not between '1970-01-01Z' and '9999-01-01Z' then 'deliverAt must be from 1970 to 9998'
             when array_ndims(channels) > 1 then 'channels must be a plain list'
@@ -38,5 +38,5 @@ select sized.id, sized.flaw, (extract(epoch from outbox.created_at) * 1000000)::
     (extract(epoch from outbox.deliver_at) * 1000000)::bigint, outbox.once_key, outbox.once_phase
 from sized
     left join everhook.outbox on outbox.id = any (array[sized.id]) and sized.flaw is null
-where sized.bytes_before < $2
+where sized.bytes_before < :bytes_max
 order by sized.id;

@@ -24,11 +24,11 @@ from (
     from (
         select *
         from everhook.outbox_aside
-        where id > $1
+        where id > :after
         order by id
-        limit $2
+        limit :limit
     ) as listed
 ) as sized
     cross join lateral (select least(greatest(created_at, '1970-01-01Z'), '9999-01-01Z')) as made (made_at)
-where coalesce(bytes_before, 0) <= $3
+where coalesce(bytes_before, 0) <= :bytes_max
 order by id;

@@ -4,9 +4,9 @@ with recursive used (name) as (
     (
         select lane.queue
         from everhook.lane
-        where lane.environment = $1
-            and lane.queue > $2
-            and lane.queue < $3
+        where lane.environment = :environment
+            and lane.queue > :above
+            and lane.queue < :below
         order by lane.queue
         limit 1
     )
@@ -14,9 +14,9 @@ with recursive used (name) as (
     select (
         select lane.queue
         from everhook.lane
-        where lane.environment = $1
+        where lane.environment = :environment
             and lane.queue > used.name
-            and lane.queue < $3
+            and lane.queue < :below
         order by lane.queue
         limit 1
     )
@@ -25,20 +25,19 @@ with recursive used (name) as (
 )
 select
     known.name,
-    queue.name, queue.state, queue.limit_max, queue.key_limit_max, queue.rate_us, queue.target_url, queue.target_keys, queue.updated_at,
-    queue.revision
+    {queue: Queue}
 from (
         select name
         from everhook.queue
-        where environment = $1
-            and name > $2
-            and name < $3
+        where environment = :environment
+            and name > :above
+            and name < :below
         union
         select name
         from used
         where name is not null
     ) as known
-    left join everhook.queue on queue.environment = any (array[$1])
+    left join everhook.queue on queue.environment = any (array[:environment])
         and queue.name = known.name
-order by known.name asc
-limit $4;
+order by known.name :order
+limit :limit;

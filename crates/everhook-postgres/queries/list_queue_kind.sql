@@ -8,10 +8,10 @@ due as materialized (
     from (
             select lane.environment, lane.id
             from everhook.lane
-            where lane.environment = $1
-                and lane.queue = $2
+            where lane.environment = :environment
+                and lane.queue = :queue
             order by greatest(lane.next_due, lane.hold_until)
-            limit $3
+            limit :lanes_max
         ) as lane
         cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
         cross join lateral (
@@ -23,10 +23,10 @@ due as materialized (
                 and task.due_at <= (select now from clock)
                 and task.state = 0
             order by task.due_at
-            limit $4
+            limit :jobs_max
         ) as task
     order by task.due_at
-    limit $4
+    limit :jobs_max
 )
 select distinct job.kind
 from due

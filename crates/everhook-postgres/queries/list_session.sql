@@ -4,6 +4,6 @@ select session.id, session.node, session.role, session.version, session.lease_us
     (select count(*)::int from everhook.task where task.state = 1 and task.owner = session.id)
 from everhook.session
 where session.closed_at is null
-    or session.closed_at > everhook.now_us() - $1
+    or session.closed_at > everhook.now_us() - :closed_within
 order by session.started_at, session.id
-limit $2;
+limit :limit;

@@ -1,9 +1,8 @@
 -- Batches, locked, to tell them what was done to their jobs. Index: the primary key.
 -- No twin: SQLite has one writer. Locks are taken in key order, so that two transactions wait for each other instead of deadlocking.
 select
-    batch.environment, batch.id, batch.application, batch.name, batch.prefix, batch.metadata, batch.created_at, batch.intake, batch.phase,
-    batch.announced, batch.pending, batch.succeeded, batch.dead, batch.cancelled, batch.skipped
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    batch.environment, {batch: BatchRecord}
+from unnest(:wanted)
     join everhook.batch on batch.environment = any (array[wanted.environment])
         and batch.id = wanted.id
 order by wanted.environment, wanted.id

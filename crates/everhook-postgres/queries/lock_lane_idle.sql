@@ -1,7 +1,7 @@
 -- Lock lanes that `list_old_lane` has found, if still nothing waits in them, against everyone who might add to them. Index: the primary key.
 -- No twin: SQLite has one writer.
 select lane.environment, lane.id
-from unnest($1::int[], $2::bytea[]) as idle (environment, id)
+from unnest(:idle)
     join everhook.lane on lane.environment = any (array[idle.environment])
         and lane.id = idle.id
 where lane.next_due = 9223372036854775807

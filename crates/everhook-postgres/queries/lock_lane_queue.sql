@@ -2,8 +2,8 @@
 -- No twin: SQLite has one writer.
 select lane.id
 from everhook.lane
-where lane.environment = $1
-    and lane.queue = $2
+where lane.environment = :environment
+    and lane.queue = :queue
 order by lane.id
-limit $3
+limit :limit
 for update;

@@ -2,9 +2,8 @@
 -- holds are left out. Index: the primary key.
 -- No twin: SQLite has one writer.
 select
-    wanted.n, everhook.now_us(), queue.booked_until, queue.name, queue.state, queue.limit_max, queue.key_limit_max, queue.rate_us,
-    queue.target_url, queue.target_keys, queue.updated_at, queue.revision
-from unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
+    wanted.n, everhook.now_us(), queue.booked_until, {queue: Queue}
+from unnest(:wanted, n)
     join everhook.queue on queue.environment = any (array[wanted.environment])
         and queue.name = wanted.name
 order by wanted.environment, wanted.name collate "C"

@@ -1,9 +1,8 @@
 -- The open tasks of jobs, locked, to do what an operator asks for. Index: the primary key.
 -- No twin: SQLite has one writer. Locks are taken in key order, so that two operators wait for each other instead of deadlocking.
 select
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, task.state
-from unnest($1::int[], $2::bytea[]) as wanted (environment, subject)
+    {task: Task}, task.state
+from unnest(:wanted)
     join everhook.task on task.environment = any (array[wanted.environment])
         and task.subject = wanted.subject
 where task.kind = 1

@@ -5,7 +5,6 @@ set next = moved.next,
     queued = moved.queued,
     look_at = moved.look_at,
     last_job = coalesce(moved.last_job, schedule.last_job)
-from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[])
-    as moved (environment, name, next, queued, look_at, last_job)
+from unnest(:moved)
 where schedule.environment = any (array[moved.environment])
     and schedule.name = moved.name;

@@ -6,7 +6,7 @@ set state = 0,
     tries = case when moved.fresh then 0 else task.tries end,
     crashes = case when moved.fresh then 0 else task.crashes end,
     cancel = task.cancel and not moved.fresh
-from unnest($1::int[], $2::bytea[], $3::bytea[], $4::bigint[], $5::boolean[]) as moved (environment, subject, id, due_at, fresh)
+from unnest(:moved)
 where task.environment = any (array[moved.environment])
     and task.subject = moved.subject
     and task.id = moved.id;

@@ -1,14 +1,14 @@
 -- When the next task of lanes is due that have given all that was. Index: task_ready.
 -- No twin: SQLite writes it down in the lane at once; here every write of a lane costs who reads it later, see `looks`.
 select wanted.n, first.due_at
-from unnest($1::int[], $2::bytea[]) with ordinality as wanted (environment, id, n)
+from unnest(:wanted, n)
     cross join lateral (
         select task.due_at
         from everhook.task
         where task.environment = wanted.environment
             and task.lane = wanted.id
-            and task.priority = $3
-            and task.due_at > $4
+            and task.priority = :priority
+            and task.due_at > :after
             and task.state = 0
         order by task.due_at
         limit 1

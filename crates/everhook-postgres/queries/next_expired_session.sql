@@ -3,6 +3,6 @@
 select id, lease_us
 from everhook.session
 where closed_at is null
-    and ((lease_until < everhook.now_us() and lease_us <= $1) or lease_until > everhook.now_us() + lease_us)
+    and ((lease_until < everhook.now_us() and lease_us <= :steady) or lease_until > everhook.now_us() + lease_us)
 order by id
 for update skip locked;

@@ -9,12 +9,12 @@ ready as materialized (
     from everhook.lane
     where lane.ready_at <= (select now from clock)
         and lane.ready_at < 9223372036854775807
-        and lane.id <> all ($1::bytea[]) -- no room for more of these
+        and lane.id <> all (:full::bytea[]) -- no room for more of these
     order by lane.ready_at
-    limit $2
+    limit :limit
     for no key update skip locked
 )
-select ready.environment, ready.id, ready.application, ready.state, ready.waiting, ready.floor, application.revision, clock.now
+select {ready: NextLaneRow}, application.revision, clock.now
 from clock
     cross join ready
     left join everhook.application on application.environment = any (array[ready.environment])

@@ -6,7 +6,7 @@ with clock as materialized (
 )
 select wanted.n, lane.environment, lane.id, lane.ready_at
 from clock
-    cross join unnest($1::int[], $2::text[]) with ordinality as wanted (environment, name, n)
+    cross join unnest(:wanted, n)
     cross join lateral (
         select lane.environment, lane.id, greatest(lane.next_due, lane.hold_until) as ready_at
         from everhook.lane
@@ -14,10 +14,10 @@ from clock
             and lane.queue = wanted.name
             and greatest(lane.next_due, lane.hold_until) <= clock.now
         order by greatest(lane.next_due, lane.hold_until)
-        limit $3
+        limit :limit
         for no key update skip locked
     ) as lane
-where $4
+where :locked
     or not exists (
         select
         from everhook.queue

@@ -2,11 +2,11 @@
 with old as materialized (
     select batch.environment, batch.id
     from everhook.batch
-    where batch.created_at < $1
-        and batch.intake = $2
+    where batch.created_at < :before
+        and batch.intake = :intake
         and batch.pending = 0
         and batch.dead = 0
-    limit $3
+    limit :limit
     for update skip locked
 )
 delete from everhook.batch

@@ -3,7 +3,7 @@
 with old as materialized (
     select job.environment, job.id
     from everhook.job
-    where job.id < $1
+    where job.id < :floor
         and (
             select 1
             from everhook.task
@@ -16,10 +16,10 @@ with old as materialized (
             from everhook.job_attempt as attempt
             where attempt.environment = job.environment
                 and attempt.job = job.id
-                and attempt.started_at + attempt.duration_us >= $2
+                and attempt.started_at + attempt.duration_us >= :before
             limit 1
         ) is null
-    limit $3
+    limit :limit
     for update skip locked
 ),
 attempt as (

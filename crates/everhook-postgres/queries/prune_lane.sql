@@ -10,7 +10,7 @@ with leased as materialized (
         and task.kind = 1
 )
 delete from everhook.lane
-using unnest($1::int[], $2::bytea[]) as idle (environment, id)
+using unnest(:idle)
 where lane.environment = any (array[idle.environment])
     and lane.id = idle.id
     and (

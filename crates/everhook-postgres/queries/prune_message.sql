@@ -3,7 +3,7 @@
 with old as materialized (
     select message.environment, message.application, message.id
     from everhook.message
-    where message.id < $1
+    where message.id < :floor
         and (
             select 1
             from everhook.task
@@ -11,7 +11,7 @@ with old as materialized (
                 and task.subject = message.id
             limit 1
         ) is null
-    limit $2
+    limit :limit
     for update skip locked
 ),
 attempt as (

@@ -3,17 +3,17 @@
 with old as materialized (
     select slot.environment, slot.application, slot.key
     from everhook.once_slot as slot
-    where slot.updated_at < $1
+    where slot.updated_at < :before
         and (
             select 1
             from everhook.once_suppression as suppression
             where suppression.environment = slot.environment
                 and suppression.application = slot.application
                 and suppression.key = slot.key
-                and suppression.created_at >= $1
+                and suppression.created_at >= :before
             limit 1
         ) is null
-    limit $2
+    limit :limit
     for update skip locked
 ),
 suppression as (

@@ -5,9 +5,9 @@
 with due as materialized (
     select ctid as place, environment, application, message
     from everhook.payload_expiry
-    where due_at <= $1
+    where due_at <= :now
     order by due_at
-    limit $2
+    limit :limit
     for update skip locked
 ),
 erased as (

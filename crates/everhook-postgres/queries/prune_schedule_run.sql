@@ -8,7 +8,7 @@ with old as materialized (
             where schedule_run.environment = schedule.environment
                 and schedule_run.schedule = schedule.id
             order by schedule_run.id desc
-            offset $2
+            offset :kept
             limit 1
         ) as kept
         cross join lateral (
@@ -17,11 +17,11 @@ with old as materialized (
             where schedule_run.environment = schedule.environment
                 and schedule_run.schedule = schedule.id
                 and schedule_run.id <= kept.id
-                and schedule_run.at < $1
+                and schedule_run.at < :before
             order by schedule_run.id
-            limit $3
+            limit :limit
         ) as run
-    limit $3
+    limit :limit
 )
 delete from everhook.schedule_run
 using old

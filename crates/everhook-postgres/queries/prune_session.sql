@@ -2,7 +2,7 @@
 with old as materialized (
     select session.id
     from everhook.session
-    where session.closed_at < $1
+    where session.closed_at < :before
         and (
             select 1
             from everhook.task
@@ -11,7 +11,7 @@ with old as materialized (
             limit 1
         ) is null
     order by session.id
-    limit $2
+    limit :limit
     for update skip locked
 ),
 worker as (

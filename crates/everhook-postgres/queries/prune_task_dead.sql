@@ -11,11 +11,11 @@ with old as materialized (
             where attempt.environment = task.environment
                 and attempt.subject = task.subject
                 and attempt.task = task.id
-                and attempt.started_at + attempt.duration_us >= $1
+                and attempt.started_at + attempt.duration_us >= :before
             limit 1
         ) is null
     order by task.environment, task.lane, task.id
-    limit $2
+    limit :limit
     for update skip locked
 )
 delete from everhook.task

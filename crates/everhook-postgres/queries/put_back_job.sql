@@ -5,7 +5,7 @@ set state = 0,
     owner = null,
     gate = null,
     deadline = null
-from unnest($1::int[], $2::bytea[], $3::bytea[]) as foreign_kind (environment, subject, id)
+from unnest(:foreign_kind)
 where task.environment = any (array[foreign_kind.environment])
     and task.subject = foreign_kind.subject
     and task.id = foreign_kind.id;

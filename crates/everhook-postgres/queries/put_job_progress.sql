@@ -2,16 +2,16 @@
 with held as materialized (
     select task.owner, task.epoch
     from everhook.task
-    where task.environment = $1
-        and task.subject = $2
+    where task.environment = :environment
+        and task.subject = :job
         and task.owner is not null
 ),
 kept as (
     insert into everhook.job_output (environment, job, progress, progress_text, updated_at)
-    select $1, $2, $5, $6, everhook.now_us()
+    select :environment, :job, :progress, :text, everhook.now_us()
     from held
-    where held.owner = $3
-        and held.epoch = $4
+    where held.owner = :owner
+        and held.epoch = :epoch
     on conflict (environment, job) do update
     set progress = excluded.progress,
         progress_text = excluded.progress_text,

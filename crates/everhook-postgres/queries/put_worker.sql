@@ -1,6 +1,6 @@
 -- Say what a session takes. Index: the primary key.
 insert into everhook.worker (environment, session, queues, kinds)
-values ($1, $2, $3, $4)
+values (:environment, :session, :queues, :kinds)
 on conflict (session) do update
 set environment = excluded.environment,
     queues = excluded.queues,

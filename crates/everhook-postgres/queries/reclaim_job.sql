@@ -9,11 +9,11 @@ overdue as materialized (
     where task.state = 1
         and task.deadline <= (select now from clock)
     order by task.deadline
-    limit $2
+    limit :limit
     for update skip locked
 )
 update everhook.task
-set owner = $1,
+set owner = :owner,
     epoch = task.epoch + 1,
     leased_at = (select now from clock),
     deadline = null
@@ -29,5 +29,4 @@ where task.environment = any (array[overdue.environment])
     and task.subject = overdue.subject
     and task.id = overdue.id
 returning
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, overdue.owner, overdue.since, job.queue, job.kind, job.name, job.payload, job.priority, job.concurrency_key, job.tags, job.batch, job.rest;
+    {task: Task}, overdue.owner, overdue.since, {job: Job};

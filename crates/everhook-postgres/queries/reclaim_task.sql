@@ -22,13 +22,13 @@ orphan as materialized (
             where task.state = 1
                 and task.owner > gap.above
                 and task.owner < gap.below
-            limit $2
+            limit :limit
             for update skip locked
         ) as held
-    limit $2
+    limit :limit
 )
 update everhook.task
-set owner = $1,
+set owner = :owner,
     epoch = task.epoch + 1,
     leased_at = (select everhook.now_us()),
     deadline = null
@@ -37,5 +37,4 @@ where task.environment = any (array[orphan.environment])
     and task.subject = orphan.subject
     and task.id = orphan.id
 returning
-    task.environment, task.subject, task.id, task.lane, task.kind, task."trigger", task.priority, task.due_at, task.tries, task.crashes,
-    task.epoch, task.cancel, task.batch, orphan.owner, orphan.since;
+    {task: Task}, orphan.owner, orphan.since;

@@ -3,19 +3,19 @@
 with dead as materialized (
     select task.environment, task.subject, task.id
     from everhook.task
-    where task.environment = $1
-        and task.lane = $2
+    where task.environment = :environment
+        and task.lane = :lane
         and task.state = 2
-        and task.subject >= $3
-        and task.subject < $4
-        and ($5::bytea is null or task.subject = $5)
+        and task.subject >= :since
+        and task.subject < :until
+        and (:message::bytea is null or task.subject = :message)
     order by task.id
-    limit $6
+    limit :limit
     for update skip locked
 )
 update everhook.task
 set state = 0,
-    due_at = $7,
+    due_at = :now,
     tries = 0,
     crashes = 0
 from dead

@@ -6,13 +6,13 @@ update everhook.lane
 set next_due = case lane.state when 2 then 0 else coalesce(wanted.turn_at, first.due_at) end,
     floor = case lane.state when 2 then 0 else least(wanted.turn_at, first.due_at) end,
     floor_of = case lane.state when 2 then 0 else coalesce(wanted.turn_at, first.due_at) end
-from unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[]) as wanted (environment, id, floor, turn_at)
+from unnest(:wanted)
     left join lateral (
         select task.due_at
         from everhook.task
         where task.environment = wanted.environment
             and task.lane = wanted.id
-            and task.priority = $5
+            and task.priority = :priority
             and task.due_at >= wanted.floor
             and task.state = 0
         order by task.due_at

@@ -2,7 +2,7 @@
 -- Differs: as in `refill_lane`.
 update everhook.lane
 set next_due = first.due_at
-from unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+from unnest(:wanted)
     cross join lateral (
         select min(head.due_at) as due_at
         from unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)

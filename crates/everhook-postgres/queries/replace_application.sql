@@ -1,13 +1,13 @@
 -- Change an application that nobody changed meanwhile. Index: the primary key.
 update everhook.application
-set uid = $4,
-    name = $5,
-    throttle_rate = $6,
-    metadata = $7,
+set uid = :uid,
+    name = :name,
+    throttle_rate = :throttle_rate,
+    metadata = :metadata,
     updated_at = everhook.now_us(),
     revision = revision + 1
-where environment = $1
-    and id = $2
-    and revision = $3
+where environment = :environment
+    and id = :id
+    and revision = :revision
     and deleted_at is null
-returning id, uid, name, throttle_rate, metadata, created_at, updated_at, revision;
+returning {Application};

@@ -2,8 +2,7 @@
 -- Differs: many rows at once; those without a winner were made for claims that were refused, and go.
 with decided as materialized (
     select environment, application, key, phase, winner, winner_phase
-    from unnest($1::int[], $2::bytea[], $3::text[], $4::bigint[], $5::bytea[], $6::bigint[])
-        as decided (environment, application, key, phase, winner, winner_phase)
+    from unnest(:decided)
 ),
 unwon as (
     delete from everhook.once_slot as slot
@@ -17,8 +16,8 @@ update everhook.once_slot as slot
 set phase = decided.phase,
     winner = decided.winner,
     winner_phase = decided.winner_phase,
-    claimed_at = case slot.winner when decided.winner then slot.claimed_at else $7 end,
-    updated_at = $7
+    claimed_at = case slot.winner when decided.winner then slot.claimed_at else :now end,
+    updated_at = :now
 from decided
 where slot.environment = any (array[decided.environment])
     and slot.application = decided.application

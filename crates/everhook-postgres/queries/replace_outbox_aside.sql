@@ -1,8 +1,8 @@
 -- Change what is wrong with a row that was set aside. Index: the primary key.
 update everhook.outbox_aside
-set environment = coalesce($2, environment),
-    application = coalesce($3, application),
-    event_type = coalesce($4, event_type),
-    payload = coalesce($5, payload),
-    event_id = coalesce($6, event_id)
-where id = $1;
+set environment = coalesce(:environment, environment),
+    application = coalesce(:application, application),
+    event_type = coalesce(:event_type, event_type),
+    payload = coalesce(:payload, payload),
+    event_id = coalesce(:event_id, event_id)
+where id = :id;

@@ -3,7 +3,7 @@
 with aside as materialized (
     select *
     from everhook.outbox_aside
-    where id = any ($1)
+    where id = any (:ids)
     for update
 ), again as (
     insert into everhook.outbox

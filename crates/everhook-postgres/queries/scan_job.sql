@@ -1,8 +1,8 @@
 -- How far one search of jobs looks, as `scan_message`. Index: the primary key.
 select id
 from everhook.job
-where environment = $1
-    and id > $2
-    and id < $3
-order by id asc
-limit 1 offset $4;
+where environment = :environment
+    and id > :above
+    and id < :below
+order by id :order
+limit 1 offset :skipped;

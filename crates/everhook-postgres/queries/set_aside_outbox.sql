@@ -2,7 +2,7 @@
 -- Differs: many rows at once, moved by one statement.
 with bad as (
     delete from everhook.outbox
-    using unnest($1::bigint[], $2::text[]) as judged (id, error)
+    using unnest(:judged)
     where outbox.id = any (array[judged.id])
     returning outbox.*, judged.error
 )

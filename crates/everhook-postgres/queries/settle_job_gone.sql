@@ -2,12 +2,7 @@
 -- No twin: SQLite logs attempts by a statement of its own, so that deliveries and jobs leave by the same one.
 with gone as (
     delete from everhook.task
-    using unnest(
-        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[], $10::int[],
-        $11::bytea[], $12::bigint[], $13::bigint[]
-    ) with ordinality as batch (
-        environment, subject, task, owner, epoch, attempt, session, class, end_state, status, note, started_at, duration_us, n
-    )
+    using unnest(:batch, n)
     where task.environment = any (array[batch.environment])
         and task.subject = batch.subject
         and task.id = batch.task

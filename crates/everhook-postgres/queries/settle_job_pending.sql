@@ -13,13 +13,7 @@ kept as (
         crashes = batch.crashes,
         due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
     from clock
-        cross join unnest(
-            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[], $10::int[],
-            $11::bytea[], $12::bigint[], $13::bigint[], $14::smallint[], $15::int[], $16::int[], $17::bigint[]
-        ) with ordinality as batch (
-            environment, subject, task, owner, epoch, attempt, session, class, end_state, status, note, started_at, duration_us, state, tries,
-            crashes, due_in, n
-        )
+        cross join unnest(:batch, n)
     where task.environment = any (array[batch.environment])
         and task.subject = batch.subject
         and task.id = batch.task

@@ -5,13 +5,7 @@
 -- statistics say of a table that fills and empties: for each row of the batch one look-up by key.
 with gone as (
     delete from everhook.task
-    using unnest(
-        $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[],
-        $10::smallint[], $11::text[], $12::int[], $13::bytea[], $14::bigint[], $15::bigint[]
-    ) with ordinality as batch (
-        environment, subject, task, owner, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-        duration_us, n
-    )
+    using unnest(:batch, n)
     where task.environment = any (array[batch.environment])
         and task.subject = batch.subject
         and task.id = batch.task

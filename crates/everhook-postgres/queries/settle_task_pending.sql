@@ -11,14 +11,7 @@ kept as (
         crashes = batch.crashes,
         due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
     from clock
-        cross join unnest(
-            $1::int[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int[], $6::bytea[], $7::bytea[], $8::smallint[], $9::smallint[],
-            $10::smallint[], $11::text[], $12::int[], $13::bytea[], $14::bigint[], $15::bigint[], $16::smallint[], $17::int[],
-            $18::int[], $19::bigint[]
-        ) with ordinality as batch (
-            environment, subject, task, owner, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at,
-            duration_us, state, tries, crashes, due_in, n
-        )
+        cross join unnest(:batch, n)
     where task.environment = any (array[batch.environment])
         and task.subject = batch.subject
         and task.id = batch.task

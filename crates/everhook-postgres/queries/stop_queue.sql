@@ -6,7 +6,7 @@ with clock as materialized (
 insert into everhook.queue as stopped (environment, name, state, updated_at, revision)
 select distinct lane.environment, lane.queue, 2, clock.now, 1
 from clock
-    cross join unnest($1::int[], $2::bytea[]) as wanted (environment, id)
+    cross join unnest(:wanted)
     join everhook.lane on lane.environment = any (array[wanted.environment])
         and lane.id = wanted.id
 where lane.queue is not null

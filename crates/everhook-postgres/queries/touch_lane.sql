@@ -5,7 +5,7 @@
 -- taken in key order.
 with touched as materialized (
     select lane.environment, lane.id, lane.next_due, lane.waiting, wanted.due_at, wanted.waits
-    from unnest($1::int[], $2::bytea[], $3::bigint[], $4::boolean[]) as wanted (environment, id, due_at, waits)
+    from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
     order by wanted.environment, wanted.id

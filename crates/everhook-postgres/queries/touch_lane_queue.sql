@@ -1,10 +1,10 @@
 -- As `touch_lane`, for lanes that nobody may have emptied and removed meanwhile: without one of them nothing is written. Index: the primary
 -- key.
--- No twin: SQLite has one writer, so that nobody can remove a lane between `create_lane_queue` and this. The division by zero undoes the
+-- No twin: SQLite has one writer, so that nobody can remove a lane between `create_lane_queue` and this. `everhook.expect` undoes the
 -- transaction, which is then run again.
 with touched as materialized (
     select lane.environment, lane.id, lane.next_due, wanted.due_at
-    from unnest($1::int[], $2::bytea[], $3::bigint[]) as wanted (environment, id, due_at)
+    from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
     order by wanted.environment, wanted.id
@@ -26,5 +26,5 @@ moved as (
     where lane.environment = any (array[late.environment])
         and lane.id = late.id
 )
-select 1 / (count(*) = cardinality($1::int[]))::int as undone
+select everhook.expect(count(*) = cardinality(:wanted.environment)) as undone
 from touched;

@@ -15,18 +15,48 @@ use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
-use futures_util::future::{try_join, try_join3};
-use tokio_postgres::Row;
+use everhook_store::{row, statement};
 
-use crate::columns::{ExpiryColumns, MessageColumns, TaskColumns};
+use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, Messages, TaskRow, Tasks};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
 use crate::keys::{self, Owners};
 use crate::once;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Params, Statements, Transaction, within};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
+
+statement! {
+    pub(crate) FindApplicationRevision = "find_application_revision" { wanted: Keys }
+        -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
+    FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
+    pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
+    AppendPayloadExpiry = "append_payload_expiry" { fresh: Expiries };
+    pub(crate) AppendTask = "append_task" { fresh: Tasks };
+    pub(crate) LockLane = (
+        "lock_lane",
+        "select from unnest(:wanted) \
+        join everhook.lane on lane.environment = any (array[wanted.environment]) and lane.id = wanted.id \
+        order by wanted.environment, wanted.id for key share of lane"
+    ) { wanted: Keys };
+    pub(crate) LowerLaneDue = "touch_lane" { wanted: DueLanes };
+}
+
+row! {
+    struct LaneRow in "lane" {
+        id: LaneId,
+        state: i16,
+        waiting: bool,
+        hold_until: Timestamp,
+        environment: EnvironmentId,
+    }
+}
+
+/// Locks lanes against drains, then tells them when their next task is due. Two statements, so that the second sees
+/// what every drain before the lock has left: a lock by an old snapshot gets past a write that is not exclusive, and
+/// may then show what was before a drain that followed it.
+pub(crate) fn lower_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue) {
+    (LockLane { wanted: wanted.keys() }, LowerLaneDue { wanted })
+}
 
 /// What an append has to know of lanes.
 #[derive(Default)]
@@ -44,15 +74,6 @@ struct Written {
     tasks: Vec<PlannedTask>,
 }
 
-/// How much of its transaction an append is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Span {
-    /// It begins it and commits it.
-    Whole,
-    /// Someone else does.
-    Part,
-}
-
 /// What became of a member.
 enum Member {
     Accepted(Written),
@@ -67,77 +88,72 @@ impl PostgresStore {
         if let Some(appended) = self.append_direct(append).await? {
             return Ok(appended);
         }
-        let transaction = self.database.transaction().await?;
-        self.append_as(&transaction, append, Span::Whole).await
+        self.append_as(&self.database.tx().await?, append).await
     }
 
     /// Appends messages within a transaction that does other things, too; nobody takes their deliveries at once.
-    pub(crate) async fn append_within(
-        &self,
-        transaction: &Transaction,
-        messages: Vec<NewMessage>,
-    ) -> Result<Vec<Appended>, Fault> {
-        self.append_as(transaction, &Append { fast: None, messages }, Span::Part).await
+    pub(crate) async fn append_within(&self, tx: &Tx<'_>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, Fault> {
+        self.append_as(&tx.part(), &Append { fast: None, messages }).await
     }
 
-    async fn append_as(&self, transaction: &Transaction, append: &Append, span: Span) -> Result<Vec<Appended>, Fault> {
-        let (sets, now, Lanes { free, waiting }) = self.read_for_plan(transaction, append, span).await?;
+    async fn append_as(&self, tx: &Tx<'_>, append: &Append) -> Result<Vec<Appended>, Fault> {
+        let (sets, now, Lanes { free, waiting }) = self.read_for_plan(tx, append).await?;
         let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
-        let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
+        let mut owners = Owners::take(tx, keys::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
-        let mut slots = once::Claims::lock(transaction, &append.messages, now).await?;
+        let mut slots = once::Claims::lock(tx, &append.messages, now).await?;
         let decide = |new| planner.decide(new, &mut owners, &mut slots);
         let members: Vec<Member> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
-        if span == Span::Whole && written.is_empty() && !slots.has_suppressed() {
-            transaction.roll_back().await?;
+        if tx.is_whole() && written.is_empty() && !slots.has_suppressed() {
+            tx.roll_back().await?;
         } else {
-            owners.correct(transaction).await?;
-            slots.write(transaction, now).await?;
-            write(transaction, append.fast.as_ref(), &written, &waiting, now, span).await?;
+            owners.correct(tx).await?;
+            slots.write(tx, now).await?;
+            write(tx, append.fast.as_ref(), &written, &waiting, now).await?;
         }
         Ok(members.into_iter().map(Member::answer).collect())
     }
 
     /// Begins, and reads endpoints and lanes. Lanes are guessed from the cache, so that one round trip does.
-    async fn read_for_plan(
-        &self,
-        transaction: &Transaction,
-        append: &Append,
-        span: Span,
-    ) -> Result<(EndpointSets, Timestamp, Lanes), Fault> {
+    async fn read_for_plan(&self, tx: &Tx<'_>, append: &Append) -> Result<(EndpointSets, Timestamp, Lanes), Fault> {
         let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
         let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
         let guessed = if append.fast.is_some() { wanted_lanes(&append.messages, guess) } else { BTreeSet::new() };
-        let (find_revision, find_lane) =
-            (transaction.prepare(&sql::FIND_APPLICATION_REVISION).await?, transaction.prepare(&sql::FIND_LANE).await?);
-        let (environments, ids) = endpoints::columns(&applications);
-        let (lane_environments, lanes) = lane_columns(&guessed);
-        let revision_params: Params<'_> = &[&environments, &ids];
-        let reads = try_join(transaction.query(&find_revision, revision_params), async {
-            if lanes.is_empty() {
-                return Ok(Vec::new());
-            }
-            transaction.query(&find_lane, &[&lane_environments, &lanes]).await
-        });
-        let (revisions, mut lane_rows) = match span {
-            Span::Whole => transaction.begin_with(reads).await?,
-            Span::Part => within(reads).await?,
-        };
+        let applications = Keys::of(applications.into_iter().map(|(environment, id)| (environment, id.0)));
+        let find_lane = lane_keys(&guessed).nonempty().map(|wanted| FindLane { wanted });
+        let (found, mut lane_rows) = tx.begin((FindApplicationRevision { wanted: applications }, find_lane)).await?;
 
-        let (revisions, now) = read_revisions(&revisions)?;
-        let sets = endpoints::load(transaction, &self.cache, &revisions).await?;
+        // Without any application nothing is planned, and no time is needed.
+        let now = found.first().map_or(Timestamp::default(), |(_, _, _, now)| *now);
+        let revision = |(environment, id, revision, _)| ((environment, id), revision);
+        let revisions: HashMap<AppKey, i64> = found.into_iter().map(revision).collect();
+        let sets = endpoints::load(tx, &self.cache, &revisions).await?;
         if append.fast.is_some() {
             let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned());
             let missed: BTreeSet<_> = wanted.difference(&guessed).copied().collect();
             if !missed.is_empty() {
-                let (environments, lanes) = lane_columns(&missed);
-                lane_rows.extend(transaction.rows(&sql::FIND_LANE, &[&environments, &lanes]).await?);
+                lane_rows.extend(tx.run(FindLane { wanted: lane_keys(&missed) }).await?);
             }
         }
-        let lanes = read_lanes(&lane_rows, now)?;
-        Ok((sets, now, lanes))
+        Ok((sets, now, Lanes::new(&lane_rows, now)))
+    }
+}
+
+impl Lanes {
+    /// Lanes that are open, do not rest, and in which nothing new waits are free.
+    fn new(rows: &[LaneRow], now: Timestamp) -> Lanes {
+        let mut lanes = Lanes::default();
+        for row in rows {
+            let key = (row.environment, row.id);
+            if row.waiting {
+                lanes.waiting.insert(key);
+            } else if row.state == 0 && row.hold_until <= now {
+                lanes.free.insert(key);
+            }
+        }
+        lanes
     }
 }
 
@@ -221,125 +237,52 @@ fn wanted_lanes(
     lanes
 }
 
-pub(crate) fn lane_columns(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> (Vec<i32>, Vec<&[u8]>) {
-    lanes.iter().map(|(environment, lane)| (environment.0, lane.as_bytes().as_slice())).unzip()
+pub(crate) fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
+    Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
 }
 
-fn read_revisions(rows: &[Row]) -> Result<(HashMap<AppKey, i64>, Timestamp), Fault> {
-    // Without any application nothing is planned, and no time is needed.
-    let (mut revisions, mut now) = (HashMap::with_capacity(rows.len()), Timestamp::default());
-    for row in rows {
-        let mut row = Reader::new(row, "application");
-        let key = (EnvironmentId(row.get("environment")?), ApplicationId(row.id("id")?));
-        revisions.insert(key, row.get("revision")?);
-        now = row.time("now")?;
+/// The lanes of pending tasks in key order, so that two batches cannot deadlock, each with the time when its first task
+/// is due. New tasks wait if they are due now. A lane that is marked as waiting is not marked again: once it is
+/// drained, the tasks before these are gone, and later ones need not wait.
+fn due_lanes<'p>(
+    pending: impl Iterator<Item = &'p PlannedTask>,
+    waiting: &HashSet<(EnvironmentId, LaneId)>,
+    now: Timestamp,
+) -> DueLanes {
+    let mut lanes: BTreeMap<(EnvironmentId, LaneId), Timestamp> = BTreeMap::new();
+    for PlannedTask { task, .. } in pending {
+        let due = lanes.entry((task.key.environment, task.lane)).or_insert(task.due_at);
+        *due = task.due_at.min(*due);
     }
-    Ok((revisions, now))
+    let due_lane = |((environment, id), due_at)| {
+        let waits = due_at <= now && !waiting.contains(&(environment, id));
+        DueLane { environment, id, due_at, waits }
+    };
+    lanes.into_iter().map(due_lane).collect()
 }
 
-/// Lanes that are open, do not rest, and in which nothing new waits are free.
-fn read_lanes(rows: &[Row], now: Timestamp) -> Result<Lanes, Fault> {
-    let mut lanes = Lanes::default();
-    for row in rows {
-        let mut row = Reader::new(row, "lane");
-        let lane = LaneId(row.id("id")?);
-        let (state, waiting, hold_until): (i16, _, _) =
-            (row.get("state")?, row.get("waiting")?, row.time("hold_until")?);
-        let key = (EnvironmentId(row.get("environment")?), lane);
-        if waiting {
-            lanes.waiting.insert(key);
-        } else if state == 0 && hold_until <= now {
-            lanes.free.insert(key);
-        }
-    }
-    Ok(lanes)
-}
-
-/// Lanes to touch, in key order, so that two batches cannot deadlock.
-#[derive(Default)]
-struct TouchColumns<'p> {
-    environments: Vec<i32>,
-    ids: Vec<&'p [u8]>,
-    due: Vec<i64>,
-    waits: Vec<bool>,
-}
-
-impl<'p> TouchColumns<'p> {
-    /// The lanes of pending tasks, each with the time when its first one is due. New ones wait if they are due now; in a lane that was
-    /// waiting already that is not said again: once it is drained, those before them are gone, and later ones need not wait.
-    fn new(
-        pending: impl Iterator<Item = &'p PlannedTask>,
-        waiting: &HashSet<(EnvironmentId, LaneId)>,
-        now: Timestamp,
-    ) -> TouchColumns<'p> {
-        let mut lanes: BTreeMap<(EnvironmentId, &LaneId), Timestamp> = BTreeMap::new();
-        for PlannedTask { task, .. } in pending {
-            let due = lanes.entry((task.key.environment, &task.lane)).or_insert(task.due_at);
-            *due = task.due_at.min(*due);
-        }
-        let mut columns = TouchColumns::default();
-        for ((environment, lane), due) in lanes {
-            columns.environments.push(environment.0);
-            columns.ids.push(lane.as_bytes().as_slice());
-            columns.due.push(due.as_micros());
-            columns.waits.push(due <= now && !waiting.contains(&(environment, *lane)));
-        }
-        columns
-    }
-}
-
-/// Writes messages and tasks, touches the lanes of those that wait, and commits if that is all, in one round trip.
+/// Writes messages and tasks, tells the lanes of those that wait, and commits if that is all, in one round trip.
 async fn write(
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     fast: Option<&FastPath>,
     written: &[&Written],
     waiting: &HashSet<(EnvironmentId, LaneId)>,
     now: Timestamp,
-    span: Span,
 ) -> Result<(), Fault> {
-    let rows: Vec<_> = written.iter().map(|written| (written.environment, &*written.message)).collect();
-    let messages = MessageColumns::new(&rows);
+    let fresh = written.iter().map(|written| MessageRow::new(written.environment, &written.message)).collect();
     let planned = || written.iter().flat_map(|written| &written.tasks);
-    let mut tasks = TaskColumns::default();
-    for planned in planned() {
-        tasks.push(&planned.task, planned.slot.as_ref().and(fast).map(|fast| &fast.session));
-    }
-    let lanes = TouchColumns::new(planned().filter(|planned| planned.slot.is_none()), waiting, now);
-    let expiries = ExpiryColumns::new(&rows);
-    if !expiries.is_empty() {
-        transaction.change(&sql::APPEND_PAYLOAD_EXPIRY, &expiries.params()).await?;
-    }
-    let (append_message, append_task, touch_lane) = (
-        transaction.prepare(&sql::APPEND_MESSAGE).await?,
-        transaction.prepare(&sql::APPEND_TASK).await?,
-        transaction.prepare_touch(&sql::TOUCH_LANE).await?,
-    );
-    let now = now.as_micros();
-    let mut message_params = messages.params().to_vec();
-    message_params.extend([&now as _, messages.rests()]);
-    let task_params = tasks.params();
-    let writes = try_join3(
-        transaction.execute(&append_message, &message_params),
-        async {
-            if tasks.is_empty() {
-                return Ok(0);
-            }
-            transaction.execute(&append_task, &task_params).await
-        },
-        async {
-            if lanes.ids.is_empty() {
-                return Ok(0);
-            }
-            let params: Params<'_> = &[&lanes.environments, &lanes.ids, &lanes.due, &lanes.waits];
-            transaction.touch(&touch_lane, params).await
-        },
-    );
-    if span == Span::Part {
-        return within(writes).await.map(drop);
-    }
-    transaction
-        .commit_with(writes)
+    let holder = |planned: &PlannedTask| planned.slot.as_ref().and(fast).map(|fast| fast.session);
+    let tasks: Tasks = planned().map(|planned| TaskRow::new(&planned.task, holder(planned))).collect();
+    let lanes = due_lanes(planned().filter(|planned| planned.slot.is_none()), waiting, now);
+    let (lock_lane, lower_lane_due) = lanes.nonempty().map(lower_lanes_due).unzip();
+    let expiring = |written: &&Written| ExpiryRow::new(written.environment, &written.message);
+    let expiries: Expiries = written.iter().filter_map(expiring).collect();
+    let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
+    let append_message = AppendMessage { fresh, created_at: now };
+    let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
+    let is_whole = tx.is_whole();
+    tx.finish((append_message, append_expiry, append_task, lock_lane, lower_lane_due))
         .await
         .map(drop)
-        .or_else(|fault| if mutant::is(Mutant::DeliverInDoubt) { Ok(()) } else { Err(fault) })
+        .or_else(|fault| if is_whole && mutant::is(Mutant::DeliverInDoubt) { Ok(()) } else { Err(fault) })
 }

@@ -5,23 +5,22 @@ use std::time::Duration;
 use everhook_core::limits::{BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX};
 use everhook_core::task::PRIORITY_DEFAULT;
 use everhook_store::backlog::{Backlog, PoolUse};
+use everhook_store::statement;
 
-use crate::catalog::count;
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::Params;
 use crate::store::PostgresStore;
+
+statement! {
+    // Pending tasks, dead tasks, and for how long the first one is due, in micros.
+    CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64)>;
+}
 
 impl PostgresStore {
     /// Counts what waits, up to the bound.
     pub(crate) async fn backlog_once(&self) -> Result<Backlog, Fault> {
-        let params: Params<'_> = &[&count(BACKLOG_COUNTED_MAX), &count(BACKLOG_LANES_MAX), &PRIORITY_DEFAULT];
-        let rows = self.database.read(&sql::COUNT_BACKLOG, params).await?;
-        let row = rows.first().ok_or(Fault::Contended("the count gave no answer"))?;
-        let mut row = Reader::new(row, "task");
-        let (pending, dead) = (row.get::<i64>("pending")?, row.get::<i64>("dead")?);
-        let due_for = row.get::<i64>("due_for")?;
+        let (counted_max, lanes_max, priority) = (BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, PRIORITY_DEFAULT);
+        let counted = self.database.read(CountBacklog { counted_max, lanes_max, priority }).await?;
+        let (pending, dead, due_for) = counted.ok_or(Fault::Contended("the count gave no answer"))?;
         Ok(Backlog {
             pending: pending.unsigned_abs(),
             dead: dead.unsigned_abs(),

@@ -1,17 +1,18 @@
 //! What users configure. Each kind of object has a file; this one gathers them behind the trait.
 
-mod application;
-mod endpoint;
-mod environment;
-mod event_type;
+pub(crate) mod application;
+pub(crate) mod endpoint;
+pub(crate) mod environment;
+pub(crate) mod event_type;
 
 use everhook_core::id::ID_BYTES;
-use everhook_store::catalog::Order;
+use everhook_core::name::Name;
+use everhook_store::catalog::{Order, Slice};
 
 use crate::error::Fault;
 
 /// Sorts behind every name: their alphabet ends before it.
-pub(crate) const NAME_ABOVE: &str = "~";
+const NAME_ABOVE: &str = "~";
 /// How often a creation looks again when what is in its way disappears.
 const LOOKS_MAX: usize = 3;
 
@@ -25,8 +26,13 @@ pub(crate) fn id_bounds(order: Order, after: Option<&[u8; ID_BYTES]>) -> (Vec<u8
     }
 }
 
-pub(crate) fn count(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+/// The names strictly between which a piece of a list lies.
+pub(crate) fn name_bounds(slice: &Slice<Name>) -> (&str, &str) {
+    let after = slice.after.as_ref().map(Name::as_str);
+    match slice.order {
+        Order::Ascending => (after.unwrap_or(""), NAME_ABOVE),
+        Order::Descending => ("", after.unwrap_or(NAME_ABOVE)),
+    }
 }
 
 /// Whether a write was refused because a name is taken.

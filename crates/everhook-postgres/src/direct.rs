@@ -7,23 +7,65 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
 use everhook_core::message::{Message, Rest};
+use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
+use everhook_store::sql::rows::names;
+use everhook_store::{columns, statement};
 
-use crate::columns::{KeyColumns, MessageColumns, TaskColumns};
-use crate::endpoints::{self, AppKey};
+use crate::append::lane_keys;
+use crate::columns::Keys;
+use crate::endpoints::AppKey;
 use crate::error::Fault;
-use crate::keys::{Claims, row_key};
-use crate::rows::Reader;
-use crate::sql;
+use crate::keys::{Claims, NewKeys, new_keys, row_key};
 use crate::store::PostgresStore;
+
+columns! {
+    /// Applications at the revisions that the guess is about.
+    KnownApplications of KnownApplication { environment: EnvironmentId, id: ApplicationId, revision: i64 }
+
+    /// New messages, which have no `rest`.
+    DirectMessages of DirectMessage<'a> {
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: MessageId,
+        event_type: &'a str,
+        event_id: Option<&'a str>,
+        channels: Option<String>,
+        tags: Option<String>,
+        payload: Option<&'a [u8]>,
+    }
+
+    /// New tasks, which are due now.
+    DirectTasks of DirectTask {
+        environment: EnvironmentId,
+        subject: Id,
+        id: TaskId,
+        lane: LaneId,
+        kind: TaskKind,
+        trigger: Trigger,
+        priority: i16,
+        epoch: u32,
+        owner: Option<SessionId>,
+        state: TaskState,
+    }
+}
+
+statement! {
+    // Whether the guess was right, and the time.
+    pub(crate) AppendDirect<'a> = "append_direct" {
+        known: KnownApplications,
+        free: Keys,
+        wanted: NewKeys<'a>,
+        fresh: DirectMessages<'a>,
+        begun: DirectTasks,
+    } -> Option<(bool, Timestamp)>;
+}
 
 /// How many batches go the long way after a guess was wrong: what made it wrong, such as a backlog, lasts a while.
 const LONG_WAYS: usize = 16;
@@ -61,7 +103,7 @@ impl PostgresStore {
         }
         let Some(guess) = self.guess(append) else { return Ok(None) };
         let written = match self.write_guess(append, &guess).await {
-            Err(Fault::Commit(error)) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => None,
+            Err(Fault::Undone) => None,
             written => written?,
         };
         let Some(now) = written else {
@@ -118,30 +160,59 @@ impl PostgresStore {
 
     /// Writes if the guess is right; answers the store's time, or none if it was wrong.
     async fn write_guess(&self, append: &Append, guess: &Guess<'_>) -> Result<Option<Timestamp>, Fault> {
-        let (environments, applications) = endpoints::columns(guess.applications.iter().map(|(key, _)| key));
-        let revisions: Vec<i64> = guess.applications.iter().map(|(_, revision)| *revision).collect();
-        let (lane_environments, lanes) = crate::append::lane_columns(&guess.lanes);
-        let keys = KeyColumns::new(&guess.claims);
-        let messages: Vec<_> = append.messages.iter().map(|new| (new.environment, &new.message)).collect();
-        let messages = MessageColumns::new(&messages);
-        let mut tasks = TaskColumns::default();
-        for planned in guess.tasks.iter().flatten() {
-            tasks.push(&planned.task, append.fast.as_ref().map(|fast| &fast.session));
-        }
-        let mut params: Vec<&(dyn ToSql + Sync)> =
-            vec![&environments, &applications, &revisions, &lane_environments, &lanes];
-        params.extend(keys.params());
-        params.extend(messages.params());
-        params.extend(tasks.params_due_now());
-        let written = self.database.write(&sql::APPEND_DIRECT, &params).await;
-        let rows = match written {
+        let known = |((environment, id), revision): &(AppKey, i64)| KnownApplication {
+            environment: *environment,
+            id: *id,
+            revision: *revision,
+        };
+        let session = append.fast.as_ref().map(|fast| fast.session);
+        let write = AppendDirect {
+            known: guess.applications.iter().map(known).collect(),
+            free: lane_keys(&guess.lanes),
+            wanted: new_keys(&guess.claims),
+            fresh: append.messages.iter().map(DirectMessage::new).collect(),
+            begun: guess.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
+        };
+        let written = match self.database.write(write).await {
             Err(fault) if mutant::is(Mutant::DeliverInDoubt) && fault.is_in_doubt() => {
                 return Ok(Some(append.messages[0].message.id.0.timestamp()));
             }
             written => written?,
         };
-        let row = rows.first().ok_or(Fault::Contended("an append gave no answer"))?;
-        let mut row = Reader::new(row, "append");
-        Ok(if row.get("yes")? { Some(row.time("now")?) } else { None })
+        let (is_right, now) = written.ok_or(Fault::Contended("an append gave no answer"))?;
+        Ok(is_right.then_some(now))
+    }
+}
+
+impl<'a> DirectMessage<'a> {
+    fn new(new: &'a NewMessage) -> DirectMessage<'a> {
+        let message = &new.message;
+        DirectMessage {
+            environment: new.environment,
+            application: message.application,
+            id: message.id,
+            event_type: message.event_type.as_str(),
+            event_id: message.event_id.as_ref().map(|id| id.as_str()),
+            channels: names(&message.channels),
+            tags: names(&message.tags),
+            payload: message.payload.as_deref(),
+        }
+    }
+}
+
+impl DirectTask {
+    fn new(task: &Task, session: Option<SessionId>) -> DirectTask {
+        DirectTask {
+            environment: task.key.environment,
+            subject: task.key.subject,
+            id: task.key.id,
+            lane: task.lane,
+            kind: task.kind,
+            trigger: task.trigger,
+            priority: task.priority,
+            epoch: task.epoch,
+            owner: session,
+            state: if session.is_some() { TaskState::Leased } else { TaskState::Pending },
+        }
     }
 }

@@ -142,6 +142,9 @@ pub(crate) enum Fault {
     /// The commit, or a statement that commits by itself, failed.
     #[error("a commit failed{}", sqlstate(.0))]
     Commit(#[source] tokio_postgres::Error),
+    /// A statement undid itself, because what it relied on was gone: nothing was written.
+    #[error("a statement undid itself")]
+    Undone,
     /// A row breaks a promise of the schema.
     #[error("corrupt {table} row: bad {column}")]
     Corrupt { table: &'static str, column: &'static str },
@@ -165,13 +168,23 @@ pub(crate) enum Remedy {
 }
 
 impl Fault {
+    /// The failure of a statement before the commit was sent.
+    pub(crate) fn statement(error: tokio_postgres::Error) -> Fault {
+        if undid_itself(&error) { Fault::Undone } else { Fault::Statement(error) }
+    }
+
+    /// The failure of a commit, or of a statement that commits by itself.
+    pub(crate) fn commit(error: tokio_postgres::Error) -> Fault {
+        if undid_itself(&error) { Fault::Undone } else { Fault::Commit(error) }
+    }
+
     pub(crate) fn remedy(&self) -> Remedy {
         if self.is_in_doubt() {
             return Remedy::Tell;
         }
         let error = match self {
             Fault::Statement(error) | Fault::Commit(error) => error,
-            Fault::Contended(_) => return Remedy::Repeat,
+            Fault::Undone | Fault::Contended(_) => return Remedy::Repeat,
             Fault::NoConnection(_) | Fault::Slow | Fault::Corrupt { .. } | Fault::Refused(_) => return Remedy::Tell,
         };
         let Some(db) = error.as_db_error() else {
@@ -183,8 +196,6 @@ impl Fault {
             SqlState::ADMIN_SHUTDOWN | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Remedy::Repeat,
             // Prepared against an earlier form of a table; the next connection prepares it anew.
             SqlState::FEATURE_NOT_SUPPORTED | SqlState::INVALID_SQL_STATEMENT_NAME => Remedy::Repeat,
-            // A statement that undid itself, because what it relied on was gone.
-            SqlState::DIVISION_BY_ZERO => Remedy::Repeat,
             SqlState::CHECK_VIOLATION => Remedy::AddPartition,
             _ => Remedy::Tell,
         }
@@ -222,7 +233,8 @@ impl Fault {
         }
     }
 
-    pub(crate) fn told(self, op: Op) -> StoreError {
+    /// The error that the caller of `op` gets.
+    pub(crate) fn into_store_error(self, op: Op) -> StoreError {
         if let Fault::Corrupt { table, column } = self {
             return StoreError::Corrupt { table, column };
         }
@@ -237,6 +249,11 @@ impl Fault {
             () => StoreError::Unavailable { op, source },
         }
     }
+}
+
+/// Whether `everhook.expect` ended the statement, by which it undoes itself.
+fn undid_itself(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| code.code() == "EH001")
 }
 
 /// The server's code for what went wrong. Its message stays out of the text: it may quote a value of the statement.

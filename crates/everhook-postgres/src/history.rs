@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use everhook_core::delivery::{self, DeliveryTrace, EndpointPresence};
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::message::Message;
@@ -18,15 +18,70 @@ use everhook_store::history::{
     Attempt, AttemptFilter, AttemptResult, AttemptsOf, Destination, MessageFilter, attempt_bytes, message_bytes,
 };
 use everhook_store::piece::Piece;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use everhook_store::{fields, row, statement};
 
-use crate::catalog::count;
 use crate::error::Fault;
-use crate::rows::{self, ENDPOINT_COLUMNS, Reader};
-use crate::sql;
-use crate::statement::Params;
+use crate::keys;
+use crate::lease::{FindMessage, MessageKey};
 use crate::store::PostgresStore;
+
+fields! {
+    /// What a list of attempts is about: those of a message or to an endpoint.
+    AttemptSearch<'a> {
+        environment: EnvironmentId,
+        of: Id,
+        above: &'a [u8],
+        below: &'a [u8],
+        succeeded: Option<bool>,
+        status_from: i32,
+        status_to: i32,
+        before: Timestamp,
+        after: Timestamp,
+        channel: Option<&'a str>,
+        tag: Option<&'a str>,
+        event_types: Option<Vec<&'a str>>,
+        application: ApplicationId,
+        limit: usize,
+        order: Order,
+    }
+}
+
+statement! {
+    ListMessage<'a> = "list_message" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], before: Timestamp,
+        after: Timestamp, channel: Option<&'a str>, tag: Option<&'a str>, event_types: Option<Vec<&'a str>>,
+        limit: usize, bytes_max: usize, order: Order,
+    } -> Vec<(EnvironmentId, Message)>;
+    // A search looks at a bounded number of rows: this finds the last one.
+    ScanMessage<'a> = "scan_message" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], skipped: usize,
+        order: Order,
+    } -> Option<Id>;
+    ScanAttempt<'a> = "scan_attempt" {
+        environment: EnvironmentId, endpoint: EndpointId, above: &'a [u8], below: &'a [u8], skipped: usize,
+        order: Order,
+    } -> Option<Id>;
+    ExpungeMessage = "expunge_message" { environment: EnvironmentId, application: ApplicationId, id: MessageId };
+    ListAttemptEndpoint<'a> = "list_attempt_endpoint" { search: AttemptSearch<'a> } -> Vec<Attempt>;
+    ListAttemptMessage<'a> = "list_attempt_message" { search: AttemptSearch<'a>, endpoint: Option<EndpointId> }
+        -> Vec<Attempt>;
+    FindAttempt = "find_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId } -> Option<Attempt>;
+    ExpungeAttempt = "expunge_attempt" { environment: EnvironmentId, message: MessageId, id: AttemptId };
+    ListDestination = "list_destination" {
+        environment: EnvironmentId, application: ApplicationId, message: MessageId,
+    } -> Vec<(Endpoint, Option<Timestamp>, TraceRow)>;
+}
+
+row! {
+    /// An open task, or an attempt that ended one.
+    struct TraceRow in "task" {
+        task: TaskId,
+        epoch: i32,
+        state: Option<TaskState>,
+        due_at: Option<Timestamp>,
+        end_state: Option<EndState>,
+    }
+}
 
 impl PostgresStore {
     pub(crate) async fn find_message_once(
@@ -42,11 +97,8 @@ impl PostgresStore {
                 None => return Ok(None),
             },
         };
-        let application = application.as_bytes().as_slice();
-        let (environments, applications, ids) = ([environment.0], [application], [id.as_bytes().as_slice()]);
-        let params: Params<'_> = &[&environments.as_slice(), &applications.as_slice(), &ids.as_slice()];
-        let found = self.database.read(&sql::FIND_MESSAGE, params).await?;
-        found.first().map(|row| rows::message(row).map(|(_, message)| message)).transpose()
+        let wanted = [MessageKey { environment, application, id }].into_iter().collect();
+        Ok(self.database.read(FindMessage { wanted }).await?.pop().map(|(_, message)| message))
     }
 
     /// Which message an event id stands for.
@@ -57,10 +109,7 @@ impl PostgresStore {
         event_id: &Name,
     ) -> Result<Option<MessageId>, Fault> {
         let key = DedupKey::event_id(application, event_id);
-        let (environments, scopes, hashes) = ([environment.0], [key.scope.to_db()], [key.hash.as_slice()]);
-        let params: Params<'_> = &[&environments.as_slice(), &scopes.as_slice(), &hashes.as_slice()];
-        let found = self.database.read(&sql::FIND_DEDUP, params).await?;
-        found.first().map(|row| Reader::from(row, "dedup", 3).id("object").map(MessageId)).transpose()
+        Ok(keys::find(&self.database, environment, &key).await?.map(MessageId))
     }
 
     pub(crate) async fn list_messages_once(
@@ -71,51 +120,48 @@ impl PostgresStore {
     ) -> Result<Piece<Message, MessageId>, Fault> {
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
         if filter.is_selective() {
-            let params: Params<'_> =
-                &[&environment.0, &application.as_bytes().as_slice(), &range.above, &range.below, &scan(filter.scan)];
-            scanned = self.scan_end(&sql::SCAN_MESSAGE, slice.order, params).await?;
+            let (above, below) = (range.above.as_slice(), range.below.as_slice());
+            let (skipped, order) = (skipped(filter.scan), slice.order);
+            scanned =
+                self.database.read(ScanMessage { environment, application, above, below, skipped, order }).await?;
             range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
         }
-        let (before, after) = times(filter.before, filter.after);
-        let (channel, tag) = (text(filter.channel.as_ref()), text(filter.tag.as_ref()));
-        let types = texts(&filter.event_types);
-        let params: Params<'_> = &[
-            &environment.0,
-            &application.as_bytes().as_slice(),
-            &range.above,
-            &range.below,
-            &before,
-            &after,
-            &channel,
-            &tag,
-            &types,
-            &count(slice.limit),
-            &count(PAGE_BYTES_MAX),
-        ];
-        let sql = sql::directed(&sql::LIST_MESSAGE, slice.order);
-        let found = self.database.read_as(&sql::LIST_MESSAGE, &sql, params).await?;
-        let read = found.iter().map(|row| rows::message(row).map(|(_, message)| message));
-        Piece::gather(read, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
+        let list = ListMessage {
+            environment,
+            application,
+            above: &range.above,
+            below: &range.below,
+            before: before(filter.before),
+            after: after(filter.after),
+            channel: text(filter.channel.as_ref()),
+            tag: text(filter.tag.as_ref()),
+            event_types: texts(&filter.event_types),
+            limit: slice.limit,
+            bytes_max: PAGE_BYTES_MAX,
+            order: slice.order,
+        };
+        let found = self.database.read(list).await?.into_iter().map(|(_, message)| Ok(message));
+        Piece::gather(found, slice.limit, message_bytes, |row| row.id, scanned.map(MessageId))
     }
 
-    /// How far a search looks: the id of the last row, or none if there are not so many.
-    pub(crate) async fn scan_end(
+    pub(crate) async fn expunge_message_once(
         &self,
-        sql: &'static sql::Sql,
-        order: Order,
-        params: Params<'_>,
-    ) -> Result<Option<Id>, Fault> {
-        let found = self.database.read_as(sql, &sql::directed(sql, order), params).await?;
-        found.first().map(|row| Reader::new(row, "scan").id("id")).transpose()
-    }
-
-    pub(crate) async fn expunge_once(
-        &self,
-        sql: &'static sql::Sql,
         environment: EnvironmentId,
-        [owner, id]: [&[u8]; 2],
+        application: ApplicationId,
+        id: MessageId,
     ) -> Result<bool, Fault> {
-        self.database.change(sql, &[&environment.0, &owner, &id]).await.map(|changed| changed > 0)
+        let expunged = self.database.write(ExpungeMessage { environment, application, id }).await?;
+        Ok(expunged > 0)
+    }
+
+    pub(crate) async fn expunge_attempt_once(
+        &self,
+        environment: EnvironmentId,
+        message: MessageId,
+        id: AttemptId,
+    ) -> Result<bool, Fault> {
+        let expunged = self.database.write(ExpungeAttempt { environment, message, id }).await?;
+        Ok(expunged > 0)
     }
 
     pub(crate) async fn list_attempts_once(
@@ -125,46 +171,41 @@ impl PostgresStore {
         filter: &AttemptFilter,
     ) -> Result<Piece<Attempt, AttemptId>, Fault> {
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
-        let (list, of, only): (_, &[u8; ID_BYTES], Option<&[u8]>) = match &filter.of {
-            AttemptsOf::Message(message, endpoint) => {
-                let only = endpoint.as_ref().map(|endpoint| endpoint.as_bytes().as_slice());
-                (&sql::LIST_ATTEMPT_MESSAGE, message.as_bytes(), only)
-            }
-            AttemptsOf::Endpoint(endpoint) => (&sql::LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
-        };
         // The few attempts of one message are sorted: there is no way to look at some of them only.
-        if filter.is_selective() && matches!(filter.of, AttemptsOf::Endpoint(_)) {
-            let params: Params<'_> = &[&environment.0, &of.as_slice(), &range.above, &range.below, &scan(filter.scan)];
-            scanned = self.scan_end(&sql::SCAN_ATTEMPT, slice.order, params).await?;
+        if let (true, AttemptsOf::Endpoint(endpoint)) = (filter.is_selective(), filter.of) {
+            let (above, below) = (range.above.as_slice(), range.below.as_slice());
+            let (skipped, order) = (skipped(filter.scan), slice.order);
+            scanned = self.database.read(ScanAttempt { environment, endpoint, above, below, skipped, order }).await?;
             range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
         }
-        let succeeded = filter.result.map(|result| result == AttemptResult::Succeeded);
         let (status_from, status_to) = statuses(filter.status_class);
-        let (before, after) = times(filter.before, filter.after);
-        let (channel, tag) = (text(filter.channel.as_ref()), text(filter.tag.as_ref()));
-        let (types, of, application) = (texts(&filter.event_types), of.as_slice(), application.as_bytes().as_slice());
-        let limit = count(slice.limit);
-        let mut params: Vec<&(dyn ToSql + Sync)> = vec![
-            &environment.0,
-            &of,
-            &range.above,
-            &range.below,
-            &succeeded,
-            &status_from,
-            &status_to,
-            &before,
-            &after,
-            &channel,
-            &tag,
-            &types,
-            &application,
-            &limit,
-        ];
-        if let AttemptsOf::Message(..) = filter.of {
-            params.push(&only);
-        }
-        let found = self.database.read_as(list, &sql::directed(list, slice.order), &params).await?;
-        Piece::gather(found.iter().map(rows::attempt), slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
+        let of = match filter.of {
+            AttemptsOf::Message(message, _) => message.0,
+            AttemptsOf::Endpoint(endpoint) => endpoint.0,
+        };
+        let search = AttemptSearch {
+            environment,
+            of,
+            above: &range.above,
+            below: &range.below,
+            succeeded: filter.result.map(|result| result == AttemptResult::Succeeded),
+            status_from,
+            status_to,
+            before: before(filter.before),
+            after: after(filter.after),
+            channel: text(filter.channel.as_ref()),
+            tag: text(filter.tag.as_ref()),
+            event_types: texts(&filter.event_types),
+            application,
+            limit: slice.limit,
+            order: slice.order,
+        };
+        let found = match filter.of {
+            AttemptsOf::Message(_, endpoint) => self.database.read(ListAttemptMessage { search, endpoint }).await?,
+            AttemptsOf::Endpoint(_) => self.database.read(ListAttemptEndpoint { search }).await?,
+        };
+        let found = found.into_iter().map(Ok);
+        Piece::gather(found, slice.limit, attempt_bytes, |row| row.id, scanned.map(AttemptId))
     }
 
     pub(crate) async fn find_attempt_once(
@@ -173,8 +214,7 @@ impl PostgresStore {
         message: MessageId,
         id: AttemptId,
     ) -> Result<Option<Attempt>, Fault> {
-        let params: Params<'_> = &[&environment.0, &message.as_bytes().as_slice(), &id.as_bytes().as_slice()];
-        self.database.read(&sql::FIND_ATTEMPT, params).await?.first().map(rows::attempt).transpose()
+        self.database.read(FindAttempt { environment, message, id }).await
     }
 
     pub(crate) async fn list_destinations_once(
@@ -183,10 +223,10 @@ impl PostgresStore {
         application: ApplicationId,
         message: MessageId,
     ) -> Result<Vec<Destination>, Fault> {
-        let params: Params<'_> = &[&environment.0, &application.as_bytes().as_slice(), &message.as_bytes().as_slice()];
         let mut newest: BTreeMap<EndpointId, Trace> = BTreeMap::new();
-        for row in self.database.read(&sql::LIST_DESTINATION, params).await? {
-            let trace = Trace::read(&row)?;
+        let found = self.database.read(ListDestination { environment, application, message }).await?;
+        for (endpoint, deleted_at, row) in found {
+            let trace = Trace::new(endpoint, deleted_at, &row)?;
             match newest.entry(trace.endpoint.id) {
                 Entry::Vacant(vacant) => drop(vacant.insert(trace)),
                 Entry::Occupied(mut occupied) if trace.rank() > occupied.get().rank() => drop(occupied.insert(trace)),
@@ -198,12 +238,16 @@ impl PostgresStore {
 }
 
 /// How many rows are skipped to come to the last one that a search looks at.
-pub(crate) fn scan(rows: usize) -> i64 {
-    count(rows.saturating_sub(1))
+pub(crate) fn skipped(scan: usize) -> usize {
+    scan.saturating_sub(1)
 }
 
-fn times(before: Option<Timestamp>, after: Option<Timestamp>) -> (i64, i64) {
-    (before.map_or(i64::MAX, Timestamp::as_micros), after.map_or(i64::MIN, Timestamp::as_micros))
+fn before(before: Option<Timestamp>) -> Timestamp {
+    before.unwrap_or(Timestamp::from_micros(i64::MAX))
+}
+
+fn after(after: Option<Timestamp>) -> Timestamp {
+    after.unwrap_or(Timestamp::from_micros(i64::MIN))
 }
 
 fn text(name: Option<&Name>) -> Option<&str> {
@@ -234,20 +278,14 @@ struct Trace {
 }
 
 impl Trace {
-    fn read(row: &Row) -> Result<Trace, Fault> {
-        let mut rest = Reader::from(row, "task", ENDPOINT_COLUMNS);
-        let deleted = rest.get::<Option<i64>>("deleted_at")?.is_some();
-        let (task, epoch) = (TaskId(rest.id("task")?), rest.get("epoch")?);
-        let state: Option<i16> = rest.get("state")?;
-        let due_at = rest.get::<Option<i64>>("due_at")?.map(Timestamp::from_micros);
-        let trace = match state {
-            Some(state) => {
-                let state = TaskState::from_db(state).ok_or(Fault::Corrupt { table: "task", column: "state" })?;
-                DeliveryTrace::Open(state)
-            }
-            None => DeliveryTrace::Ended(rest.coded("end_state", EndState::from_db)?),
+    fn new(endpoint: Endpoint, deleted_at: Option<Timestamp>, row: &TraceRow) -> Result<Trace, Fault> {
+        let trace = match (row.state, row.end_state) {
+            (Some(state), _) => DeliveryTrace::Open(state),
+            (None, Some(end)) => DeliveryTrace::Ended(end),
+            (None, None) => return Err(Fault::Corrupt { table: "task", column: "end_state" }),
         };
-        Ok(Trace { endpoint: rows::endpoint(row, 0)?, deleted, task, epoch, trace, due_at })
+        let (task, epoch, due_at) = (row.task, row.epoch, row.due_at);
+        Ok(Trace { endpoint, deleted: deleted_at.is_some(), task, epoch, trace, due_at })
     }
 
     /// The newest life counts, an open task before its attempts, the last attempt before earlier ones.

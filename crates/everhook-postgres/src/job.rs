@@ -1,10 +1,9 @@
 //! Jobs: found, listed, steered. Enqueue, lease and batches have files of their own; they settle with deliveries, in `settle`.
 
 pub(crate) mod batch;
-mod change;
+pub(crate) mod change;
 pub(crate) mod enqueue;
 pub(crate) mod gate;
 pub(crate) mod lease;
-mod list;
+pub(crate) mod list;
 pub(crate) mod output;
-pub(crate) mod rows;

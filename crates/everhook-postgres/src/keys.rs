@@ -1,17 +1,35 @@
 //! Dedup keys inside a transaction: taken before anything is written, so that of two equal requests one waits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, ID_BYTES, Id};
+use everhook_core::id::{EnvironmentId, Id};
 use everhook_store::append::Holder;
 use everhook_store::dedup::{DedupKey, HASH_BYTES};
-use tokio_postgres::Row;
+use everhook_store::{columns, statement};
 
-use crate::columns::KeyColumns;
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::Statements;
+use crate::tx::{Database, Tx};
+
+columns! {
+    /// Keys to take, in key order.
+    pub(crate) NewKeys of NewKey<'a> {
+        environment: i32,
+        scope: i16,
+        hash: &'a [u8; HASH_BYTES],
+        object: Id,
+        body: &'a [u8; HASH_BYTES],
+        kept_us: Duration,
+    }
+
+    KeyHashes of KeyHash<'a> { environment: i32, scope: i16, hash: &'a [u8; HASH_BYTES] }
+}
+
+statement! {
+    AppendDedup<'a> = "append_dedup" { wanted: NewKeys<'a> } -> Vec<RowKey>;
+    FindDedup<'a> = "find_dedup" { wanted: KeyHashes<'a> } -> Vec<(i32, i16, [u8; HASH_BYTES], Id, [u8; HASH_BYTES])>;
+    DeleteDedup<'a> = "delete_dedup" { unwanted: KeyHashes<'a> };
+}
 
 /// The primary key of a dedup row.
 pub(crate) type RowKey = (i32, i16, [u8; HASH_BYTES]);
@@ -46,15 +64,15 @@ pub(crate) struct Owners<'k> {
 
 impl<'k> Owners<'k> {
     /// Takes every key of a batch.
-    pub(crate) async fn take(transaction: &impl Statements, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
+    pub(crate) async fn take(tx: &Tx<'_>, claims: Claims<'k>) -> Result<Owners<'k>, Fault> {
         let mut owners = Owners { foreign: HashMap::new(), written: HashMap::new(), claimed: HashMap::new() };
         if claims.is_empty() {
             return Ok(owners);
         }
-        let had = take(transaction, &claims).await?;
+        let had = take(tx, &claims).await?;
         if had.len() < claims.len() {
             let missed = || claims.keys().filter(|key| !had.contains(*key));
-            owners.foreign = holders(transaction, missed()).await?;
+            owners.foreign = holders(tx, missed()).await?;
             if missed().any(|key| !owners.foreign.contains_key(key)) {
                 return Err(Fault::Contended("a key was given back while it was looked at"));
             }
@@ -86,20 +104,20 @@ impl<'k> Owners<'k> {
     }
 
     /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
-    pub(crate) async fn correct(&self, transaction: &impl Statements) -> Result<(), Fault> {
+    pub(crate) async fn correct(&self, tx: &Tx<'_>) -> Result<(), Fault> {
         let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
         let wrong: Vec<&RowKey> =
             self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
         if wrong.is_empty() {
             return Ok(());
         }
-        give_back(transaction, wrong.iter().copied()).await?;
+        give_back(tx, wrong.iter().copied()).await?;
         let mut claims = Claims::new();
         for key in wrong {
             let claim = self.claimed.get(key);
             claims.extend(claim.map(|(claim, holder)| (*key, (*claim, holder.object))));
         }
-        if claims.is_empty() || take(transaction, &claims).await?.len() == claims.len() {
+        if claims.is_empty() || take(tx, &claims).await?.len() == claims.len() {
             return Ok(());
         }
         Err(Fault::Contended("a key was lost that this transaction held"))
@@ -107,67 +125,61 @@ impl<'k> Owners<'k> {
 }
 
 /// Takes keys; answers which were had. It waits for whoever is just taking the same one.
-pub(crate) async fn take(transaction: &impl Statements, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
-    let columns = KeyColumns::new(claims);
-    let rows = transaction.rows(&sql::APPEND_DEDUP, &columns.params()).await?;
-    rows.iter().map(|row| read_key(&mut Reader::new(row, "dedup"))).collect()
+pub(crate) async fn take(tx: &Tx<'_>, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
+    Ok(tx.run(AppendDedup { wanted: new_keys(claims) }).await?.into_iter().collect())
 }
 
 /// Who holds keys that could not be had. By a statement of its own, so that it sees whom `take` waited for.
 pub(crate) async fn holders(
-    transaction: &impl Statements,
+    tx: &Tx<'_>,
     keys: impl Iterator<Item = &RowKey>,
 ) -> Result<HashMap<RowKey, Holder>, Fault> {
-    let (environments, scopes, hashes) = columns(keys);
-    let rows = transaction.rows(&sql::FIND_DEDUP, &[&environments, &scopes, &hashes]).await?;
-    rows.iter().map(read_holder).collect()
+    let held = tx.run(FindDedup { wanted: hashes(keys) }).await?;
+    let read = |(environment, scope, hash, object, body)| ((environment, scope, hash), Holder { object, body });
+    Ok(held.into_iter().map(read).collect())
 }
 
 /// Gives keys back that were taken in this transaction.
-pub(crate) async fn give_back<'a>(
-    transaction: &impl Statements,
-    keys: impl Iterator<Item = &'a RowKey>,
-) -> Result<(), Fault> {
-    let (environments, scopes, hashes) = columns(keys);
-    transaction.rows(&sql::DELETE_DEDUP, &[&environments, &scopes, &hashes]).await.map(drop)
+pub(crate) async fn give_back<'a>(tx: &Tx<'_>, keys: impl Iterator<Item = &'a RowKey>) -> Result<(), Fault> {
+    tx.run(DeleteDedup { unwanted: hashes(keys) }).await.map(drop)
 }
 
 /// Takes one key for one object; answers its holder if it is someone else's.
 pub(crate) async fn take_one(
-    transaction: &impl Statements,
+    tx: &Tx<'_>,
     environment: EnvironmentId,
     key: &DedupKey,
     object: Id,
 ) -> Result<Option<Holder>, Fault> {
     let row_key = row_key(environment, key);
-    if take(transaction, &Claims::from([(row_key, (key, object))])).await?.contains(&row_key) {
+    if take(tx, &Claims::from([(row_key, (key, object))])).await?.contains(&row_key) {
         return Ok(None);
     }
-    let holder = holders(transaction, [row_key].iter()).await?.remove(&row_key);
+    let holder = holders(tx, [row_key].iter()).await?.remove(&row_key);
     holder.map(Some).ok_or(Fault::Contended("a key was given back while it was looked at"))
 }
 
-pub(crate) fn columns<'a>(keys: impl Iterator<Item = &'a RowKey>) -> (Vec<i32>, Vec<i16>, Vec<&'a [u8]>) {
-    let (mut environments, mut scopes, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
-    for (environment, scope, hash) in keys {
-        environments.push(*environment);
-        scopes.push(*scope);
-        hashes.push(hash.as_slice());
-    }
-    (environments, scopes, hashes)
+/// The object that a key stands for, outside of any transaction.
+pub(crate) async fn find(database: &Database, environment: EnvironmentId, key: &DedupKey) -> Result<Option<Id>, Fault> {
+    let row_key = row_key(environment, key);
+    let found = database.read(FindDedup { wanted: hashes([&row_key].into_iter()) }).await?;
+    Ok(found.first().map(|(_, _, _, object, _)| *object))
 }
 
-fn read_key(row: &mut Reader<'_>) -> Result<RowKey, Fault> {
-    Ok((row.get("environment")?, row.get("scope")?, read_hash(row, "hash")?))
+/// Keys to take, as a statement takes them.
+pub(crate) fn new_keys<'k>(claims: &'k Claims<'_>) -> NewKeys<'k> {
+    let new_key = |((environment, scope, hash), (key, object)): (&'k RowKey, &'k (&DedupKey, Id))| NewKey {
+        environment: *environment,
+        scope: *scope,
+        hash,
+        object: *object,
+        body: &key.body,
+        kept_us: key.kept,
+    };
+    claims.iter().map(new_key).collect()
 }
 
-fn read_holder(row: &Row) -> Result<(RowKey, Holder), Fault> {
-    let mut row = Reader::new(row, "dedup");
-    let key = read_key(&mut row)?;
-    Ok((key, Holder { object: row.id("object")?, body: read_hash(&mut row, "body")? }))
-}
-
-fn read_hash(row: &mut Reader<'_>, column: &'static str) -> Result<[u8; HASH_BYTES], Fault> {
-    const { assert!(HASH_BYTES == ID_BYTES, "hashes are read like ids") };
-    row.id(column).map(|id| *id.as_bytes())
+fn hashes<'a>(keys: impl Iterator<Item = &'a RowKey>) -> KeyHashes<'a> {
+    let key_hash = |(environment, scope, hash): &'a RowKey| KeyHash { environment: *environment, scope: *scope, hash };
+    keys.map(key_hash).collect()
 }

@@ -7,21 +7,67 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId};
+use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::limits::{LEASE_LANES_MAX, LEASE_TASKS_MAX};
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
-use futures_util::future::{try_join, try_join5};
-use tokio_postgres::{Error, Row};
+use everhook_store::{columns, row, statement};
 
+use crate::columns::Keys;
 use crate::endpoints::{self, AppKey};
 use crate::error::Fault;
-use crate::rows::{self, Reader};
-use crate::sql;
-use crate::statement::{Params, Prepared, Transaction, within};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
+
+columns! {
+    /// Lanes to look through, each from its floor to a due time, for so many tasks.
+    LaneScans of LaneScan {
+        environment: EnvironmentId, id: LaneId, floor: Timestamp, due_until: Timestamp, room: usize,
+    }
+
+    /// Lanes whose next task is looked for from their floor, and when it is their turn again, if they have to wait for
+    /// it.
+    LaneTurns of LaneTurn { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
+
+    /// Messages by their keys.
+    pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
+}
+
+row! {
+    pub(crate) struct NextLaneRow in "lane" {
+        environment: EnvironmentId, id: LaneId, application: ApplicationId, state: i16, waiting: bool, floor: Timestamp,
+    }
+}
+
+statement! {
+    // A lane, the revision of its application unless that was deleted, and the time.
+    pub(crate) NextLane = "next_lane" { full: Vec<LaneId>, limit: usize }
+        -> Vec<(NextLaneRow, Option<i64>, Timestamp)>;
+    pub(crate) NextReady = (
+        "next_ready",
+        "select ready_at - everhook.now_us() from everhook.lane \
+        where ready_at < 9223372036854775807 and id <> all (:full) order by ready_at limit 1"
+    ) { full: Vec<LaneId> } -> Option<i64>;
+    pub(crate) LeaseTask = "lease_task" { lane: LaneScans, priority: i16, limit: usize, owner: SessionId } -> Vec<Task>;
+    pub(crate) NextDue = "next_due" { wanted: Keys, priority: i16, after: Timestamp } -> Vec<(usize, Timestamp)>;
+    pub(crate) MarkLaneEmpty = "drain_lane" { wanted: Keys };
+    pub(crate) RecomputeLaneDue = "refill_lane" { wanted: LaneTurns, priority: i16 };
+    pub(crate) MoveLaneToBack = (
+        "move_lane_to_back",
+        "update everhook.lane set next_due = :now, floor_of = :now, \
+        floor = case lane.floor_of when lane.next_due then least(lane.floor, :now) else 0 end \
+        from unnest(:used) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id and lane.next_due < :now"
+    ) { used: Keys, now: Timestamp };
+    pub(crate) ClearLaneWaiting = (
+        "clear_lane_waiting",
+        "update everhook.lane set waiting = false from unnest(:used) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id"
+    ) { used: Keys };
+    pub(crate) FindMessage = "find_message" { wanted: MessageKeys } -> Vec<(EnvironmentId, Message)>;
+}
 
 /// The lane of a deleted endpoint, whose tasks go whenever they are due.
 const CLOSING: i16 = 2;
@@ -76,34 +122,25 @@ enum Turn {
     Stay { until: Timestamp, next: Timestamp },
 }
 
-type MessageKey = (EnvironmentId, ApplicationId, MessageId);
-
 impl PostgresStore {
     pub(crate) async fn lease_once(&self, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
         let limit = ask.limit.min(LEASE_TASKS_MAX);
-        let full: Vec<&[u8]> = full_lanes(ask);
-        let transaction = self.database.transaction().await?;
-        let (next_lane, next_ready) =
-            (transaction.prepare(&sql::NEXT_LANE).await?, transaction.prepare(&sql::NEXT_READY).await?);
-        let lanes_max =
-            if limit == 0 || ask.per_lane == 0 && ask.rooms.is_empty() { 0 } else { LEASE_LANES_MAX as i64 };
-        let (lane_rows, ready_rows) = transaction
-            .begin_with(try_join(
-                transaction.query(&next_lane, &[&full, &lanes_max]),
-                transaction.query(&next_ready, &[&full]),
-            ))
-            .await?;
-        let (lanes, now) = read_lanes(&lane_rows, ask)?;
+        let full = full_lanes(ask);
+        let tx = self.database.tx().await?;
+        let lanes_max = if limit == 0 || ask.per_lane == 0 && ask.rooms.is_empty() { 0 } else { LEASE_LANES_MAX };
+        let next_lane = NextLane { full: full.clone(), limit: lanes_max };
+        let (found, ready) = tx.begin((next_lane, NextReady { full: full.clone() })).await?;
+        let (lanes, now) = read_lanes(found, ask);
         if lanes.is_empty() {
-            transaction.roll_back().await?;
-            return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: read_next_ready(&ready_rows)? });
+            tx.roll_back().await?;
+            return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: ready.map(wait) });
         }
-        let taken = self.take(&transaction, ask, limit, &lanes, now).await?;
+        let taken = self.take(&tx, ask, limit, &lanes, now).await?;
         let turns = turns(&lanes, &taken, limit, now, |lane| self.looks.is_old(lane.key(), now));
-        let (messages, ready_rows) = turn_lanes(&transaction, &full, &lanes, &turns, &taken.tasks, now).await?;
-        let tasks = self.dress(&transaction, &lanes, taken.tasks, &messages).await?;
-        let next_ready = [read_next_ready(&ready_rows)?, next_stay(&turns, now)].into_iter().flatten().min();
-        transaction.commit().await?;
+        let (messages, ready) = turn_lanes(&tx, full, &lanes, &turns, &taken.tasks, now).await?;
+        let tasks = self.dress(&tx, &lanes, taken.tasks, messages).await?;
+        let next_ready = [ready.map(wait), next_stay(&turns, now)].into_iter().flatten().min();
+        tx.commit().await?;
         for ((lane, turn), begun) in lanes.iter().zip(turns).zip(taken.begun) {
             match turn {
                 Turn::Stay { until, .. } => self.looks.remember(lane.key(), until, begun == lane.floor, now),
@@ -117,7 +154,7 @@ impl PostgresStore {
     /// Leases what is due in lanes. Before it takes nothing, it looks through all of them.
     async fn take(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         ask: &DeliveryAsk,
         limit: usize,
         lanes: &[ReadyLane],
@@ -125,9 +162,9 @@ impl PostgresStore {
     ) -> Result<Taken, Fault> {
         let floors: Vec<Timestamp> = lanes.iter().map(|lane| lane.floor).collect();
         let begun = lanes.iter().map(|lane| self.looks.begin(lane.key(), lane.floor, now)).collect();
-        let taken = take_from(transaction, ask, limit, lanes, begun, now).await?;
+        let taken = take_from(tx, ask, limit, lanes, begun, now).await?;
         if taken.tasks.is_empty() && taken.begun != floors {
-            return take_from(transaction, ask, limit, lanes, floors, now).await;
+            return take_from(tx, ask, limit, lanes, floors, now).await;
         }
         Ok(taken)
     }
@@ -135,10 +172,10 @@ impl PostgresStore {
     /// Adds messages and endpoints to tasks.
     async fn dress(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         lanes: &[ReadyLane],
         tasks: Vec<Task>,
-        messages: &[Row],
+        messages: Vec<(EnvironmentId, Message)>,
     ) -> Result<Vec<Leased>, Fault> {
         let by_lane: HashMap<(EnvironmentId, LaneId), &ReadyLane> =
             lanes.iter().map(|lane| ((lane.environment, lane.id), lane)).collect();
@@ -147,12 +184,11 @@ impl PostgresStore {
         for lane in tasks.iter().filter_map(lane_of) {
             revisions.extend(lane.revision.map(|revision| ((lane.environment, lane.application), revision)));
         }
-        let sets = endpoints::load(transaction, &self.cache, &revisions).await?;
-        let mut found: HashMap<MessageKey, Arc<Message>> = HashMap::with_capacity(messages.len());
-        for row in messages {
-            let (environment, message) = rows::message(row)?;
-            found.insert((environment, message.application, message.id), Arc::new(message));
-        }
+        let sets = endpoints::load(tx, &self.cache, &revisions).await?;
+        let keyed = |(environment, message): (EnvironmentId, Message)| {
+            ((environment, message.application, message.id), Arc::new(message))
+        };
+        let found: HashMap<_, Arc<Message>> = messages.into_iter().map(keyed).collect();
         let dress = |task: Task| {
             let lane = lane_of(&task);
             let key = lane.map(|lane| (lane.environment, lane.application, MessageId(task.key.subject)));
@@ -167,152 +203,115 @@ impl PostgresStore {
     }
 }
 
-/// Tells every lane what comes next for it, and reads the messages, in one round trip.
+/// Tells every lane what comes next for it, and reads the messages and how long until a lane is ready, in one round
+/// trip.
 async fn turn_lanes(
-    transaction: &Transaction,
-    full: &[&[u8]],
+    tx: &Tx<'_>,
+    full: Vec<LaneId>,
     lanes: &[ReadyLane],
     turns: &[Turn],
     tasks: &[Task],
     now: Timestamp,
-) -> Result<(Vec<Row>, Vec<Row>), Fault> {
-    let (mut back, mut calm, mut drain) = (LaneColumns::default(), LaneColumns::default(), LaneColumns::default());
+) -> Result<(Vec<(EnvironmentId, Message)>, Option<i64>), Fault> {
+    let (mut back, mut calm, mut drain) = (Vec::new(), Vec::new(), Vec::new());
     // What is said of lanes that stay is no longer what they say.
-    let mut known = full.to_vec();
+    let mut known = full;
     for (lane, turn) in lanes.iter().zip(turns) {
         match turn {
             Turn::Back(last) => {
-                back.push(lane, None);
+                back.push(lane);
                 if last.since(lane.floor) >= FLOOR_STEP && !lane.closing {
-                    drain.push(lane, Some(now));
+                    drain.push((lane, Some(now)));
                 }
             }
             Turn::Drain => {
                 if lane.waiting {
-                    calm.push(lane, None);
+                    calm.push(lane);
                 }
-                drain.push(lane, None);
+                drain.push((lane, None));
             }
             Turn::Stay { next, .. } => {
-                known.push(lane.id.as_bytes().as_slice());
+                known.push(lane.id);
                 if lane.waiting && *next > now {
-                    calm.push(lane, None);
+                    calm.push(lane);
                 }
             }
             Turn::Keep => {}
         }
     }
-    let messages = message_keys(lanes, tasks);
-    let (environments, applications, ids) = message_columns(&messages);
-    let rotate_lane = transaction.prepare(&sql::ROTATE_LANE).await?;
-    let calm_lane = transaction.prepare(&sql::CALM_LANE).await?;
-    let drain_lane = transaction.prepare(&sql::DRAIN_LANE).await?;
-    let refill_lane = transaction.prepare(&sql::REFILL_LANE).await?;
-    let find_message = transaction.prepare(&sql::FIND_MESSAGE).await?;
-    let next_ready = transaction.prepare(&sql::NEXT_READY).await?;
-    let turned_at = now.as_micros();
-    let refill: Params<'_> = &[&drain.environments, &drain.ids, &drain.floors, &drain.turns, &PRIORITY_DEFAULT];
+    let turn = |(lane, turn_at): &(&ReadyLane, Option<Timestamp>)| LaneTurn {
+        environment: lane.environment,
+        id: lane.id,
+        floor: lane.floor,
+        turn_at: *turn_at,
+    };
+    let drained: LaneTurns = drain.iter().map(turn).collect();
     // Sent in this order. Lanes that could not be drained are turned and calmed all the same.
-    let (_, _, _, messages, ready) = within(try_join5(
-        send_unless(drain.is_empty(), transaction, &drain_lane, &[&drain.environments, &drain.ids]),
-        send_unless(drain.is_empty(), transaction, &refill_lane, refill),
-        try_join(
-            send_unless(back.is_empty(), transaction, &rotate_lane, &[&back.environments, &back.ids, &turned_at]),
-            send_unless(calm.is_empty(), transaction, &calm_lane, &[&calm.environments, &calm.ids]),
-        ),
-        send_unless(ids.is_empty(), transaction, &find_message, &[&environments, &applications, &ids]),
-        transaction.query(&next_ready, &[&known]),
-    ))
-    .await?;
+    let (_, _, _, _, messages, ready) = tx
+        .run((
+            lane_keys(drain.iter().map(|(lane, _)| *lane)).nonempty().map(|wanted| MarkLaneEmpty { wanted }),
+            drained.nonempty().map(|wanted| RecomputeLaneDue { wanted, priority: PRIORITY_DEFAULT }),
+            lane_keys(back.into_iter()).nonempty().map(|used| MoveLaneToBack { used, now }),
+            lane_keys(calm.into_iter()).nonempty().map(|used| ClearLaneWaiting { used }),
+            message_keys(lanes, tasks).nonempty().map(|wanted| FindMessage { wanted }),
+            NextReady { full: known },
+        ))
+        .await?;
     Ok((messages, ready))
 }
 
-/// Lanes as columns, with what `refill_lane` has to know of them.
-#[derive(Default)]
-struct LaneColumns<'a> {
-    environments: Vec<i32>,
-    ids: Vec<&'a [u8]>,
-    floors: Vec<i64>,
-    /// When it is their turn again, if they have to wait for it.
-    turns: Vec<Option<i64>>,
+fn lane_keys<'l>(lanes: impl Iterator<Item = &'l ReadyLane>) -> Keys {
+    Keys::of(lanes.map(|lane| (lane.environment, lane.id.0)))
 }
 
-impl<'a> LaneColumns<'a> {
-    fn push(&mut self, lane: &'a ReadyLane, turn: Option<Timestamp>) {
-        self.environments.push(lane.environment.0);
-        self.ids.push(lane.id.as_bytes().as_slice());
-        self.floors.push(lane.floor.as_micros());
-        self.turns.push(turn.map(Timestamp::as_micros));
-    }
-
-    fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
+fn full_lanes(ask: &DeliveryAsk) -> Vec<LaneId> {
+    ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect()
 }
 
-fn full_lanes(ask: &DeliveryAsk) -> Vec<&[u8]> {
-    ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| lane.as_bytes().as_slice()).collect()
-}
-
-fn read_lanes(rows: &[Row], ask: &DeliveryAsk) -> Result<(Vec<ReadyLane>, Timestamp), Fault> {
+fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAsk) -> (Vec<ReadyLane>, Timestamp) {
     let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
-    let (mut lanes, mut now) = (Vec::with_capacity(rows.len()), Timestamp::default());
-    for row in rows {
-        let mut row = Reader::new(row, "lane");
-        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-        lanes.push(ReadyLane {
-            environment,
-            id,
-            application: ApplicationId(row.id("application")?),
-            closing: row.get::<i16>("state")? == CLOSING,
-            waiting: row.get("waiting")?,
-            floor: row.time("floor")?,
-            revision: row.get("revision")?,
-            room: rooms.get(&id).copied().unwrap_or(ask.per_lane),
-        });
-        now = row.time("now")?;
-    }
-    Ok((lanes, now))
+    let now = rows.first().map_or(Timestamp::default(), |(_, _, now)| *now);
+    let ready = |(lane, revision, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
+        environment: lane.environment,
+        id: lane.id,
+        application: lane.application,
+        closing: lane.state == CLOSING,
+        waiting: lane.waiting,
+        floor: lane.floor,
+        revision,
+        room: rooms.get(&lane.id).copied().unwrap_or(ask.per_lane),
+    };
+    (rows.into_iter().map(ready).collect(), now)
 }
 
 async fn take_from(
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     ask: &DeliveryAsk,
     limit: usize,
     lanes: &[ReadyLane],
     begun: Vec<Timestamp>,
     now: Timestamp,
 ) -> Result<Taken, Fault> {
-    let (environments, ids): (Vec<i32>, Vec<&[u8]>) =
-        lanes.iter().map(|lane| (lane.environment.0, lane.id.as_bytes().as_slice())).unzip();
-    let floors: Vec<i64> = begun.iter().map(|begun| begun.as_micros()).collect();
-    let due_until: Vec<i64> =
-        lanes.iter().map(|lane| if lane.closing { Timestamp::NEVER } else { now }.as_micros()).collect();
-    let rooms: Vec<i64> = lanes.iter().map(|lane| lane.room.min(limit) as i64).collect();
-    let (limit, session) = (limit as i64, ask.session.as_bytes().as_slice());
-    let params: Params<'_> = &[&environments, &ids, &floors, &due_until, &rooms, &PRIORITY_DEFAULT, &limit, &session];
-    let lease_task = transaction.prepare(&sql::LEASE_TASK).await?;
-    let next_due = transaction.prepare(&sql::NEXT_DUE).await?;
-    let (tasks, next_due) = within(try_join(
-        transaction.query(&lease_task, params),
-        transaction.query(&next_due, &[&environments, &ids, &PRIORITY_DEFAULT, &now.as_micros()]),
-    ))
-    .await?;
-    let mut tasks = tasks.iter().map(rows::task).collect::<Result<Vec<Task>, Fault>>()?;
+    let scan = |(lane, floor): (&ReadyLane, &Timestamp)| LaneScan {
+        environment: lane.environment,
+        id: lane.id,
+        floor: *floor,
+        due_until: if lane.closing { Timestamp::NEVER } else { now },
+        room: lane.room.min(limit),
+    };
+    let lane: LaneScans = lanes.iter().zip(&begun).map(scan).collect();
+    let lease_task = LeaseTask { lane, priority: PRIORITY_DEFAULT, limit, owner: ask.session };
+    let next_due = NextDue { wanted: lane_keys(lanes.iter()), priority: PRIORITY_DEFAULT, after: now };
+    let (mut tasks, found) = tx.run((lease_task, next_due)).await?;
     // An update tells its rows in the order of its plan, which is nobody's promise.
     let turns: HashMap<_, usize> = lanes.iter().enumerate().map(|(n, lane)| (lane.key(), n)).collect();
     tasks.sort_by_key(|task| (turns.get(&(task.key.environment, task.lane)).copied(), task.due_at, task.key.id));
-    Ok(Taken { tasks, begun, next_due: read_next_due(&next_due, lanes.len())? })
-}
-
-fn read_next_due(rows: &[Row], lanes: usize) -> Result<Vec<Timestamp>, Fault> {
-    let mut next_due = vec![Timestamp::NEVER; lanes];
-    for row in rows {
-        let mut row = Reader::new(row, "task");
-        let n = row.get::<i64>("n")? as usize;
-        next_due[n - 1] = row.time("due_at")?;
+    let mut next_due = vec![Timestamp::NEVER; lanes.len()];
+    for (n, due_at) in found {
+        let lane = n.checked_sub(1).and_then(|n| next_due.get_mut(n));
+        *lane.ok_or(Fault::Corrupt { table: "task", column: "n" })? = due_at;
     }
-    Ok(next_due)
+    Ok(Taken { tasks, begun, next_due })
 }
 
 /// What each lane is told, in the order in which they were asked.
@@ -362,42 +361,19 @@ fn next_stay(turns: &[Turn], now: Timestamp) -> Option<Duration> {
     turns.iter().filter_map(next).min()
 }
 
-fn message_keys(lanes: &[ReadyLane], tasks: &[Task]) -> BTreeSet<MessageKey> {
-    let applications: HashMap<_, _> =
-        lanes.iter().map(|lane| ((lane.environment, lane.id), lane.application)).collect();
+fn message_keys(lanes: &[ReadyLane], tasks: &[Task]) -> MessageKeys {
+    let applications: HashMap<_, _> = lanes.iter().map(|lane| (lane.key(), lane.application)).collect();
     let key = |task: &Task| {
         let application = applications.get(&(task.key.environment, task.lane))?;
         Some((task.key.environment, *application, MessageId(task.key.subject)))
     };
-    tasks.iter().filter_map(key).collect()
+    let keys: BTreeSet<_> = tasks.iter().filter_map(key).collect();
+    keys.into_iter().map(|(environment, application, id)| MessageKey { environment, application, id }).collect()
 }
 
-pub(crate) fn message_columns<'a>(
-    keys: impl IntoIterator<Item = &'a MessageKey>,
-) -> (Vec<i32>, Vec<&'a [u8]>, Vec<&'a [u8]>) {
-    let (mut environments, mut applications, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-    for (environment, application, id) in keys {
-        environments.push(environment.0);
-        applications.push(application.as_bytes().as_slice());
-        ids.push(id.as_bytes().as_slice());
-    }
-    (environments, applications, ids)
-}
-
-fn read_next_ready(rows: &[Row]) -> Result<Option<Duration>, Fault> {
-    let Some(row) = rows.first() else { return Ok(None) };
-    let wait: i64 = Reader::new(row, "lane").get("ready_at")?;
-    Ok(Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0))))
-}
-
-/// A statement that is left out where it has nothing to do.
-pub(crate) async fn send_unless(
-    idle: bool,
-    transaction: &Transaction,
-    prepared: &Prepared,
-    params: Params<'_>,
-) -> Result<Vec<Row>, Error> {
-    if idle { Ok(Vec::new()) } else { transaction.query(prepared, params).await }
+/// How long until a time that is so many micros away.
+fn wait(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -30,21 +30,27 @@ mod reads;
 mod redrive;
 mod renew;
 mod retention;
-mod rows;
 mod schedule;
 mod session;
 mod settle;
 mod sql;
-mod statement;
 mod store;
 mod tls;
+mod tx;
 mod url;
+mod value;
 mod wakeup;
 mod warm;
 mod worker;
 
+use everhook_store::sql::statement::Dialect;
+
 pub use crate::error::OpenError;
 pub use crate::migrate::{MigrationReport, migrate};
 pub use crate::outbox::PostgresOutbox;
+pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};
 pub use crate::url::{check_url, shown_url};
+
+/// How query files are expanded.
+const DIALECT: Dialect = Dialect::Postgres;

@@ -13,15 +13,49 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::lease::NewMessage;
 use everhook_store::once::{OnceRecord, Suppression, Suppressions};
-use futures_util::future::try_join;
-use tokio_postgres::Row;
+use everhook_store::{columns, statement};
 
-use crate::catalog::{NAME_ABOVE, count};
+use crate::catalog::name_bounds;
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Params, Transaction, within};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
+
+columns! {
+    /// Slots by their keys.
+    SlotKeys of SlotKeyRow<'a> { environment: EnvironmentId, application: ApplicationId, key: &'a str }
+
+    /// Slots; without a winner where nobody got one.
+    Slots of SlotRow<'a> {
+        environment: EnvironmentId,
+        application: ApplicationId,
+        key: &'a str,
+        phase: Option<Phase>,
+        winner: Option<MessageId>,
+        winner_phase: Option<Phase>,
+    }
+
+    /// Calls that slots have suppressed.
+    SuppressedCalls of SuppressedCall<'a> {
+        environment: EnvironmentId,
+        application: ApplicationId,
+        key: &'a str,
+        winner: MessageId,
+        calls: i64,
+    }
+}
+
+statement! {
+    AppendOnce<'a> = "append_once" { fresh: Slots<'a>, now: Timestamp } -> Vec<SlotKey>;
+    ClaimOnce<'a> = "claim_once" { wanted: SlotKeys<'a> } -> Vec<(EnvironmentId, ApplicationId, Name, OnceSlot)>;
+    ReplaceOnce<'a> = "replace_once" { decided: Slots<'a>, now: Timestamp };
+    AppendOnceSuppression<'a> = "append_once_suppression" { suppressed: SuppressedCalls<'a>, created_at: Timestamp };
+    FindOnce<'a> = "find_once" { environment: EnvironmentId, application: ApplicationId, key: &'a str }
+        -> Option<OnceRecord>;
+    ListOnce<'a> = "list_once" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a str, below: &'a str, limit: usize,
+        order: Order,
+    } -> Vec<OnceRecord>;
+}
 
 /// The primary key of a slot, in the order of the index.
 type SlotKey = (EnvironmentId, ApplicationId, Name);
@@ -45,11 +79,7 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Locks every slot that one of these messages wants. It waits for whoever is just claiming or resetting one of them.
-    pub(crate) async fn lock(
-        transaction: &Transaction,
-        messages: &[NewMessage],
-        now: Timestamp,
-    ) -> Result<Claims, Fault> {
+    pub(crate) async fn lock(tx: &Tx<'_>, messages: &[NewMessage], now: Timestamp) -> Result<Claims, Fault> {
         let mut wanted: BTreeMap<SlotKey, OnceSlot> = BTreeMap::new();
         for new in messages {
             let Some(claim) = &new.once else { continue };
@@ -61,20 +91,13 @@ impl Claims {
         if wanted.is_empty() {
             return Ok(Claims::default());
         }
-        let columns = Columns::new(wanted.iter().map(|(key, slot)| (key, Some(slot))));
-        let now = now.as_micros();
-        let (make, lock) =
-            (transaction.prepare(&sql::APPEND_ONCE).await?, transaction.prepare(&sql::CLAIM_ONCE).await?);
-        let (all, keys) = (columns.all(&now), columns.keys());
+        let make = AppendOnce { fresh: slots(wanted.iter().map(|(key, slot)| (key, Some(slot)))), now };
         // In one round trip, but each with a snapshot of its own: the second one sees whom the first one waited for.
-        let (made, locked) = within(try_join(transaction.query(&make, &all), transaction.query(&lock, &keys))).await?;
-        let made: HashSet<SlotKey> =
-            made.iter().map(|row| read_key(&mut Reader::new(row, "once_slot"))).collect::<Result<_, _>>()?;
+        let (made, locked) = tx.run((make, ClaimOnce { wanted: slot_keys(wanted.keys()) })).await?;
+        let made: HashSet<SlotKey> = made.into_iter().collect();
         let mut held = BTreeMap::new();
-        for row in &locked {
-            let mut row = Reader::new(row, "once_slot");
-            let key = read_key(&mut row)?;
-            let kept = read_slot(&mut row)?;
+        for (environment, application, key, kept) in locked {
+            let key = (environment, application, key);
             let before = (!made.contains(&key)).then_some(kept);
             held.insert(key, Held { before, kept, decided: None });
         }
@@ -107,74 +130,46 @@ impl Claims {
     }
 
     /// Makes the rows say what was decided, and logs what was suppressed.
-    pub(crate) async fn write(&self, transaction: &Transaction, now: Timestamp) -> Result<(), Fault> {
+    pub(crate) async fn write(&self, tx: &Tx<'_>, now: Timestamp) -> Result<(), Fault> {
         let wrong = self.held.iter().filter(|(_, held)| match held.decided {
             Some(decided) => decided != held.kept,
             None => held.before.is_none(),
         });
-        let slots = Columns::new(wrong.map(|(key, held)| (key, held.decided.as_ref())));
-        let now = now.as_micros();
-        if !slots.is_empty() {
-            transaction.change(&sql::REPLACE_ONCE, &slots.all(&now)).await?;
+        let decided = slots(wrong.map(|(key, held)| (key, held.decided.as_ref())));
+        let mut suppressed = SuppressedCalls::default();
+        for (Suppression { environment, application, key, winner }, calls) in self.suppressed.iter() {
+            let (environment, application, winner) = (*environment, *application, *winner);
+            suppressed.push(SuppressedCall { environment, application, key: key.as_str(), winner, calls });
         }
-        if self.has_suppressed() {
-            log(transaction, &self.suppressed, now).await?;
-        }
-        Ok(())
+        tx.run((
+            decided.nonempty().map(|decided| ReplaceOnce { decided, now }),
+            suppressed.nonempty().map(|suppressed| AppendOnceSuppression { suppressed, created_at: now }),
+        ))
+        .await
+        .map(drop)
     }
 }
 
-async fn log(transaction: &Transaction, suppressed: &Suppressions, now: i64) -> Result<(), Fault> {
-    let (mut environments, mut applications, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut winners, mut numbers) = (Vec::new(), Vec::new());
-    for (suppression, calls) in suppressed.iter() {
-        environments.push(suppression.environment.0);
-        applications.push(suppression.application.as_bytes().as_slice());
-        keys.push(suppression.key.as_str());
-        winners.push(suppression.winner.as_bytes().as_slice());
-        numbers.push(calls);
-    }
-    let params: Params<'_> = &[&environments, &applications, &keys, &winners, &numbers, &now];
-    transaction.change(&sql::APPEND_ONCE_SUPPRESSION, params).await.map(drop)
+/// Slots as statements take them.
+fn slots<'a>(wanted: impl Iterator<Item = (&'a SlotKey, Option<&'a OnceSlot>)>) -> Slots<'a> {
+    let row = |((environment, application, key), slot): (&'a SlotKey, Option<&'a OnceSlot>)| SlotRow {
+        environment: *environment,
+        application: *application,
+        key: key.as_str(),
+        phase: slot.map(|slot| slot.phase),
+        winner: slot.map(|slot| slot.winner),
+        winner_phase: slot.map(|slot| slot.winner_phase),
+    };
+    wanted.map(row).collect()
 }
 
-/// Slots as the arrays that statements take; without a winner where nobody got one.
-#[derive(Default)]
-struct Columns<'a> {
-    environments: Vec<i32>,
-    applications: Vec<&'a [u8]>,
-    keys: Vec<&'a str>,
-    phases: Vec<Option<i64>>,
-    winners: Vec<Option<&'a [u8]>>,
-    winner_phases: Vec<Option<i64>>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(slots: impl Iterator<Item = (&'a SlotKey, Option<&'a OnceSlot>)>) -> Columns<'a> {
-        let mut columns = Columns::default();
-        for ((environment, application, key), slot) in slots {
-            columns.environments.push(environment.0);
-            columns.applications.push(application.as_bytes().as_slice());
-            columns.keys.push(key.as_str());
-            columns.phases.push(slot.map(|slot| slot.phase.to_db()));
-            columns.winners.push(slot.map(|slot| slot.winner.as_bytes().as_slice()));
-            columns.winner_phases.push(slot.map(|slot| slot.winner_phase.to_db()));
-        }
-        columns
-    }
-
-    fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    fn keys(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 3] {
-        [&self.environments, &self.applications, &self.keys]
-    }
-
-    fn all<'s>(&'s self, now: &'s i64) -> [&'s (dyn tokio_postgres::types::ToSql + Sync); 7] {
-        let [environments, applications, keys] = self.keys();
-        [environments, applications, keys, &self.phases, &self.winners, &self.winner_phases, now]
-    }
+fn slot_keys<'a>(keys: impl Iterator<Item = &'a SlotKey>) -> SlotKeys<'a> {
+    let row = |(environment, application, key): &'a SlotKey| SlotKeyRow {
+        environment: *environment,
+        application: *application,
+        key: key.as_str(),
+    };
+    keys.map(row).collect()
 }
 
 impl PostgresStore {
@@ -184,9 +179,7 @@ impl PostgresStore {
         application: ApplicationId,
         key: &Name,
     ) -> Result<Option<OnceRecord>, Fault> {
-        let params: Params<'_> = &[&environment.0, &application.as_bytes().as_slice(), &key.as_str()];
-        let found = self.database.read(&sql::FIND_ONCE, params).await?;
-        found.first().map(read_record).transpose()
+        self.database.read(FindOnce { environment, application, key: key.as_str() }).await
     }
 
     pub(crate) async fn list_slots(
@@ -195,65 +188,26 @@ impl PostgresStore {
         application: ApplicationId,
         slice: &Slice<Name>,
     ) -> Result<Vec<OnceRecord>, Fault> {
-        let after = slice.after.as_ref().map(Name::as_str);
-        let (low, high) = match slice.order {
-            Order::Ascending => (after.unwrap_or(""), NAME_ABOVE),
-            Order::Descending => ("", after.unwrap_or(NAME_ABOVE)),
-        };
-        let text = sql::directed(&sql::LIST_ONCE, slice.order);
-        let application = application.as_bytes().as_slice();
-        let params: Params<'_> = &[&environment.0, &application, &low, &high, &count(slice.limit)];
-        let found = self.database.read_as(&sql::LIST_ONCE, &text, params).await?;
-        found.iter().map(read_record).collect()
+        let (above, below) = name_bounds(slice);
+        let (limit, order) = (slice.limit, slice.order);
+        self.database.read(ListOnce { environment, application, above, below, limit, order }).await
     }
 
     pub(crate) async fn reset_slot(&self, key: &SlotKey) -> Result<bool, Fault> {
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        let locked = transaction.rows(&sql::CLAIM_ONCE, &Columns::new([(key, None)].into_iter()).keys()).await?;
-        let Some(row) = locked.first() else {
-            transaction.roll_back().await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let locked = tx.run(ClaimOnce { wanted: slot_keys([key].into_iter()) }).await?;
+        let Some((_, _, _, slot)) = locked.first() else {
+            tx.roll_back().await?;
             return Ok(false);
         };
-        let mut row = Reader::new(row, "once_slot");
-        read_key(&mut row)?;
-        let slot = read_slot(&mut row)?;
         if slot.is_open() {
-            transaction.roll_back().await?;
+            tx.roll_back().await?;
             return Ok(true);
         }
-        let clock = transaction.rows(&sql::NOW, &[]).await?;
-        let clock = clock.first().ok_or(Fault::Contended("the clock gave no answer"))?;
-        let now: i64 = Reader::new(clock, "clock").get("now")?;
+        let now = tx.now().await?;
         let reset = slot.reset();
-        let replace = transaction.prepare(&sql::REPLACE_ONCE).await?;
-        let columns = Columns::new([(key, Some(&reset))].into_iter());
-        let params = columns.all(&now);
-        transaction.commit_with(transaction.execute(&replace, &params)).await?;
+        tx.finish(ReplaceOnce { decided: slots([(key, Some(&reset))].into_iter()), now }).await?;
         Ok(true)
     }
-}
-
-fn read_key(row: &mut Reader<'_>) -> Result<SlotKey, Fault> {
-    Ok((EnvironmentId(row.get("environment")?), ApplicationId(row.id("application")?), row.name("key")?))
-}
-
-fn read_slot(row: &mut Reader<'_>) -> Result<OnceSlot, Fault> {
-    Ok(OnceSlot {
-        phase: Phase::from_db(row.get("phase")?),
-        winner: MessageId(row.id("winner")?),
-        winner_phase: Phase::from_db(row.get("winner_phase")?),
-    })
-}
-
-fn read_record(row: &Row) -> Result<OnceRecord, Fault> {
-    let mut row = Reader::new(row, "once_slot");
-    Ok(OnceRecord {
-        key: row.name("key")?,
-        slot: read_slot(&mut row)?,
-        created_at: row.time("created_at")?,
-        claimed_at: row.time("claimed_at")?,
-        updated_at: row.time("updated_at")?,
-        suppressed: row.get::<i64>("calls")?.unsigned_abs(),
-    })
 }

@@ -37,7 +37,6 @@ use tokio::time::Instant;
 use crate::appetite::{job_bytes, message_bytes};
 use crate::error::Fault;
 use crate::partition::Week;
-use crate::sql;
 use crate::store::PostgresStore;
 
 #[async_trait]
@@ -138,11 +137,12 @@ impl Store for PostgresStore {
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
         let AppScope { environment, application } = scope;
-        let (sql, owner, id) = match what {
-            Expunge::Message(id) => (&sql::EXPUNGE_MESSAGE, application.0, id.0),
-            Expunge::Attempt { message, id } => (&sql::EXPUNGE_ATTEMPT, message.0, id.0),
+        let expunge = || async {
+            match what {
+                Expunge::Message(id) => self.expunge_message_once(environment, application, id).await,
+                Expunge::Attempt { message, id } => self.expunge_attempt_once(environment, message, id).await,
+            }
         };
-        let expunge = || self.expunge_once(sql, environment, [owner.as_bytes(), id.as_bytes()]);
         self.run_plain(Op::Expunge, expunge).await
     }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use everhook_core::id::Id;
 use everhook_core::limits::{
     OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX, PAGE_BYTES_MAX,
@@ -19,20 +20,65 @@ use everhook_store::outbox::{
 };
 use everhook_store::piece::Piece;
 use everhook_store::store::Op;
-use futures_util::future::try_join4;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use everhook_store::{columns, row, statement};
 
-use crate::catalog::count;
 use crate::connection::{Connector, Route, address, settings};
 use crate::error::{Fault, OpenError};
 use crate::migrate;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Database, Transaction};
 use crate::store::pool;
+use crate::tx::{Database, Tx};
 
-type Value<'a> = &'a (dyn ToSql + Sync);
+columns! {
+    /// Rows that are set aside, each with the reason.
+    BadRows of BadRow<'a> { id: i64, error: &'a str }
+}
+
+row! {
+    /// What a row says after its number.
+    struct Said in "outbox" {
+        created_at: Timestamp,
+        age: i64,
+        environment: Option<String>,
+        application: String,
+        event_type: String,
+        payload: String,
+        event_id: Option<String>,
+        channels: Option<Vec<String>>,
+        tags: Option<Vec<String>>,
+        deliver_at: Option<Timestamp>,
+        once_key: Option<String>,
+        once_phase: Option<i64>,
+    }
+}
+
+statement! {
+    AnyOutbox = ("any_outbox", "select 1 from everhook.outbox limit 1") {} -> Option<i32>;
+    LockOutbox = (
+        "lock_outbox",
+        "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked"
+    ) {} -> Option<([u8; IDENTITY_BYTES], Option<Bytes>)>;
+    // A row with a flaw is not read: it says nothing.
+    ListOutbox = "list_outbox" { rows_max: usize, bytes_max: usize, row_bytes_max: usize }
+        -> Vec<(i64, Option<String>, Option<Said>)>;
+    NoSync = ("no_sync", "set local synchronous_commit = off") {};
+    RaiseOutbox = ("raise_outbox", "update everhook.outbox_relay set floor = greatest(floor, :floor)") {
+        floor: Option<Id>,
+    };
+    DeleteOutbox = ("delete_outbox", "delete from everhook.outbox where id = any (:ids)") { ids: Vec<i64> };
+    SetAsideOutbox<'a> = "set_aside_outbox" { judged: BadRows<'a> };
+    // How many rows there are, how old the first one is, and how many were set aside.
+    FindOutboxStatus = "find_outbox_status" { counted_max: usize } -> Option<(i64, Option<i64>, i64)>;
+    ListOutboxAside = "list_outbox_aside" { after: i64, limit: usize, bytes_max: usize }
+        -> Vec<(i64, Said, Timestamp, String)>;
+    ReplaceOutboxAside<'a> = "replace_outbox_aside" {
+        id: i64, environment: Option<&'a str>, application: Option<&'a str>, event_type: Option<&'a str>,
+        payload: Option<&'a str>, event_id: Option<&'a str>,
+    };
+    RetryOutboxAside = "retry_outbox_aside" { ids: Vec<i64> };
+    DeleteOutboxAside = ("delete_outbox_aside", "delete from everhook.outbox_aside where id = any (:ids)") {
+        ids: Vec<i64>,
+    };
+}
 
 /// Rows of customers' transactions.
 pub struct PostgresOutbox {
@@ -79,125 +125,97 @@ impl PostgresOutbox {
     }
 
     async fn relay_once(&self, relayer: &dyn Relayer) -> Result<Relayed, Fault> {
-        // Most looks find nothing: they cost one short statement, and no transaction.
-        if self.database.read(&sql::ANY_OUTBOX, &[]).await?.is_empty() {
+        // Most looks find nothing: they cost one short statement, and no tx.
+        if self.database.read(AnyOutbox {}).await?.is_none() {
             return Ok(Relayed::Nothing);
         }
-        let transaction = self.database.transaction().await?;
-        let lock = transaction.prepare(&sql::LOCK_OUTBOX).await?;
-        let locked = transaction.begin_with(transaction.query(&lock, &[])).await?;
-        let Some(control) = locked.first() else {
-            transaction.roll_back().await?;
+        let tx = self.database.tx().await?;
+        let Some((identity, floor)) = tx.begin(LockOutbox {}).await? else {
+            tx.roll_back().await?;
             return Ok(Relayed::Busy);
         };
-        let [rows, bytes, row_bytes] =
-            [OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX, OUTBOX_ROW_BYTES_MAX].map(|limit| limit as i64);
-        let rows = transaction.rows(&sql::LIST_OUTBOX, &[&rows, &bytes, &row_bytes]).await?;
-        let batch = read_batch(control, &rows)?;
+        let (rows_max, bytes_max) = (OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX);
+        let rows = tx.run(ListOutbox { rows_max, bytes_max, row_bytes_max: OUTBOX_ROW_BYTES_MAX }).await?;
+        let floor = floor.and_then(|floor| Id::from_slice(&floor));
+        let mut batch = Batch { identity, floor, ..Batch::default() };
+        for (id, flaw, said) in rows {
+            match (flaw, said) {
+                (None, Some(said)) => batch.rows.push(said.row(id)),
+                (flaw, _) => {
+                    batch.unreadable.push((id, flaw.unwrap_or_else(|| "it cannot be read".to_owned())));
+                }
+            }
+        }
         if batch.is_empty() {
-            transaction.roll_back().await?;
+            tx.roll_back().await?;
             return Ok(Relayed::Nothing);
         }
         match relayer.relay(&batch).await {
-            Ok(done) => finish(&transaction, &done).await.map(|()| Relayed::Rows(batch.len())),
+            Ok(done) => finish(&tx, &done).await.map(|()| Relayed::Rows(batch.len())),
             Err(error) => {
-                transaction.roll_back().await?;
+                tx.roll_back().await?;
                 Ok(Relayed::Failed(error))
             }
         }
     }
 
     async fn status_once(&self) -> Result<OutboxStatus, Fault> {
-        let rows = self.database.read(&sql::FIND_OUTBOX_STATUS, &[&(OUTBOX_COUNTED_MAX as i64)]).await?;
-        let row = rows.first().ok_or(Fault::Contended("the outbox gave no answer"))?;
-        let mut row = Reader::new(row, "outbox");
+        let found = self.database.read(FindOutboxStatus { counted_max: OUTBOX_COUNTED_MAX }).await?;
+        let (depth, oldest, set_aside) = found.ok_or(Fault::Contended("the outbox gave no answer"))?;
         let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
-        let depth = count(row.get("depth")?);
-        let oldest: Option<i64> = row.get("oldest")?;
-        Ok(OutboxStatus { depth, oldest_age: oldest.map(span), set_aside: count(row.get("set_aside")?) })
+        Ok(OutboxStatus { depth: count(depth), oldest_age: oldest.map(span), set_aside: count(set_aside) })
     }
 
     async fn list_aside_once(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, Fault> {
-        let params: [Value<'_>; 3] = [&after, &count(limit), &count(PAGE_BYTES_MAX)];
-        let rows = self.database.read(&sql::LIST_OUTBOX_ASIDE, &params).await?;
-        let read = |row: &Row| {
-            let mut row = Reader::new(row, "outbox_aside");
-            let id = row.get("id")?;
-            let said = read_row(id, &mut row)?;
-            Ok(AsideRow { row: said, set_aside_at: row.time("set_aside_at")?, error: row.get("error")? })
+        let rows = self.database.read(ListOutboxAside { after, limit, bytes_max: PAGE_BYTES_MAX }).await?;
+        let read = |(id, said, set_aside_at, error): (i64, Said, Timestamp, String)| {
+            Ok(AsideRow { row: said.row(id), set_aside_at, error })
         };
-        Piece::gather(rows.iter().map(read), limit, aside_bytes, |aside| aside.row.id, None)
+        Piece::gather(rows.into_iter().map(read), limit, aside_bytes, |aside| aside.row.id, None)
     }
 
     async fn replace_aside_once(&self, id: i64, change: &AsideChange) -> Result<bool, Fault> {
-        let AsideChange { environment, application, event_type, payload, event_id } = change;
-        let params: [Value<'_>; 6] = [&id, environment, application, event_type, payload, event_id];
-        self.database.change(&sql::REPLACE_OUTBOX_ASIDE, &params).await.map(|changed| changed > 0)
+        let replace = ReplaceOutboxAside {
+            id,
+            environment: change.environment.as_deref(),
+            application: change.application.as_deref(),
+            event_type: change.event_type.as_deref(),
+            payload: change.payload.as_deref(),
+            event_id: change.event_id.as_deref(),
+        };
+        self.database.write(replace).await.map(|changed| changed > 0)
     }
 }
 
 /// Removes what was relayed, moves the rest aside, and commits; in one round trip.
-async fn finish(transaction: &Transaction, done: &Done) -> Result<(), Fault> {
-    let floor = done.floor.as_ref().map(|floor| floor.as_bytes().as_slice());
-    let (aside, errors): (Vec<i64>, Vec<&str>) = done.set_aside.iter().map(|(id, error)| (*id, error.as_str())).unzip();
-    let (delete, set_aside, raise) = (
-        transaction.prepare(&sql::DELETE_OUTBOX).await?,
-        transaction.prepare(&sql::SET_ASIDE_OUTBOX).await?,
-        transaction.prepare(&sql::RAISE_OUTBOX).await?,
-    );
-    let delete_params: [Value<'_>; 1] = [&done.relayed];
-    let aside_params: [Value<'_>; 2] = [&aside, &errors];
-    let raise_params: [Value<'_>; 1] = [&floor];
-    let writes = try_join4(
-        transaction.client().batch_execute("set local synchronous_commit = off"),
-        transaction.execute(&delete, &delete_params),
-        async {
-            if aside.is_empty() {
-                return Ok(0);
-            }
-            transaction.execute(&set_aside, &aside_params).await
-        },
-        transaction.execute(&raise, &raise_params),
-    );
-    transaction.commit_with(writes).await.map(drop)
+async fn finish(tx: &Tx<'_>, done: &Done) -> Result<(), Fault> {
+    let mut judged = BadRows::default();
+    for (id, error) in &done.set_aside {
+        judged.push(BadRow { id: *id, error });
+    }
+    let set_aside = judged.nonempty().map(|judged| SetAsideOutbox { judged });
+    let delete = DeleteOutbox { ids: done.relayed.clone() };
+    tx.finish((NoSync {}, delete, set_aside, RaiseOutbox { floor: done.floor })).await.map(drop)
 }
 
-fn read_batch(control: &Row, rows: &[Row]) -> Result<Batch, Fault> {
-    let mut control = Reader::new(control, "outbox_relay");
-    let identity: &[u8] = control.get("identity")?;
-    let identity: [u8; IDENTITY_BYTES] =
-        identity.try_into().map_err(|_| Fault::Corrupt { table: "outbox_relay", column: "identity" })?;
-    let floor: Option<&[u8]> = control.get("floor")?;
-    let floor = floor.and_then(Id::from_slice);
-    let mut batch = Batch { identity, floor, ..Batch::default() };
-    for row in rows {
-        let mut row = Reader::new(row, "outbox");
-        let (id, flaw): (i64, Option<String>) = (row.get("id")?, row.get("flaw")?);
-        match flaw.map_or_else(|| read_row(id, &mut row).map_err(|fault| format!("it cannot be read: {fault}")), Err) {
-            Ok(row) => batch.rows.push(row),
-            Err(reason) => batch.unreadable.push((id, reason)),
+impl Said {
+    fn row(self, id: i64) -> OutboxRow {
+        OutboxRow {
+            id,
+            created_at: self.created_at,
+            age: span(self.age),
+            environment: self.environment,
+            application: self.application,
+            event_type: self.event_type,
+            payload: self.payload,
+            event_id: self.event_id,
+            channels: self.channels,
+            tags: self.tags,
+            deliver_at: self.deliver_at,
+            once_key: self.once_key,
+            once_phase: self.once_phase,
         }
     }
-    Ok(batch)
-}
-
-/// What a row says after its number.
-fn read_row(id: i64, row: &mut Reader<'_>) -> Result<OutboxRow, Fault> {
-    Ok(OutboxRow {
-        id,
-        created_at: row.time("created_at")?,
-        age: span(row.get("age")?),
-        environment: row.get("environment")?,
-        application: row.get("application")?,
-        event_type: row.get("event_type")?,
-        payload: row.get("payload")?,
-        event_id: row.get("event_id")?,
-        channels: row.get("channels")?,
-        tags: row.get("tags")?,
-        deliver_at: row.get::<Option<i64>>("deliver_at")?.map(Timestamp::from_micros),
-        once_key: row.get("once_key")?,
-        once_phase: row.get("once_phase")?,
-    })
 }
 
 /// Its clock may have been set back.
@@ -209,28 +227,28 @@ fn span(micros: i64) -> Duration {
 impl Outbox for PostgresOutbox {
     async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
         // Not run again here: the relay looks again soon enough.
-        self.relay_once(relayer).await.map_err(|fault| fault.told(Op::RelayOutbox))
+        self.relay_once(relayer).await.map_err(|fault| fault.into_store_error(Op::RelayOutbox))
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {
-        self.status_once().await.map_err(|fault| fault.told(Op::OutboxStatus))
+        self.status_once().await.map_err(|fault| fault.into_store_error(Op::OutboxStatus))
     }
 
     async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError> {
-        self.list_aside_once(after, limit).await.map_err(|fault| fault.told(Op::ListAside))
+        self.list_aside_once(after, limit).await.map_err(|fault| fault.into_store_error(Op::ListAside))
     }
 
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError> {
-        self.replace_aside_once(id, change).await.map_err(|fault| fault.told(Op::ReplaceAside))
+        self.replace_aside_once(id, change).await.map_err(|fault| fault.into_store_error(Op::ReplaceAside))
     }
 
     async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
-        let retried = self.database.change(&sql::RETRY_OUTBOX_ASIDE, &[&ids]).await;
-        retried.map_err(|fault| fault.told(Op::RetryAside))
+        let retried = self.database.write(RetryOutboxAside { ids: ids.to_vec() }).await;
+        retried.map_err(|fault| fault.into_store_error(Op::RetryAside))
     }
 
     async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError> {
-        let discarded = self.database.change(&sql::DELETE_OUTBOX_ASIDE, &[&ids]).await;
-        discarded.map_err(|fault| fault.told(Op::DiscardAside))
+        let discarded = self.database.write(DeleteOutboxAside { ids: ids.to_vec() }).await;
+        discarded.map_err(|fault| fault.into_store_error(Op::DiscardAside))
     }
 }

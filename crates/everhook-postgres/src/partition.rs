@@ -5,11 +5,21 @@
 
 use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::time::Timestamp;
+use everhook_store::statement;
 
 use crate::error::Fault;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Database, Transaction, within};
+use crate::tx::Database;
+
+statement! {
+    // Finds something if a task is open about a message or job with an id in this range.
+    pub(crate) FindOrphanedTask<'a> = "find_task_between" { low: &'a [u8], high: &'a [u8] } -> Option<i32>;
+    ListPartition = (
+        "list_partition",
+        "select relation.relname::text from pg_catalog.pg_inherits as child \
+        join pg_catalog.pg_class as relation on relation.oid = child.inhrelid \
+        where child.inhparent = pg_catalog.to_regclass(:parent)"
+    ) { parent: String } -> Vec<String>;
+}
 
 const WEEK_SECS: u32 = 7 * 24 * 3600;
 /// Weeks that are made ahead.
@@ -42,10 +52,8 @@ impl Week {
 
 /// The oldest week that a table has a partition for.
 pub(crate) async fn oldest(database: &Database, table: &str) -> Result<Option<Week>, Fault> {
-    let rows = database.read(&sql::LIST_PARTITION, &[&format!("everhook.{table}")]).await?;
     let mut oldest = None;
-    for row in &rows {
-        let name: &str = Reader::new(row, "pg_class").get("relname")?;
+    for name in database.read(ListPartition { parent: format!("everhook.{table}") }).await? {
         let week = name.strip_prefix(table).and_then(|rest| rest.strip_prefix("_w")).and_then(|week| week.parse().ok());
         oldest = oldest.into_iter().chain(week.map(Week)).min();
     }
@@ -55,39 +63,32 @@ pub(crate) async fn oldest(database: &Database, table: &str) -> Result<Option<We
 /// Drops the partitions of a week, unless something is open about what is in them; says whether it did.
 pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: Week) -> Result<bool, Fault> {
     let (low, high) = week.ids();
-    let transaction = database.transaction().await?;
-    transaction.begin().await?;
+    let tx = database.tx().await?;
+    tx.begin(()).await?;
     // Parents first: that is the order in which everyone else takes them.
     let parents = tables.map(|table| format!("only everhook.{table}")).join(", ");
     let lock = format!("set local lock_timeout = '{LOCK_WAIT_MS}ms'; lock table {parents} in access exclusive mode");
-    transaction.batch(&lock).await?;
+    tx.run_text(&lock).await?;
     // Under the lock nobody can begin to work with what is in it.
-    let is_used = !transaction.rows(&sql::FIND_TASK_BETWEEN, &[&low, &high]).await?.is_empty();
+    let is_used = tx.run(FindOrphanedTask { low: &low, high: &high }).await?.is_some();
     if is_used {
-        transaction.roll_back().await?;
+        tx.roll_back().await?;
         return Ok(false);
     }
     let drops = tables.map(|table| format!("select everhook.drop_week('{table}', {})", week.0)).join("; ");
-    transaction.batch(&drops).await?;
-    transaction.commit().await?;
+    tx.run_text(&drops).await?;
+    tx.commit().await?;
     Ok(true)
 }
 
 /// Makes the partitions of these weeks that are missing.
 pub(crate) async fn ensure(database: &Database, weeks: &[Week]) -> Result<(), Fault> {
-    let transaction = database.transaction().await?;
-    transaction.begin().await?;
+    let tx = database.tx().await?;
+    tx.begin(()).await?;
     let makes =
         weeks.iter().map(|week| format!("select everhook.make_week({})", week.0)).collect::<Vec<_>>().join("; ");
-    transaction.batch(&makes).await?;
-    transaction.commit().await
-}
-
-impl Transaction {
-    /// Sends statements without parameters.
-    pub(crate) async fn batch(&self, sql: &str) -> Result<(), Fault> {
-        within(self.client().batch_execute(sql)).await
-    }
+    tx.run_text(&makes).await?;
+    tx.commit().await
 }
 
 #[cfg(test)]

@@ -1,20 +1,28 @@
 //! Renewals, on a connection of their own: no load on the pool can keep a node from saying that it lives.
 
 use everhook_core::id::SessionId;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
 use everhook_store::lease::Renewed;
-use everhook_store::mutant;
+use everhook_store::sql::answer::Reply as _;
+use everhook_store::sql::statement::Statement as _;
+use everhook_store::statement;
 use futures_util::future::join;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Config, Statement};
+use tokio_postgres::{Client, Config};
 
 use crate::connection::Connector;
 use crate::error::Fault;
 use crate::hosts::connect_wait;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::within;
+use crate::session::RenewSession;
+use crate::tx::{Prepared, send, within};
+use crate::value::types;
+
+statement! {
+    ReadTimeline = ("timeline", "select substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)") {}
+        -> Option<String>;
+}
 
 /// The connection for renewals; it is opened when it is needed and again when it broke.
 pub(crate) struct Renewals {
@@ -51,8 +59,8 @@ impl Timeline {
 
 struct Open {
     client: Client,
-    /// None behind a pooler.
-    statement: Option<Statement>,
+    /// Unnamed behind a pooler.
+    prepared: Prepared,
 }
 
 impl Renewals {
@@ -69,34 +77,28 @@ impl Renewals {
             Some(open) => open,
             None => self.connect().await?,
         };
-        let session: &[u8] = session.as_bytes();
-        let renewal = async {
-            match &open.statement {
-                Some(statement) => open.client.query(statement, &[&session]).await,
-                None => open.client.query_typed(sql::RENEW_SESSION.text, &[(&session, Type::BYTEA)]).await,
-            }
-        };
+        let renew = RenewSession { id: session }.call();
+        let renewal = send(&open.client, &open.prepared, &renew);
         // None where nothing new is known.
         let timeline = async {
             if line.timeline == Timeline::NotTold {
                 return None;
             }
-            match open.client.query_typed(sql::TIMELINE.text, &[]).await {
-                Ok(rows) => Some(rows.first()?.try_get::<_, String>(0).ok()),
+            match send(&open.client, &Prepared::Unnamed, &ReadTimeline {}.call()).await {
+                Ok(reply) => Some(reply.read::<Option<String>>().ok().flatten()),
                 Err(error) => error.as_db_error().map(|_| None),
             }
         };
         // In one round trip; only the first of them has to succeed.
-        let (rows, timeline) = within(async {
-            let (rows, timeline) = join(renewal, timeline).await;
-            Ok((rows?, timeline))
+        let (renewed, timeline) = within(async {
+            let (renewed, timeline) = join(renewal, timeline).await;
+            Ok((renewed?, timeline))
         })
         .await?;
         let moved = timeline.is_some_and(|timeline| line.timeline.moves_to(timeline));
         // Kept only if it worked: whatever went wrong, the next renewal begins with a new connection.
         line.open = Some(open);
-        let Some(row) = rows.first() else { return Ok(Renewed::Closed) };
-        let at = Reader::new(row, "session").time("lease_until")?;
+        let Some(at) = renewed.read::<Option<Timestamp>>()? else { return Ok(Renewed::Closed) };
         Ok(if moved { Renewed::Moved(at) } else { Renewed::Open(at) })
     }
 
@@ -108,13 +110,15 @@ impl Renewals {
         let opening = self.connector.open(&self.config);
         let (client, _driver) =
             timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
-        let statement = match self.pooler {
-            true => None,
-            false => Some(
-                within(client.prepare_typed(&mutant::sql(sql::RENEW_SESSION.text), sql::RENEW_SESSION.types)).await?,
-            ),
+        let text = RenewSession::text();
+        let prepared = match self.pooler {
+            true => Prepared::Unnamed,
+            false => {
+                let (sql, types) = (text.sql(Order::Ascending), types(text));
+                Prepared::Named(within(client.prepare_typed(sql, &types)).await?)
+            }
         };
-        Ok(Open { client, statement })
+        Ok(Open { client, prepared })
     }
 }
 

@@ -15,16 +15,49 @@ use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::retention::Prunable;
 use everhook_store::schedule::RUNS_KEPT;
-use tokio_postgres::Row;
+use everhook_store::statement;
 use tokio_postgres::error::SqlState;
 use tracing::warn;
 
-use crate::catalog::count;
+use crate::columns::Keys;
 use crate::error::Fault;
-use crate::partition::{self, Week};
-use crate::rows::Reader;
-use crate::sql;
+use crate::job::enqueue::{CreateLaneQueue, QueueLane, QueueLanes};
+use crate::partition::{self, FindOrphanedTask, Week};
 use crate::store::PostgresStore;
+
+statement! {
+    PruneMessage = "prune_message" { floor: Id, limit: usize };
+    PruneTaskDead = "prune_task_dead" { before: Timestamp, limit: usize };
+    PrunePayload = "prune_payload" { now: Timestamp, limit: usize };
+    PruneDedup = "prune_dedup" { low: String, high: String };
+    PruneJob = "prune_job" { floor: Id, before: Timestamp, limit: usize };
+    PruneOnce = "prune_once" { before: Timestamp, limit: usize };
+    PruneSession = "prune_session" { before: Timestamp, limit: usize };
+    PruneBatch = "prune_batch" { before: Timestamp, intake: Intake, limit: usize };
+    PruneScheduleRun = "prune_schedule_run" { before: Timestamp, kept: usize, limit: usize };
+    ListExpiredLane = "list_old_lane" { limit: usize } -> Vec<(EnvironmentId, LaneId, Name)>;
+    LockLaneIdle = "lock_lane_idle" { idle: Keys } -> Vec<(EnvironmentId, Id)>;
+    pub(crate) PruneLane = "prune_lane" { idle: Keys };
+    PagesDedup = (
+        "pages_dedup",
+        "select pg_catalog.pg_relation_size('everhook.dedup') \
+        / pg_catalog.current_setting('block_size')::bigint"
+    ) {} -> Option<i64>;
+    PruneQueueMinute = (
+        "prune_queue_minute",
+        "delete from everhook.queue_minute where ctid = any (array( \
+        select ctid from everhook.queue_minute where minute < everhook.now_us() / 60000000 - :kept limit :limit))"
+    ) { kept: i64, limit: usize };
+    PruneJobOutput<'a> = (
+        "prune_job_output",
+        "delete from everhook.job_output where job >= :low and job < :high"
+    ) { low: &'a [u8], high: &'a [u8] };
+    FindJobAttemptSince<'a> = (
+        "find_job_attempt_since",
+        "select 1 from everhook.job_attempt \
+        where job >= :low and job < :high and started_at + duration_us >= :since limit 1"
+    ) { low: &'a [u8], high: &'a [u8], since: Timestamp } -> Option<i32>;
+}
 
 /// Pages of keys that one statement looks at.
 const KEY_PAGES: u32 = 256;
@@ -48,34 +81,28 @@ pub(crate) struct KeyCursor(AtomicU32);
 
 impl PostgresStore {
     pub(crate) async fn prune_once(&self, what: Prunable, before: Timestamp, limit: usize) -> Result<usize, Fault> {
-        let (at, most, floor) = (before.as_micros(), count(limit), Id::floor(before));
-        let floor = floor.as_bytes().as_slice();
+        let (floor, database) = (Id::floor(before), &self.database);
         let pruned = match what {
             Prunable::Messages | Prunable::Jobs if self.may_drop_week(what, before).await? => return Ok(limit),
-            Prunable::Messages => self.database.change(&sql::PRUNE_MESSAGE, &[&floor, &most]).await?,
-            Prunable::Jobs => self.database.change(&sql::PRUNE_JOB, &[&floor, &at, &most]).await?,
-            Prunable::DeadDeliveries => self.database.change(&sql::PRUNE_TASK_DEAD, &[&at, &most]).await?,
+            Prunable::Messages => database.write(PruneMessage { floor, limit }).await?,
+            Prunable::Jobs => database.write(PruneJob { floor, before, limit }).await?,
+            Prunable::DeadDeliveries => database.write(PruneTaskDead { before, limit }).await?,
             Prunable::Payloads => {
-                let now = self.read_clock().await?.as_micros();
-                self.database.change(&sql::PRUNE_PAYLOAD, &[&now, &most]).await?
+                let now = self.read_clock().await?;
+                database.write(PrunePayload { now, limit }).await?
             }
             Prunable::Keys => self.prune_keys(limit).await?,
-            Prunable::OnceSlots => self.database.change(&sql::PRUNE_ONCE, &[&at, &most]).await?,
-            Prunable::Sessions => self.prune_sessions(at, limit).await?,
-            Prunable::Batches => {
-                let sealed = Intake::Sealed.to_db();
-                self.database.change(&sql::PRUNE_BATCH, &[&at, &sealed, &most]).await?
-            }
-            Prunable::Runs => self.database.change(&sql::PRUNE_SCHEDULE_RUN, &[&at, &count(RUNS_KEPT), &most]).await?,
+            Prunable::OnceSlots => database.write(PruneOnce { before, limit }).await?,
+            Prunable::Sessions => self.prune_sessions(before, limit).await?,
+            Prunable::Batches => database.write(PruneBatch { before, intake: Intake::Sealed, limit }).await?,
+            Prunable::Runs => database.write(PruneScheduleRun { before, kept: RUNS_KEPT, limit }).await?,
         };
         Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
     }
 
     /// Goes on where it last ended; ends when enough were found, or when it has seen the whole table.
     async fn prune_keys(&self, limit: usize) -> Result<u64, Fault> {
-        let rows = self.database.read(&sql::PAGES_DEDUP, &[]).await?;
-        let row = rows.first().ok_or(Fault::Contended("the size gave no answer"))?;
-        let pages: i64 = Reader::new(row, "dedup").get("pages")?;
+        let pages = self.database.read(PagesDedup {}).await?.ok_or(Fault::Contended("the size gave no answer"))?;
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
         let (mut pruned, mut seen) = (0, 0);
         while seen < pages && pruned < u64::try_from(limit).unwrap_or(u64::MAX) {
@@ -83,7 +110,7 @@ impl PostgresStore {
             let from = if from < pages { from } else { 0 };
             let to = from.saturating_add(KEY_PAGES);
             let (low, high) = (format!("({from},0)"), format!("({to},0)"));
-            pruned += self.database.change(&sql::PRUNE_DEDUP, &[&low, &high]).await?;
+            pruned += self.database.write(PruneDedup { low, high }).await?;
             self.key_cursor.0.store(to, Ordering::Relaxed);
             seen = seen.saturating_add(KEY_PAGES);
         }
@@ -91,9 +118,9 @@ impl PostgresStore {
     }
 
     /// Forgets sessions, and with them lanes of concurrency keys in which nothing is, and minutes that nobody asks for any more.
-    async fn prune_sessions(&self, before: i64, limit: usize) -> Result<u64, Fault> {
-        let pruned = self.database.change(&sql::PRUNE_SESSION, &[&before, &count(limit)]).await?;
-        self.database.change(&sql::PRUNE_QUEUE_MINUTE, &[&MINUTES_KEPT, &count(limit)]).await?;
+    async fn prune_sessions(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
+        let pruned = self.database.write(PruneSession { before, limit }).await?;
+        self.database.write(PruneQueueMinute { kept: MINUTES_KEPT, limit }).await?;
         Ok(pruned + self.prune_lanes(limit).await?)
     }
 
@@ -103,29 +130,17 @@ impl PostgresStore {
             return Ok(0);
         }
         self.keep_queues(&idle).await?;
-        let (environments, ids) = lane_columns(idle.keys());
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        let locked = transaction.rows(&sql::LOCK_LANE_IDLE, &[&environments, &ids]).await?;
-        let (mut environments, mut ids) = (Vec::<i32>::new(), Vec::<&[u8]>::new());
-        for row in &locked {
-            let mut row = Reader::new(row, "lane");
-            environments.push(row.get("environment")?);
-            ids.push(row.get("id")?);
-        }
-        let lanes = transaction.change(&sql::PRUNE_LANE, &[&environments, &ids]).await?;
-        transaction.commit().await?;
-        Ok(lanes)
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let idle = Keys::of(idle.keys().map(|(environment, lane)| (*environment, lane.0)));
+        let locked = tx.run(LockLaneIdle { idle }).await?;
+        tx.finish(PruneLane { idle: Keys::of(locked) }).await
     }
 
     /// Lanes of concurrency keys in which nothing waits and nothing is dead, at most so many, with their queues.
     async fn idle_lanes(&self, limit: usize) -> Result<IdleLanes, Fault> {
-        let read = |row: &Row| {
-            let mut row = Reader::new(row, "lane");
-            let lane = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-            Ok((lane, row.name("queue")?))
-        };
-        self.database.read(&sql::LIST_OLD_LANE, &[&count(limit)]).await?.iter().map(read).collect()
+        let found = self.database.read(ListExpiredLane { limit }).await?;
+        Ok(found.into_iter().map(|(environment, lane, queue)| ((environment, lane), queue)).collect())
     }
 
     /// Gives queues the lane without a key that had none: it is how a queue is known that nobody configured. Before any lock is had: whoever
@@ -134,9 +149,11 @@ impl PostgresStore {
         let own =
             idle.iter().map(|((environment, _), queue)| ((*environment, job::lane(*environment, queue, None)), queue));
         let own: BTreeMap<LaneKey, &Name> = own.collect();
-        let (environments, ids) = lane_columns(own.keys());
-        let queues: Vec<&str> = own.values().map(|queue| queue.as_str()).collect();
-        self.database.change(&sql::CREATE_LANE_QUEUE, &[&environments, &ids, &queues]).await.map(drop)
+        let mut fresh = QueueLanes::default();
+        for ((environment, id), queue) in own {
+            fresh.push(QueueLane { environment, id, queue: queue.as_str() });
+        }
+        self.database.write(CreateLaneQueue { fresh }).await.map(drop)
     }
 
     /// Drops a week, unless someone was in the way of that lately: each try holds up traffic for a moment.
@@ -175,21 +192,16 @@ impl PostgresStore {
         }
         let (low, high) = week.ids();
         let (low, high) = (low.as_slice(), high.as_slice());
-        if !self.database.read(&sql::FIND_TASK_BETWEEN, &[&low, &high]).await?.is_empty() {
+        if self.database.read(FindOrphanedTask { low, high }).await?.is_some() {
             return Ok(false);
         }
         if what == Prunable::Jobs {
             // Nothing of it is open, so that no attempt comes to those that are there.
-            let at = before.as_micros();
-            if !self.database.read(&sql::FIND_JOB_ATTEMPT_SINCE, &[&low, &high, &at]).await?.is_empty() {
+            if self.database.read(FindJobAttemptSince { low, high, since: before }).await?.is_some() {
                 return Ok(false);
             }
-            self.database.change(&sql::PRUNE_JOB_OUTPUT, &[&low, &high]).await?;
+            self.database.write(PruneJobOutput { low, high }).await?;
         }
         partition::drop_unused(&self.database, tables, week).await
     }
-}
-
-fn lane_columns<'a>(lanes: impl Iterator<Item = &'a LaneKey>) -> (Vec<i32>, Vec<&'a [u8]>) {
-    lanes.map(|(environment, lane)| (environment.0, lane.as_bytes().as_slice())).unzip()
 }

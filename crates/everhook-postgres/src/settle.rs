@@ -7,27 +7,78 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use everhook_core::batch::Change;
-use everhook_core::id::{EnvironmentId, LaneId, SessionId};
-use everhook_core::lifecycle::NextRow;
-use everhook_core::task::{TaskKey, TaskKind, TaskState};
-use everhook_core::time::{Timestamp, micros};
+use everhook_core::id::{AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::outcome::Class;
+use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
-use everhook_store::lease::{Settled, Settlement};
+use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::mutant::{self, Mutant};
-use futures_util::future::{try_join_all, try_join4};
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use everhook_store::{columns, statement};
 
+use crate::append::LockLane;
+use crate::columns::Keys;
 use crate::error::Fault;
 use crate::job::batch::{self, Changes};
-use crate::job::output::Results;
-use crate::job::rows::now;
-use crate::lease::send_unless;
-use crate::rows::Reader;
-use crate::sql::{self, Sql};
-use crate::statement::{Params, Statements, Transaction, within};
+use crate::job::output::{JobResults, PutJobResult, results};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
+
+columns! {
+    /// Deliveries whose task leaves.
+    TasksGone of TaskGone<'a> {
+        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
+        attempt: Option<AttemptId>, endpoint: LaneId, class: Option<Class>, end_state: Option<EndState>,
+        trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>, reply: Option<&'a [u8]>,
+        started_at: Option<Timestamp>, duration_us: Option<Duration>,
+    }
+
+    /// Deliveries whose task stays.
+    TasksKept of TaskKept<'a> {
+        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
+        attempt: Option<AttemptId>, endpoint: LaneId, class: Option<Class>, end_state: Option<EndState>,
+        trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>, reply: Option<&'a [u8]>,
+        started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
+    }
+
+    /// Jobs whose task leaves. An attempt of a job says less of where it went.
+    JobsGone of JobGone<'a> {
+        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
+        attempt: Option<AttemptId>, session: SessionId, class: Option<Class>, end_state: Option<EndState>,
+        status: Option<u16>, note: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+    }
+
+    /// Jobs whose task stays.
+    JobsKept of JobKept<'a> {
+        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
+        attempt: Option<AttemptId>, session: SessionId, class: Option<Class>, end_state: Option<EndState>,
+        status: Option<u16>, note: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
+    }
+
+    /// Attempts that may have been logged before.
+    LoggedAttempts of LoggedAttempt {
+        environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
+    }
+
+    /// Lanes with the time when their next task is due, and how long they rest.
+    HeldLanes of HeldLane { environment: EnvironmentId, id: LaneId, due_at: Timestamp, hold_us: Duration }
+}
+
+statement! {
+    pub(crate) SettleTaskGone<'a> = "settle_task_gone" { batch: TasksGone<'a> } -> Vec<usize>;
+    pub(crate) SettleTaskKept<'a> = "settle_task_pending" { batch: TasksKept<'a> } -> Vec<(usize, Option<Timestamp>)>;
+    SettleJobGone<'a> = "settle_job_gone" { batch: JobsGone<'a> } -> Vec<usize>;
+    SettleJobKept<'a> = "settle_job_pending" { batch: JobsKept<'a> } -> Vec<(usize, Option<Timestamp>)>;
+    FindAttemptSettled = "find_attempt_settled" { batch: LoggedAttempts } -> Vec<usize>;
+    FindJobAttemptSettled = "find_job_attempt_settled" { batch: LoggedAttempts } -> Vec<usize>;
+    PauseLane = "hold_lane" { given: HeldLanes };
+    DisableEndpoint = "disable_endpoint" { wanted: Keys };
+    StopQueue = "stop_queue" { wanted: Keys };
+}
 
 /// Longest span that is added to the clock, so that a sum cannot overflow: about a hundred years.
 const SPAN_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
@@ -47,65 +98,56 @@ impl PostgresStore {
             if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
                 Made::default().with(self.settle_gone(kind, firsts).await?)
             } else {
-                self.settle_mixed(batch, &firsts).await?
+                self.settle_mixed(batch, firsts).await?
             };
         Ok(made.with(self.answer(batch, &matched).await?))
     }
 
     async fn settle_gone(&self, kind: TaskKind, firsts: Vec<(usize, &Settlement)>) -> Result<Matched, Fault> {
-        let (places, members): (Vec<usize>, Vec<&Settlement>) = firsts.into_iter().unzip();
-        let group = Group::new(kind, Stays::Gone, places, &members);
-        let rows = self.database.write(group.sql, &group.params()).await?;
-        let mut matched = Matched::with_capacity(rows.len());
-        group.read(&rows, &mut matched)?;
+        let group = Group::new(firsts);
+        let gone = match kind {
+            TaskKind::Delivery => self.database.write(SettleTaskGone { batch: group.rows(TaskGone::new) }).await?,
+            TaskKind::Job => self.database.write(SettleJobGone { batch: group.rows(JobGone::new) }).await?,
+        };
+        let mut matched = Matched::with_capacity(gone.len());
+        group.add_gone(&gone, &mut matched)?;
         Ok(matched)
     }
 
     async fn settle_mixed(
         &self,
         batch: &[Settlement],
-        firsts: &[(usize, &Settlement)],
+        firsts: Vec<(usize, &Settlement)>,
     ) -> Result<WithMade<Matched>, Fault> {
-        let mut groups = Vec::new();
-        for (kind, stays) in [
-            (TaskKind::Delivery, Stays::Gone),
-            (TaskKind::Delivery, Stays::Kept),
-            (TaskKind::Job, Stays::Gone),
-            (TaskKind::Job, Stays::Kept),
-        ] {
-            let is_of = |member: &Settlement| member.kind == kind && Stays::of(member) == stays;
-            let (places, members): (Vec<usize>, Vec<&Settlement>) =
-                firsts.iter().copied().filter(|(_, member)| is_of(member)).unzip();
-            if !members.is_empty() {
-                groups.push(Group::new(kind, stays, places, &members));
-            }
-        }
-        let transaction = self.database.transaction().await?;
-        let mut prepared = Vec::with_capacity(groups.len());
-        for group in &groups {
-            prepared.push((transaction.prepare(group.sql).await?, group.params()));
-        }
-        transaction.begin().await?;
-        let sent = prepared.iter().map(|(statement, params)| transaction.query(statement, params));
-        let answers = within(try_join_all(sent)).await?;
+        let group = |kind, stays| {
+            let is_of = |member: &Settlement| member.kind == kind && (member.row != NextRow::Gone) == stays;
+            Group::new(firsts.iter().copied().filter(|(_, member)| is_of(member)).collect())
+        };
+        let (tasks_gone, tasks_kept) = (group(TaskKind::Delivery, false), group(TaskKind::Delivery, true));
+        let (jobs_gone, jobs_kept) = (group(TaskKind::Job, false), group(TaskKind::Job, true));
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let settled = tx.run((
+            tasks_gone.rows::<TasksGone<'_>, _>(TaskGone::new).nonempty().map(|batch| SettleTaskGone { batch }),
+            tasks_kept.rows::<TasksKept<'_>, _>(TaskKept::new).nonempty().map(|batch| SettleTaskKept { batch }),
+            jobs_gone.rows::<JobsGone<'_>, _>(JobGone::new).nonempty().map(|batch| SettleJobGone { batch }),
+            jobs_kept.rows::<JobsKept<'_>, _>(JobKept::new).nonempty().map(|batch| SettleJobKept { batch }),
+        ));
+        let settled = settled.await?;
         let mut matched = Matched::with_capacity(batch.len());
-        for (group, rows) in groups.iter().zip(&answers) {
-            group.read(rows, &mut matched)?;
-        }
-        let made = self.follow_up(&transaction, batch, &matched).await?;
+        tasks_gone.add_gone(&settled.0, &mut matched)?;
+        tasks_kept.add_kept(&settled.1, &mut matched)?;
+        jobs_gone.add_gone(&settled.2, &mut matched)?;
+        jobs_kept.add_kept(&settled.3, &mut matched)?;
+        let made = self.follow_up(&tx, batch, &matched).await?;
         Ok(made.with(matched))
     }
 
     /// What matched settlements mean for lanes, endpoints, queues, results and batches; and the commit.
-    async fn follow_up(
-        &self,
-        transaction: &Transaction,
-        batch: &[Settlement],
-        matched: &Matched,
-    ) -> Result<Made, Fault> {
+    async fn follow_up(&self, tx: &Tx<'_>, batch: &[Settlement], matched: &Matched) -> Result<Made, Fault> {
         let lanes = LaneEnds::new(batch, matched);
-        let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
-        let results = Results::new(counted());
+        let counted = batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
+        let fresh: JobResults<'_> = results(counted);
         let mut changes = Changes::new();
         let told = |n: &usize| matched.contains_key(n) || mutant::is(Mutant::CountRepeatedEnd);
         let told = batch.iter().enumerate().filter(|(n, _)| told(n)).map(|(_, member)| member);
@@ -115,35 +157,22 @@ impl PostgresStore {
                 batch::add(&mut changes, (member.key.environment, id), Change::Ended(ended));
             }
         }
-        let (hold_lane, disable_endpoint, stop_queue, put_result) = (
-            transaction.prepare_touch(&sql::HOLD_LANE).await?,
-            transaction.prepare(&sql::DISABLE_ENDPOINT).await?,
-            transaction.prepare(&sql::STOP_QUEUE).await?,
-            transaction.prepare(&sql::PUT_JOB_RESULT).await?,
-        );
-        let (held_columns, disabled, stopped) =
-            (lanes.held(), lanes.stopped(TaskKind::Delivery), lanes.stopped(TaskKind::Job));
-        let (held, kept) = (held_columns.params(), results.params());
-        let disabled_params: Params<'_> = &[&disabled.0, &disabled.1];
-        let stopped_params: Params<'_> = &[&stopped.0, &stopped.1];
-        let writes = try_join4(
-            async {
-                if lanes.held.is_empty() {
-                    return Ok(0);
-                }
-                transaction.touch(&hold_lane, &held).await
-            },
-            send_unless(disabled.1.is_empty(), transaction, &disable_endpoint, disabled_params),
-            send_unless(stopped.1.is_empty(), transaction, &stop_queue, stopped_params),
-            send_unless(results.is_empty(), transaction, &put_result, &kept),
+        let (held, disabled, stopped) = (lanes.held(), lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
+        let (lock_lane, pause_lane) = held.map(|(wanted, given)| (LockLane { wanted }, PauseLane { given })).unzip();
+        let writes = (
+            lock_lane,
+            pause_lane,
+            disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
+            stopped.nonempty().map(|wanted| StopQueue { wanted }),
+            fresh.nonempty().map(|fresh| PutJobResult { fresh }),
         );
         if changes.is_empty() {
-            return transaction.commit_with(writes).await.map(|_| Made::default());
+            return tx.finish(writes).await.map(|_| Made::default());
         }
-        within(writes).await?;
-        let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
-        let told = self.tell_batches(transaction, &changes, now).await?;
-        transaction.commit().await?;
+        tx.run(writes).await?;
+        let now = tx.now().await?;
+        let told = self.tell_batches(tx, &changes, now).await?;
+        tx.commit().await?;
         Ok(told.made)
     }
 
@@ -151,25 +180,25 @@ impl PostgresStore {
     async fn answer(&self, batch: &[Settlement], matched: &Matched) -> Result<Vec<Settled>, Fault> {
         let mut answers: Vec<Settled> =
             (0..batch.len()).map(|n| if matched.contains_key(&n) { Settled::Done } else { Settled::Lost }).collect();
-        for (kind, sql) in
-            [(TaskKind::Delivery, &sql::FIND_ATTEMPT_SETTLED), (TaskKind::Job, &sql::FIND_JOB_ATTEMPT_SETTLED)]
-        {
+        for kind in [TaskKind::Delivery, TaskKind::Job] {
             let unmatched =
                 batch.iter().enumerate().filter(|(n, member)| member.kind == kind && !matched.contains_key(n));
-            let (places, logged): (Vec<usize>, Vec<_>) =
-                unmatched.filter_map(|(n, member)| Some((n, (member, member.attempt.as_ref()?)))).unzip();
-            if places.is_empty() {
+            let group = Group::new(unmatched.filter(|(_, member)| member.attempt.is_some()).collect());
+            if group.members.is_empty() {
                 continue;
             }
-            let each = || logged.iter().map(|(member, _)| member);
-            let environments: Vec<i32> = each().map(|member| member.key.environment.0).collect();
-            let subjects: Vec<&[u8]> = each().map(|member| member.key.subject.as_bytes().as_slice()).collect();
-            let tasks: Vec<&[u8]> = each().map(|member| member.key.id.as_bytes().as_slice()).collect();
-            let epochs: Vec<i32> = each().map(|member| int(member.epoch)).collect();
-            let ids: Vec<&[u8]> = logged.iter().map(|(_, attempt)| attempt.id.as_bytes().as_slice()).collect();
-            let params: &[&(dyn ToSql + Sync)] = &[&environments, &subjects, &tasks, &epochs, &ids];
-            for row in self.database.read(sql, params).await? {
-                answers[place(&mut Reader::new(&row, "attempt"), &places)?] = Settled::Done;
+            let logged = |member: &&Settlement| {
+                let (key, attempt) = (member.key, member.attempt.as_ref()?);
+                let (environment, subject, task) = (key.environment, key.subject, key.id);
+                Some(LoggedAttempt { environment, subject, task, epoch: member.epoch, id: attempt.id })
+            };
+            let batch: LoggedAttempts = group.members.iter().filter_map(logged).collect();
+            let found = match kind {
+                TaskKind::Delivery => self.database.read(FindAttemptSettled { batch }).await?,
+                TaskKind::Job => self.database.read(FindJobAttemptSettled { batch }).await?,
+            };
+            for n in found {
+                answers[group.place(n)?] = Settled::Done;
             }
         }
         Ok(answers)
@@ -187,59 +216,38 @@ fn leaves_quietly(settlement: &Settlement) -> bool {
     *row == NextRow::Gone && hold_lane.is_none() && !stop_lane && batch.is_none() && result.is_none()
 }
 
-/// Whether a task stays in the table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stays {
-    Gone,
-    Kept,
-}
-
-impl Stays {
-    fn of(settlement: &Settlement) -> Stays {
-        if settlement.row == NextRow::Gone { Stays::Gone } else { Stays::Kept }
-    }
-}
-
-/// Settlements that one statement ends.
+/// Settlements that one statement ends, with their places in the batch.
 struct Group<'a> {
-    sql: &'static Sql,
-    kind: TaskKind,
-    stays: Stays,
-    /// Where they stand in the batch.
     places: Vec<usize>,
-    columns: Columns<'a>,
-    kept: KeptColumns,
+    members: Vec<&'a Settlement>,
 }
 
 impl<'a> Group<'a> {
-    fn new(kind: TaskKind, stays: Stays, places: Vec<usize>, members: &[&'a Settlement]) -> Group<'a> {
-        let sql = match (kind, stays) {
-            (TaskKind::Delivery, Stays::Gone) => &sql::SETTLE_TASK_GONE,
-            (TaskKind::Delivery, Stays::Kept) => &sql::SETTLE_TASK_PENDING,
-            (TaskKind::Job, Stays::Gone) => &sql::SETTLE_JOB_GONE,
-            (TaskKind::Job, Stays::Kept) => &sql::SETTLE_JOB_PENDING,
-        };
-        let kept = if stays == Stays::Kept { KeptColumns::new(members) } else { KeptColumns::default() };
-        Group { sql, kind, stays, places, columns: Columns::new(members), kept }
+    fn new(members: Vec<(usize, &'a Settlement)>) -> Group<'a> {
+        let (places, members) = members.into_iter().unzip();
+        Group { places, members }
     }
 
-    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let mut params = self.columns.params(self.kind);
-        if self.stays == Stays::Kept {
-            params.extend(self.kept.params());
+    fn rows<C: FromIterator<R>, R>(&self, row: fn(&'a Settlement) -> R) -> C {
+        self.members.iter().map(|member| row(member)).collect()
+    }
+
+    /// The place in the batch of the member that a statement calls its `n`th.
+    fn place(&self, n: usize) -> Result<usize, Fault> {
+        let at = n.checked_sub(1).and_then(|n| self.places.get(n));
+        at.copied().ok_or(Fault::Corrupt { table: "task", column: "n" })
+    }
+
+    fn add_gone(&self, gone: &[usize], matched: &mut Matched) -> Result<(), Fault> {
+        for n in gone {
+            matched.insert(self.place(*n)?, None);
         }
-        params
+        Ok(())
     }
 
-    fn read(&self, rows: &[Row], matched: &mut Matched) -> Result<(), Fault> {
-        for row in rows {
-            let mut row = Reader::new(row, "task");
-            let n = place(&mut row, &self.places)?;
-            let due = match self.stays {
-                Stays::Gone => None,
-                Stays::Kept => row.get::<Option<i64>>("due_at")?.map(Timestamp::from_micros),
-            };
-            matched.insert(n, due);
+    fn add_kept(&self, kept: &[(usize, Option<Timestamp>)], matched: &mut Matched) -> Result<(), Fault> {
+        for (n, due) in kept {
+            matched.insert(self.place(*n)?, *due);
         }
         Ok(())
     }
@@ -276,144 +284,91 @@ impl LaneEnds {
         ends
     }
 
-    fn held(&self) -> HeldColumns<'_> {
-        let (environments, ids) = self.held.keys().map(lane_column).unzip();
-        let (due, hold) = self.held.values().map(|(due, hold)| (due.as_micros(), span(*hold))).unzip();
-        HeldColumns { environments, ids, due, hold }
-    }
-
-    fn stopped(&self, kind: TaskKind) -> (Vec<i32>, Vec<&[u8]>) {
-        let lanes = match kind {
-            TaskKind::Delivery => &self.stopped,
-            TaskKind::Job => &self.stopped_queues,
+    /// The lanes that are told something, and what they are told; none if there are none.
+    fn held(&self) -> Option<(Keys, HeldLanes)> {
+        let held = |((environment, id), (due_at, hold)): (&(EnvironmentId, LaneId), &(Timestamp, Duration))| HeldLane {
+            environment: *environment,
+            id: *id,
+            due_at: *due_at,
+            hold_us: span(*hold),
         };
-        lanes.iter().map(lane_column).unzip()
+        let keys = Keys::of(self.held.keys().map(|(environment, lane)| (*environment, lane.0)));
+        Some((keys.nonempty()?, self.held.iter().map(held).collect()))
     }
 }
 
-struct HeldColumns<'a> {
-    environments: Vec<i32>,
-    ids: Vec<&'a [u8]>,
-    due: Vec<i64>,
-    hold: Vec<i64>,
+fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
+    Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
 }
 
-impl HeldColumns<'_> {
-    fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.environments, &self.ids, &self.due, &self.hold]
-    }
+fn span(span: Duration) -> Duration {
+    span.min(SPAN_MAX)
 }
 
-fn lane_column((environment, lane): &(EnvironmentId, LaneId)) -> (i32, &[u8]) {
-    (environment.0, lane.as_bytes().as_slice())
-}
-
-fn place(row: &mut Reader<'_>, places: &[usize]) -> Result<usize, Fault> {
-    let n: i64 = row.get("n")?;
-    let at = usize::try_from(n).ok().and_then(|n| n.checked_sub(1)).and_then(|n| places.get(n));
-    at.copied().ok_or(Fault::Corrupt { table: "task", column: "n" })
-}
-
-fn span(span: Duration) -> i64 {
-    micros(span.min(SPAN_MAX))
-}
-
-fn int(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-/// Settlements as columns: whom they are for, and what is logged.
-struct Columns<'a> {
-    environments: Vec<i32>,
-    subjects: Vec<&'a [u8]>,
-    tasks: Vec<&'a [u8]>,
-    owners: Vec<&'a [u8]>,
-    epochs: Vec<i32>,
-    attempts: Vec<Option<&'a [u8]>>,
-    /// Who held the tasks.
-    holders: Vec<&'a [u8]>,
-    endpoints: Vec<&'a [u8]>,
-    classes: Vec<Option<i16>>,
-    ends: Vec<Option<i16>>,
-    triggers: Vec<Option<i16>>,
-    urls: Vec<Option<&'a str>>,
-    statuses: Vec<Option<i32>>,
-    replies: Vec<Option<&'a [u8]>>,
-    started: Vec<Option<i64>>,
-    durations: Vec<Option<i64>>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(batch: &[&'a Settlement]) -> Columns<'a> {
-        let each = || batch.iter().copied();
-        let logged = || each().map(|member| member.attempt.as_ref());
-        Columns {
-            environments: each().map(|member| member.key.environment.0).collect(),
-            subjects: each().map(|member| member.key.subject.as_bytes().as_slice()).collect(),
-            tasks: each().map(|member| member.key.id.as_bytes().as_slice()).collect(),
-            owners: each().map(|member| member.session.as_bytes().as_slice()).collect(),
-            epochs: each().map(|member| int(member.epoch)).collect(),
-            attempts: logged().map(|attempt| attempt.map(|attempt| attempt.id.as_bytes().as_slice())).collect(),
-            holders: each().map(holder).collect(),
-            endpoints: each().map(|member| member.lane.as_bytes().as_slice()).collect(),
-            classes: logged().map(|attempt| attempt.map(|attempt| attempt.class.to_db())).collect(),
-            ends: logged().map(|attempt| attempt.map(|attempt| attempt.end.to_db())).collect(),
-            triggers: logged().map(|attempt| attempt.map(|attempt| attempt.trigger.to_db())).collect(),
-            urls: logged().map(|attempt| attempt.map(|attempt| attempt.url.as_str())).collect(),
-            statuses: logged().map(|attempt| attempt.map(|attempt| i32::from(attempt.status))).collect(),
-            replies: logged().map(|attempt| attempt.map(|attempt| &*attempt.reply)).collect(),
-            started: logged().map(|attempt| attempt.map(|attempt| attempt.started_at.as_micros())).collect(),
-            durations: logged().map(|attempt| attempt.map(|attempt| micros(attempt.duration))).collect(),
-        }
-    }
-
-    /// As the statements of this kind take them: an attempt of a job says less of where it went.
-    fn params(&self, kind: TaskKind) -> Vec<&(dyn ToSql + Sync)> {
-        let mut params: Vec<&(dyn ToSql + Sync)> =
-            vec![&self.environments, &self.subjects, &self.tasks, &self.owners, &self.epochs, &self.attempts];
-        match kind {
-            TaskKind::Delivery => {
-                params.extend([&self.endpoints as &(dyn ToSql + Sync), &self.classes, &self.ends]);
-                params.extend([&self.triggers as &(dyn ToSql + Sync), &self.urls]);
+/// Makes a row of a settlement: what it is fenced by, what is logged, and further fields of the row.
+macro_rules! settlement_row {
+    ($row:ident, $member:ident, $attempt:ident, { $($field:ident: $value:expr),* $(,)? }) => {
+        impl<'a> $row<'a> {
+            fn new($member: &'a Settlement) -> $row<'a> {
+                let $attempt: Option<&'a NewAttempt> = $member.attempt.as_ref();
+                $row {
+                    environment: $member.key.environment,
+                    subject: $member.key.subject,
+                    task: $member.key.id,
+                    owner: $member.session,
+                    epoch: $member.epoch,
+                    attempt: $attempt.map(|attempt| attempt.id),
+                    class: $attempt.map(|attempt| attempt.class),
+                    end_state: $attempt.map(|attempt| attempt.end),
+                    status: $attempt.map(|attempt| attempt.status),
+                    started_at: $attempt.map(|attempt| attempt.started_at),
+                    duration_us: $attempt.map(|attempt| attempt.duration),
+                    $($field: $value,)*
+                }
             }
-            TaskKind::Job => params.extend([&self.holders as &(dyn ToSql + Sync), &self.classes, &self.ends]),
         }
-        params.extend([&self.statuses as &(dyn ToSql + Sync), &self.replies, &self.started, &self.durations]);
-        params
+    };
+}
+
+settlement_row!(TaskGone, member, attempt, {
+    endpoint: member.lane,
+    trigger: attempt.map(|attempt| attempt.trigger),
+    url: attempt.map(|attempt| attempt.url.as_str()),
+    reply: attempt.map(|attempt| &*attempt.reply),
+});
+
+settlement_row!(TaskKept, member, attempt, {
+    endpoint: member.lane,
+    trigger: attempt.map(|attempt| attempt.trigger),
+    url: attempt.map(|attempt| attempt.url.as_str()),
+    reply: attempt.map(|attempt| &*attempt.reply),
+    state: state(member),
+    tries: member.tries,
+    crashes: member.crashes,
+    due_in: due_in(member),
+});
+
+settlement_row!(JobGone, member, attempt, {
+    session: attempt.and_then(|attempt| attempt.holder).unwrap_or(member.session),
+    note: attempt.map(|attempt| &*attempt.reply),
+});
+
+settlement_row!(JobKept, member, attempt, {
+    session: attempt.and_then(|attempt| attempt.holder).unwrap_or(member.session),
+    note: attempt.map(|attempt| &*attempt.reply),
+    state: state(member),
+    tries: member.tries,
+    crashes: member.crashes,
+    due_in: due_in(member),
+});
+
+fn due_in(settlement: &Settlement) -> Option<Duration> {
+    match settlement.row {
+        NextRow::Pending { due_in } => Some(span(due_in)),
+        NextRow::Dead | NextRow::Gone => None,
     }
 }
 
-fn holder(settlement: &Settlement) -> &[u8] {
-    let holder = settlement.attempt.as_ref().and_then(|attempt| attempt.holder.as_ref());
-    holder.unwrap_or(&settlement.session).as_bytes()
-}
-
-/// What becomes of tasks that stay.
-#[derive(Default)]
-struct KeptColumns {
-    states: Vec<i16>,
-    tries: Vec<i32>,
-    crashes: Vec<i32>,
-    due_in: Vec<Option<i64>>,
-}
-
-impl KeptColumns {
-    fn new(batch: &[&Settlement]) -> KeptColumns {
-        let due_in = |member: &&Settlement| match member.row {
-            NextRow::Pending { due_in } => Some(span(due_in)),
-            NextRow::Dead | NextRow::Gone => None,
-        };
-        let state = |due_in: &Option<i64>| if due_in.is_some() { TaskState::Pending } else { TaskState::Dead }.to_db();
-        let due_in: Vec<_> = batch.iter().map(due_in).collect();
-        KeptColumns {
-            states: due_in.iter().map(state).collect(),
-            tries: batch.iter().map(|member| int(member.tries)).collect(),
-            crashes: batch.iter().map(|member| int(member.crashes)).collect(),
-            due_in,
-        }
-    }
-
-    fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.states, &self.tries, &self.crashes, &self.due_in]
-    }
+fn state(settlement: &Settlement) -> TaskState {
+    if due_in(settlement).is_some() { TaskState::Pending } else { TaskState::Dead }
 }

@@ -24,9 +24,7 @@ use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
 use crate::retention::{DropPause, KeyCursor};
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Database, within};
+use crate::tx::{Database, Now, within};
 use crate::wakeup::Wakeups;
 
 /// How long to wait for a connection of the pool.
@@ -117,7 +115,7 @@ impl PostgresStore {
     pub async fn ensure_partitions(&self) -> Result<(), StoreError> {
         let now = Store::now(self).await?;
         let weeks = Week::current(now);
-        partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(Op::Maintain))
+        partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.into_store_error(Op::Maintain))
     }
 
     /// The outbox in the store's own database.
@@ -155,9 +153,9 @@ impl PostgresStore {
                     weeks.extend(Week::current(Store::now(self).await?));
                     weeks.sort_unstable();
                     weeks.dedup();
-                    partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.told(op))?;
+                    partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.into_store_error(op))?;
                 }
-                _ => return Err(fault.told(op)),
+                _ => return Err(fault.into_store_error(op)),
             }
             runs += 1;
         }
@@ -202,7 +200,7 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Op
         where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off'";
     let rows = within(client.query_typed(unsafe_settings, &[])).await.map_err(failed)?;
     if let Some(row) = rows.first() {
-        let setting = Reader::new(row, "pg_settings").get("name").map_err(failed)?;
+        let setting = row.try_get(0).map_err(Fault::Statement).map_err(failed)?;
         return Err(OpenError::UnsafeSetting { address: at, setting });
     }
     let found = within(migrate::read_version(&client)).await.map_err(failed)?;
@@ -211,8 +209,6 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Op
 
 impl PostgresStore {
     pub(crate) async fn read_clock(&self) -> Result<Timestamp, Fault> {
-        let rows = self.database.read(&sql::NOW, &[]).await?;
-        let row = rows.first().ok_or(Fault::Contended("the clock gave no answer"))?;
-        Reader::new(row, "clock").time("now")
+        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))
     }
 }

@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Config, Notification};
 use crate::connection::Connector;
 use crate::error::Fault;
 use crate::hosts::connect_wait;
-use crate::statement::within;
+use crate::tx::within;
 
 /// The channel of this database's nodes.
 const CHANNEL: &str = "everhook_work";
@@ -101,10 +101,10 @@ impl Wakeups {
 #[async_trait]
 impl Hints for Wakeups {
     async fn notify(&self) -> Result<(), StoreError> {
-        self.speak().await.map_err(|fault| fault.told(Op::NotifyNodes))
+        self.speak().await.map_err(|fault| fault.into_store_error(Op::NotifyNodes))
     }
 
     async fn next(&self) -> Result<(), StoreError> {
-        self.listen().await.map_err(|fault| fault.told(Op::ListenForNodes))
+        self.listen().await.map_err(|fault| fault.into_store_error(Op::ListenForNodes))
     }
 }

@@ -1,4 +1,4 @@
 -- Remove an event type for good. Index: the primary key.
 delete from event_type
-where environment = ?1
-    and name = ?2;
+where environment = :environment
+    and name = :name;

@@ -1,6 +1,6 @@
 -- An endpoint by the user's own id. Index: endpoint_uid.
 select
-    application, id, uid, url, description, state, event_types, channels, headers, throttle_rate, metadata, version, keys,
+    id, application, uid, url, description, state, event_types, channels, headers, throttle_rate, metadata, version, keys,
     created_at, updated_at, revision
 from endpoint
 where environment = ?1

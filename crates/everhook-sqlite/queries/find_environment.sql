@@ -1,4 +1,4 @@
 -- The environment with this public id. Index: environment (org).
-select id, org, name
+select {Environment}
 from environment
-where org = ?1;
+where org = :org;

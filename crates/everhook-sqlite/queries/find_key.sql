@@ -1,5 +1,5 @@
 -- What an API key may do. Index: api_key (hash).
 select environment
 from api_key
-where hash = ?1
+where hash = :hash
     and revoked_at is null;

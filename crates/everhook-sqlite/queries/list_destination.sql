@@ -13,7 +13,7 @@ with trace (endpoint, task, epoch, state, due_at, end_state) as (
         and end_state <> 0
 )
 select
-    endpoint.application, endpoint.id, endpoint.uid, endpoint.url, endpoint.description, endpoint.state, endpoint.event_types,
+    endpoint.id, endpoint.application, endpoint.uid, endpoint.url, endpoint.description, endpoint.state, endpoint.event_types,
     endpoint.channels, endpoint.headers, endpoint.throttle_rate, endpoint.metadata, endpoint.version, endpoint.keys,
     endpoint.created_at, endpoint.updated_at, endpoint.revision, endpoint.deleted_at, trace.task, trace.epoch, trace.state,
     trace.due_at, trace.end_state

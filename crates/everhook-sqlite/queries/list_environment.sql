@@ -1,4 +1,4 @@
 -- Every environment, oldest first. Scans: environments are few.
-select id, org, name
+select {Environment}
 from environment
 order by id;

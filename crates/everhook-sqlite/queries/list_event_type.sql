@@ -1,10 +1,10 @@
 -- Event types between two names. Index: the primary key.
 select
-    name, description, archived, deprecated, schemas, feature_flag, group_name, created_at, updated_at, revision
+    {EventType}
 from event_type
-where environment = ?1
-    and name > ?2
-    and name < ?3
-    and (not archived or ?4)
-order by name asc
-limit ?5;
+where environment = :environment
+    and name > :above
+    and name < :below
+    and (not archived or :archived)
+order by name :order
+limit :limit;

@@ -1,4 +1,4 @@
 -- Every API key, oldest first. Index: the primary key; keys are few.
-select id, environment, hint, created_at, revoked_at
+select {KeyRecord}
 from api_key
 order by id;

@@ -1,12 +1,12 @@
 -- Change an application whose revision is still the given one. Index: the primary key.
 update application
-set uid = ?4,
-    name = ?5,
-    throttle_rate = ?6,
-    metadata = ?7,
-    updated_at = ?8,
+set uid = :uid,
+    name = :name,
+    throttle_rate = :throttle_rate,
+    metadata = :metadata,
+    updated_at = :now,
     revision = revision + 1
-where environment = ?1
-    and id = ?2
-    and revision = ?3
+where environment = :environment
+    and id = :id
+    and revision = :revision
     and deleted_at is null;

@@ -1,13 +1,13 @@
 -- Change an event type whose revision is still the given one. Index: the primary key.
 update event_type
-set description = ?4,
-    archived = ?5,
-    deprecated = ?6,
-    schemas = ?7,
-    feature_flag = ?8,
-    group_name = ?9,
-    updated_at = ?10,
+set description = :description,
+    archived = :archived,
+    deprecated = :deprecated,
+    schemas = :schemas,
+    feature_flag = :feature_flag,
+    group_name = :group_name,
+    updated_at = :now,
     revision = revision + 1
-where environment = ?1
-    and name = ?2
-    and revision = ?3;
+where environment = :environment
+    and name = :name
+    and revision = :revision;

@@ -4,9 +4,9 @@
 //! frees a job: settling, steering, enqueueing.
 
 use everhook_core::batch::{
-    Announcement, Applied, BadChange, Batch, Change, Counts, FailedJob, Intake, Resolution, check_selection,
+    Announcement, Applied, BadChange, Batch, Change, Counts, FailedJob, Resolution, check_selection,
 };
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
+use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::Plan;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job};
@@ -21,6 +21,7 @@ use crate::catalog::{Claim, application, bounds, claim, directed, limit, release
 use crate::failure::Fault;
 use crate::job::{find as find_job, steer};
 use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, to_json};
+use crate::sql::read_at;
 use crate::writer::Tx;
 
 const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
@@ -179,28 +180,5 @@ pub(crate) fn resolve(
 }
 
 fn read(row: &Row<'_>) -> Result<BatchRecord, Fault> {
-    let record = Record::new(row, "batch");
-    let announced = record.get::<Option<i16>>(8, "announced")?;
-    let announced = announced.map(|number| Announcement::from_db(number).ok_or_else(|| record.corrupt("announced")));
-    let counts = Counts {
-        pending: record.get(9, "pending")?,
-        succeeded: record.get(10, "succeeded")?,
-        dead: record.get(11, "dead")?,
-        cancelled: record.get(12, "cancelled")?,
-        skipped: record.get(13, "skipped")?,
-    };
-    Ok(BatchRecord {
-        id: BatchId(record.id(0, "id")?),
-        application: ApplicationId(record.id(1, "application")?),
-        name: record.get(2, "name")?,
-        prefix: record.name(3, "prefix")?,
-        metadata: record.json(4, "metadata")?.unwrap_or_default(),
-        created_at: record.time(5, "created_at")?,
-        batch: Batch {
-            intake: record.variant(6, "intake", Intake::from_db)?,
-            phase: record.get(7, "phase")?,
-            announced: announced.transpose()?,
-            counts,
-        },
-    })
+    read_at(row, 0)
 }

@@ -30,8 +30,8 @@ impl Fault {
         matches!(self, Fault::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted))
     }
 
-    /// What the caller is told: nothing of this was written.
-    pub(crate) fn during(self, op: Op) -> StoreError {
+    /// The error that the caller of `op` gets: nothing of this was written.
+    pub(crate) fn into_store_error(self, op: Op) -> StoreError {
         match self {
             Fault::Corrupt { table, column } => StoreError::Corrupt { table, column },
             Fault::Sql(error) => {

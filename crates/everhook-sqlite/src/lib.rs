@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use everhook_core::id::EnvironmentId;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
+use everhook_store::sql::statement::Dialect;
 use everhook_store::store::Op;
 use everhook_store::worker::REMOTE;
 use rusqlite::{Connection, params};
@@ -40,6 +41,7 @@ mod rows;
 mod schedule;
 mod session;
 mod settle;
+mod sql;
 mod worker;
 mod writer;
 
@@ -55,6 +57,9 @@ use crate::identity::Identity;
 use crate::open::{Cause, Role};
 use crate::readers::Readers;
 use crate::writer::{Ask, Class, Tx, Writer};
+
+/// How query files are expanded.
+const DIALECT: Dialect = Dialect::Sqlite;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {

@@ -84,7 +84,7 @@ impl SqliteOutbox {
             done
         });
         match done.await {
-            Ok(done) => done.map_err(|fault: Fault| fault.during(op)),
+            Ok(done) => done.map_err(|fault: Fault| fault.into_store_error(op)),
             Err(_) => Err(Refusal::Panicked.during(op)),
         }
     }

@@ -3,18 +3,20 @@
 use everhook_core::id::EnvironmentId;
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState, Rate, Target};
+use everhook_core::queue::{Queue, Rate};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Replaced, Slice};
 use everhook_store::error::StoreError;
 use everhook_store::queue::QueueDeleted;
+use everhook_store::sql::rows::keys_text;
 use everhook_store::store::Op;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::catalog::{NAME_ENDS, bounds, directed, limit};
 use crate::failure::Fault;
-use crate::rows::{self, Record};
+use crate::rows::Record;
+use crate::sql::read_at;
 use crate::writer::Tx;
 
 pub(crate) mod stats;
@@ -94,7 +96,7 @@ pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, queue: &Queue) ->
     if known.map_or(0, |(known, _)| known.revision) != queue.revision {
         return Ok(Replaced::Stale);
     }
-    let keys = queue.target.as_ref().map(|target| rows::signing_keys_to_json(&target.keys)).transpose()?;
+    let keys = queue.target.as_ref().map(|target| keys_text(&target.keys));
     let write = if queue.revision == 0 { CREATE_QUEUE } else { REPLACE_QUEUE };
     tx.conn.prepare_cached(write)?.execute(params![
         environment.0,
@@ -145,20 +147,5 @@ pub(crate) fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name
 }
 
 fn read(row: &Row<'_>) -> Result<(Queue, Timestamp), Fault> {
-    let record = Record::new(row, "queue");
-    let rate: Option<i64> = record.get(4, "rate_us")?;
-    let rate = rate.map(|us| Rate::from_db(us).ok_or_else(|| record.corrupt("rate_us"))).transpose()?;
-    let url: Option<String> = record.get(5, "target_url")?;
-    let target = url.map(|url| Ok::<_, Fault>(Target { url, keys: rows::signing_keys(&record, 6)? })).transpose()?;
-    let queue = Queue {
-        name: record.name(0, "name")?,
-        state: record.variant(1, "state", QueueState::from_db)?,
-        limit: record.get(2, "limit_max")?,
-        key_limit: record.get(3, "key_limit_max")?,
-        rate,
-        target,
-        updated_at: record.time(7, "updated_at")?,
-        revision: record.get(8, "revision")?,
-    };
-    Ok((queue, record.time(9, "booked_until")?))
+    read_at(row, 0)
 }

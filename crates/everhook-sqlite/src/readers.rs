@@ -83,7 +83,7 @@ impl Readers {
         let pool = Arc::clone(pool);
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            pool.with(time, work).map_err(|fault| fault.during(op))
+            pool.with(time, work).map_err(|fault| fault.into_store_error(op))
         });
         read.await.unwrap_or_else(|_| Err(Refusal::Panicked.during(op)))
     }
@@ -156,7 +156,7 @@ mod tests {
         let ask = |sql: &'static str| move |conn: &Connection| Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?);
         let fault = pool.with(Duration::ZERO, ask(endless)).unwrap_err();
         assert!(fault.is_interrupted(), "{fault:?}");
-        assert!(matches!(fault.during(LIST), StoreError::Slow { op: LIST, .. }));
+        assert!(matches!(fault.into_store_error(LIST), StoreError::Slow { op: LIST, .. }));
         assert_eq!(pool.lock().len(), 1, "the connection is kept");
         assert_eq!(pool.with(READ_TIME_MAX, ask("select 7")).unwrap(), 7);
     }

@@ -1,23 +1,20 @@
 //! Rows to values and back. What breaks a promise of the schema is named, never guessed at.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use everhook_core::application::{Application, Environment};
-use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, BatchId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, TaskId};
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
-use everhook_core::signing::SigningKeys;
-use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
+use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::sql::cell::Read as _;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Fault;
+use crate::sql::read_at;
 
 /// Sorts before every id.
 pub(crate) const BELOW_IDS: &[u8] = &[];
@@ -62,11 +59,6 @@ impl<'r> Record<'r> {
 
     pub(crate) fn time(&self, index: usize, column: &'static str) -> Result<Timestamp, Fault> {
         self.get(index, column).map(Timestamp::from_micros)
-    }
-
-    pub(crate) fn duration(&self, index: usize, column: &'static str) -> Result<Duration, Fault> {
-        let micros: i64 = self.get(index, column)?;
-        u64::try_from(micros).map(Duration::from_micros).map_err(|_| self.corrupt(column))
     }
 
     pub(crate) fn bytes(&self, index: usize, column: &'static str) -> Result<Option<Bytes>, Fault> {
@@ -119,93 +111,12 @@ pub(crate) fn names_to_json(names: &[Name]) -> Result<Option<String>, Fault> {
     if names.is_empty() { Ok(None) } else { to_json(names).map(Some) }
 }
 
-/// Reads `select id, org, name from environment`.
-pub(crate) fn environment(row: &Row<'_>) -> Result<Environment, Fault> {
-    let record = Record::new(row, "environment");
-    let (org, name) = (OrgId(record.id(1, "org")?), record.get(2, "name")?);
-    Ok(Environment { id: record.environment(0)?, org, name })
-}
-
-/// Reads the columns of an application.
-pub(crate) fn application(row: &Row<'_>) -> Result<Application, Fault> {
-    let record = Record::new(row, "application");
-    Ok(Application {
-        id: ApplicationId(record.id(0, "id")?),
-        uid: record.optional_name(1, "uid")?,
-        name: record.get(2, "name")?,
-        throttle_rate: record.get(3, "throttle_rate")?,
-        metadata: record.json(4, "metadata")?.unwrap_or_default(),
-        created_at: record.time(5, "created_at")?,
-        updated_at: record.time(6, "updated_at")?,
-        revision: record.get(7, "revision")?,
-    })
-}
-
 /// How many columns [`endpoint`] reads; what follows is the query's own.
-pub(crate) const ENDPOINT_COLUMNS: usize = 16;
+pub(crate) const ENDPOINT_COLUMNS: usize = Endpoint::WIDTH;
 
 /// Reads the columns of an endpoint.
 pub(crate) fn endpoint(row: &Row<'_>) -> Result<Endpoint, Fault> {
-    let record = Record::new(row, "endpoint");
-    Ok(Endpoint {
-        application: ApplicationId(record.id(0, "application")?),
-        id: EndpointId(record.id(1, "id")?),
-        uid: record.optional_name(2, "uid")?,
-        url: record.get(3, "url")?,
-        description: record.get(4, "description")?,
-        state: record.variant(5, "state", EndpointState::from_db)?,
-        event_types: record.json(6, "event_types")?,
-        channels: record.json(7, "channels")?,
-        headers: record.json(8, "headers")?.unwrap_or_default(),
-        throttle_rate: record.get(9, "throttle_rate")?,
-        metadata: record.json(10, "metadata")?.unwrap_or_default(),
-        version: record.get(11, "version")?,
-        keys: signing_keys(&record, 12)?,
-        created_at: record.time(13, "created_at")?,
-        updated_at: record.time(14, "updated_at")?,
-        revision: record.get(15, "revision")?,
-    })
-}
-
-/// How the keys of an endpoint are kept.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct KeptKeys {
-    current: String,
-    old: Vec<(String, i64)>,
-}
-
-/// Reads the keys that requests are signed with.
-pub(crate) fn signing_keys(record: &Record<'_>, index: usize) -> Result<SigningKeys, Fault> {
-    let corrupt = || record.corrupt("keys");
-    let kept: KeptKeys = record.json(index, "keys")?.ok_or_else(corrupt)?;
-    let mut keys = SigningKeys::new(kept.current.parse().map_err(|_| corrupt())?);
-    for (key, until) in kept.old {
-        keys.old.push((key.parse().map_err(|_| corrupt())?, Timestamp::from_micros(until)));
-    }
-    Ok(keys)
-}
-
-/// The keys of an endpoint as JSON text.
-pub(crate) fn signing_keys_to_json(keys: &SigningKeys) -> Result<String, Fault> {
-    let old = keys.old.iter().map(|(key, until)| (key.expose(), until.as_micros())).collect();
-    to_json(&KeptKeys { current: keys.current.expose(), old })
-}
-
-/// Reads the columns of an event type.
-pub(crate) fn event_type(row: &Row<'_>) -> Result<EventType, Fault> {
-    let record = Record::new(row, "event_type");
-    Ok(EventType {
-        name: record.name(0, "name")?,
-        description: record.get(1, "description")?,
-        archived: record.get(2, "archived")?,
-        deprecated: record.get(3, "deprecated")?,
-        schemas: record.get(4, "schemas")?,
-        feature_flag: record.optional_name(5, "feature_flag")?,
-        group_name: record.get(6, "group_name")?,
-        created_at: record.time(7, "created_at")?,
-        updated_at: record.time(8, "updated_at")?,
-        revision: record.get(9, "revision")?,
-    })
+    read_at(row, 0)
 }
 
 /// Reads the columns of a message of `application`.
@@ -225,27 +136,9 @@ pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Messa
 }
 
 /// How many columns [`task`] reads.
-pub(crate) const TASK_COLUMNS: usize = 13;
+pub(crate) const TASK_COLUMNS: usize = Task::WIDTH;
 
 /// Reads the columns of a task, from column `first` on.
 pub(crate) fn task(row: &Row<'_>, first: usize) -> Result<Task, Fault> {
-    let record = Record::new(row, "task");
-    let key = TaskKey {
-        environment: record.environment(first)?,
-        subject: record.id(first + 1, "subject")?,
-        id: TaskId(record.id(first + 2, "id")?),
-    };
-    Ok(Task {
-        key,
-        lane: LaneId(record.id(first + 3, "lane")?),
-        kind: record.variant(first + 4, "kind", TaskKind::from_db)?,
-        trigger: record.variant(first + 5, "trigger", Trigger::from_db)?,
-        priority: record.get(first + 6, "priority")?,
-        due_at: record.time(first + 7, "due_at")?,
-        tries: record.get(first + 8, "tries")?,
-        crashes: record.get(first + 9, "crashes")?,
-        epoch: record.get(first + 10, "epoch")?,
-        cancel: record.get(first + 11, "cancel")?,
-        batch: record.optional_id(first + 12, "batch")?.map(BatchId),
-    })
+    read_at(row, first)
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use everhook_core::id::{SessionId, TaskId};
 use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
-use everhook_core::role::Role;
 use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{Holding, NewSession, Reclaimed, Renewed, SessionRecord};
@@ -13,6 +12,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::failure::Fault;
 use crate::rows::{self, Record};
+use crate::sql::read_at;
 use crate::writer::Tx;
 
 const OPEN_SESSION: &str = include_str!("../queries/open_session.sql");
@@ -79,18 +79,7 @@ pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<Ses
 
 /// Reads the columns of a session, and how many tasks it holds.
 pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
-    let record = Record::new(row, "session");
-    Ok(SessionRecord {
-        id: SessionId(record.id(0, "id")?),
-        node: record.get(1, "node")?,
-        role: record.variant(2, "role", Role::from_db)?,
-        version: record.get(3, "version")?,
-        lease: record.duration(4, "lease_us")?,
-        started_at: record.time(5, "started_at")?,
-        renewed_at: record.time(6, "lease_until")?,
-        closed_at: if record.is_null(7)? { None } else { Some(record.time(7, "closed_at")?) },
-        held: record.get(8, "held")?,
-    })
+    read_at(row, 0)
 }
 
 /// Gives tasks whose owner is not an open session to `session`. The old holder may still be mid-request; a new epoch turns its

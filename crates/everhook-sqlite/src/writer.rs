@@ -169,7 +169,7 @@ where
         // One job that panics must not take the others of its transaction with it.
         let done = match catch_unwind(AssertUnwindSafe(|| work(tx))) {
             Ok(Err(Fault::Sql(error))) if tx.conn.is_autocommit() => return Ran::Fatally(error),
-            Ok(done) => done.map_err(|fault| fault.during(self.op)),
+            Ok(done) => done.map_err(|fault| fault.into_store_error(self.op)),
             Err(_) => Err(Refusal::Panicked.during(self.op)),
         };
         if self.done.insert(done).is_ok() { Ran::Well } else { Ran::Badly }

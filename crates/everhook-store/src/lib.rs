@@ -31,6 +31,7 @@ pub mod retention;
 pub mod schedule;
 pub mod shares;
 pub mod slots;
+pub mod sql;
 pub mod steer;
 pub mod store;
 pub mod uids;

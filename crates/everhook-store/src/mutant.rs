@@ -85,8 +85,8 @@ const SQL: [(Mutant, &str, &str); 10] = [
     (Mutant::SettleWithoutEpoch, "and epoch = ?5;", "and ?5 = ?5;"),
     (
         Mutant::RenewClosedSession,
-        "where id = $1\n    and closed_at is null\nreturning lease_until",
-        "where id = $1\nreturning lease_until",
+        "where id = :id\n    and closed_at is null\nreturning lease_until",
+        "where id = :id\nreturning lease_until",
     ),
     (
         Mutant::RenewClosedSession,
@@ -104,9 +104,13 @@ const SQL: [(Mutant, &str, &str); 10] = [
         // SQLite's own clock has milliseconds only: a second more, so that a lease that ended just now has ended for sure.
         "where session.id = owner.id and session.closed_at is null and session.lease_until > (unixepoch('subsec') + 1) * 1000000",
     ),
-    (Mutant::EnvironmentMissing, "set state = $3\nwhere environment = $1", "set state = $3\nwhere $1 = $1"),
+    (
+        Mutant::EnvironmentMissing,
+        "set state = :state\nwhere environment = :environment",
+        "set state = :state\nwhere :environment = :environment",
+    ),
     (Mutant::EnvironmentMissing, "set state = ?3\nwhere environment = ?1", "set state = ?3\nwhere ?1 = ?1"),
-    (Mutant::LeaseWithoutGate, "($7)[array_position($4, task.lane)]", "null"),
+    (Mutant::LeaseWithoutGate, "(:gates)[array_position(:lane.id, task.lane)]", "null"),
     (Mutant::LeaseWithoutGate, "gate = ?5,", "gate = nullif(?5, ?5),"),
 ];
 

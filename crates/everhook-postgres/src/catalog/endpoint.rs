@@ -3,32 +3,63 @@
 
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
-use everhook_store::catalog::{Created, Locator, Replaced, Slice};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use everhook_store::sql::rows::{json, keys_text};
+use everhook_store::{fields, statement};
 
-use super::{count, id_bounds, is_taken};
+use super::{id_bounds, is_taken};
 use crate::error::Fault;
 use crate::keys;
-use crate::rows::{self, ENDPOINT_COLUMNS, json};
-use crate::sql;
-use crate::statement::{Params, Transaction};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
 
-/// What is written of an endpoint, besides its keys.
-struct Columns<'a> {
-    uid: Option<&'a str>,
-    url: &'a str,
-    description: &'a str,
-    state: i16,
-    event_types: Option<String>,
-    channels: Option<String>,
-    headers: String,
-    throttle_rate: Option<i32>,
-    metadata: String,
-    version: i32,
-    keys: String,
+fields! {
+    /// What users say of an endpoint.
+    EndpointFields<'a> {
+        uid: Option<&'a str>,
+        url: &'a str,
+        description: &'a str,
+        state: EndpointState,
+        event_types: Option<String>,
+        channels: Option<String>,
+        headers: String,
+        throttle_rate: Option<u16>,
+        metadata: String,
+        version: u16,
+        keys: String,
+    }
+}
+
+statement! {
+    pub(crate) TouchApplication = "touch_application" { environment: EnvironmentId, id: ApplicationId };
+    CreateEndpoint<'a> = "create_endpoint" {
+        environment: EnvironmentId, id: EndpointId, application: ApplicationId, fields: EndpointFields<'a>,
+    } -> Option<Endpoint>;
+    CountEndpoint = "count_endpoint" { environment: EnvironmentId, application: ApplicationId, limit: usize }
+        -> Option<usize>;
+    CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
+    // An endpoint and when it was deleted, if it was.
+    pub(crate) FindEndpoint = "find_endpoint" {
+        environment: EnvironmentId, application: ApplicationId, id: EndpointId,
+    } -> Option<(Endpoint, Option<Timestamp>)>;
+    FindEndpointUid<'a> = "find_endpoint_uid" {
+        environment: EnvironmentId, application: ApplicationId, uid: &'a str,
+    } -> Option<(Endpoint, Option<Timestamp>)>;
+    ListEndpoint<'a> = "list_endpoint" {
+        environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], limit: usize,
+        order: Order,
+    } -> Vec<Endpoint>;
+    ReplaceEndpoint<'a> = "replace_endpoint" {
+        environment: EnvironmentId, application: ApplicationId, id: EndpointId, revision: i64,
+        fields: EndpointFields<'a>,
+    } -> Option<Endpoint>;
+    SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
+    // The number of endpoints that were deleted: one, or all of the application.
+    pub(crate) DeleteEndpoint = "delete_endpoint" {
+        environment: EnvironmentId, application: ApplicationId, id: Option<EndpointId>,
+    } -> Option<u64>;
 }
 
 impl PostgresStore {
@@ -39,48 +70,41 @@ impl PostgresStore {
         max: usize,
         key: Option<&DedupKey>,
     ) -> Result<Created<Endpoint>, Fault> {
-        let (id, application) = (new.id.as_bytes().as_slice(), new.application.as_bytes().as_slice());
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
+        let (id, application) = (new.id, new.application);
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&transaction, environment, key, new.id.0).await?
+            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
         {
             let held = EndpointId(holder.object);
             let repeated = match holder.body == key.body {
-                true => find(&transaction, environment, new.application, held).await?.map(Created::Repeated),
+                true => find(&tx, environment, new.application, held).await?.map(Created::Repeated),
                 false => Some(Created::KeyReused),
             };
-            transaction.roll_back().await?;
+            tx.roll_back().await?;
             return repeated.ok_or(Fault::Contended("what a key stands for is not there"));
         }
-        if transaction.change(&sql::TOUCH_APPLICATION, &[&environment.0, &application]).await? == 0 {
-            transaction.roll_back().await?;
+        if tx.run(TouchApplication { environment, id: application }).await? == 0 {
+            tx.roll_back().await?;
             return Ok(Created::NoParent);
         }
-        let columns = Columns::new(new);
-        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&environment.0, &id, &application];
-        params.extend(columns.params());
-        if let Some(row) = transaction.rows(&sql::CREATE_ENDPOINT, &params).await?.first() {
-            let created = rows::endpoint(row, 0)?;
+        let uid = new.uid.as_ref().map(|uid| uid.as_str());
+        let fields = EndpointFields::new(new);
+        if let Some(created) = tx.run(CreateEndpoint { environment, id, application, fields }).await? {
             // The application's lock is held: no other creation can add to this count before the commit.
-            if has_more(&transaction, environment, new.application, max).await? {
-                transaction.roll_back().await?;
+            if has_more(&tx, environment, new.application, max).await? {
+                tx.roll_back().await?;
                 return Ok(Created::Full);
             }
-            let lane: Params<'_> = &[&environment.0, &id, &application, &lane_state(new.state)];
-            transaction.change(&sql::CREATE_LANE, lane).await?;
-            transaction.commit().await?;
+            tx.finish(CreateLane { environment, id, application, state: lane_state(new.state) }).await?;
             return Ok(Created::New(created));
         }
-        let in_the_way = match columns.uid {
-            Some(uid) => transaction.rows(&sql::FIND_ENDPOINT_UID, &[&environment.0, &application, &uid]).await?,
-            None => Vec::new(),
+        let in_the_way = tx.run(uid.map(|uid| FindEndpointUid { environment, application, uid })).await?;
+        let found = match in_the_way {
+            Some((found, _)) => Some(found),
+            None => find(&tx, environment, new.application, new.id).await?,
         };
-        let found = match in_the_way.first() {
-            Some(row) => Some(rows::endpoint(row, 0)?),
-            None => find(&transaction, environment, new.application, new.id).await?,
-        };
-        transaction.roll_back().await?;
+        tx.roll_back().await?;
         match found {
             // Its own id can only be there because this was written before.
             Some(found) if found.id == new.id => Ok(Created::Repeated(found)),
@@ -96,18 +120,13 @@ impl PostgresStore {
         application: ApplicationId,
         locator: &Locator<EndpointId>,
     ) -> Result<Option<Endpoint>, Fault> {
-        let application = application.as_bytes().as_slice();
         let found = match locator {
-            Locator::Id(id) => {
-                let params: Params<'_> = &[&environment.0, &application, &id.as_bytes().as_slice()];
-                self.database.read(&sql::FIND_ENDPOINT, params).await?
-            }
+            Locator::Id(id) => self.database.read(FindEndpoint { environment, application, id: *id }).await?,
             Locator::Uid(uid) => {
-                let params: Params<'_> = &[&environment.0, &application, &uid.as_str()];
-                self.database.read(&sql::FIND_ENDPOINT_UID, params).await?
+                self.database.read(FindEndpointUid { environment, application, uid: uid.as_str() }).await?
             }
         };
-        found.first().filter(|row| is_present(row)).map(|row| rows::endpoint(row, 0)).transpose()
+        Ok(found.and_then(|(found, deleted_at)| deleted_at.is_none().then_some(found)))
     }
 
     pub(crate) async fn list_endpoints_once(
@@ -116,12 +135,9 @@ impl PostgresStore {
         application: ApplicationId,
         slice: &Slice<EndpointId>,
     ) -> Result<Vec<Endpoint>, Fault> {
-        let (low, high) = id_bounds(slice.order, slice.after.as_ref().map(EndpointId::as_bytes));
-        let text = sql::directed(&sql::LIST_ENDPOINT, slice.order);
-        let params: Params<'_> =
-            &[&environment.0, &application.as_bytes().as_slice(), &low, &high, &count(slice.limit)];
-        let found = self.database.read_as(&sql::LIST_ENDPOINT, &text, params).await?;
-        found.iter().map(|row| rows::endpoint(row, 0)).collect()
+        let (above, below) = id_bounds(slice.order, slice.after.as_ref().map(EndpointId::as_bytes));
+        let (above, below, limit, order) = (above.as_slice(), below.as_slice(), slice.limit, slice.order);
+        self.database.read(ListEndpoint { environment, application, above, below, limit, order }).await
     }
 
     pub(crate) async fn replace_endpoint_once(
@@ -130,30 +146,27 @@ impl PostgresStore {
         new: &Endpoint,
         key: Option<&DedupKey>,
     ) -> Result<Replaced<Endpoint>, Fault> {
-        let (id, application) = (new.id.as_bytes().as_slice(), new.application.as_bytes().as_slice());
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
+        let (id, application) = (new.id, new.application);
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&transaction, environment, key, new.id.0).await?
+            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
         {
-            transaction.roll_back().await?;
+            tx.roll_back().await?;
             return Ok(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });
         }
-        transaction.change(&sql::TOUCH_APPLICATION, &[&environment.0, &application]).await?;
-        let columns = Columns::new(new);
-        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&environment.0, &application, &id, &new.revision];
-        params.extend(columns.params());
-        let changed = match transaction.rows(&sql::REPLACE_ENDPOINT, &params).await {
+        tx.run(TouchApplication { environment, id: application }).await?;
+        let (revision, fields) = (new.revision, EndpointFields::new(new));
+        let replace = ReplaceEndpoint { environment, application, id, revision, fields };
+        let changed = match tx.run(replace).await {
             Err(fault) if is_taken(&fault) => return Ok(Replaced::Taken),
             changed => changed?,
         };
-        let Some(row) = changed.first() else {
-            transaction.roll_back().await?;
+        let Some(changed) = changed else {
+            tx.roll_back().await?;
             return Ok(Replaced::Stale);
         };
-        let changed = rows::endpoint(row, 0)?;
-        transaction.change(&sql::SET_LANE_STATE, &[&environment.0, &id, &lane_state(new.state)]).await?;
-        transaction.commit().await?;
+        tx.finish(SetLaneState { environment, id, state: lane_state(new.state) }).await?;
         Ok(Replaced::Done(changed))
     }
 
@@ -163,89 +176,58 @@ impl PostgresStore {
         application: ApplicationId,
         id: EndpointId,
     ) -> Result<bool, Fault> {
-        let (id, application) = (id.as_bytes().as_slice(), application.as_bytes().as_slice());
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        transaction.change(&sql::TOUCH_APPLICATION, &[&environment.0, &application]).await?;
-        let deleted = transaction.rows(&sql::DELETE_ENDPOINT, &[&environment.0, &application, &Some(id)]).await?;
-        let deleted: i64 = match deleted.first() {
-            Some(row) => rows::Reader::new(row, "endpoint").get("count")?,
-            None => 0,
-        };
-        if deleted == 0 {
-            transaction.roll_back().await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let touch = TouchApplication { environment, id: application };
+        let (_, deleted) = tx.run((touch, DeleteEndpoint { environment, application, id: Some(id) })).await?;
+        let is_deleted = deleted.is_some_and(|deleted| deleted > 0);
+        if is_deleted {
+            tx.commit().await?;
         } else {
-            transaction.commit().await?;
+            tx.roll_back().await?;
         }
-        Ok(deleted > 0)
+        Ok(is_deleted)
     }
 }
 
-impl<'a> Columns<'a> {
-    fn new(endpoint: &'a Endpoint) -> Columns<'a> {
-        Columns {
+impl<'a> EndpointFields<'a> {
+    fn new(endpoint: &'a Endpoint) -> EndpointFields<'a> {
+        EndpointFields {
             uid: endpoint.uid.as_ref().map(|uid| uid.as_str()),
             url: &endpoint.url,
             description: &endpoint.description,
-            state: endpoint.state.to_db(),
+            state: endpoint.state,
             event_types: endpoint.event_types.as_ref().map(json),
             channels: endpoint.channels.as_ref().map(json),
             headers: json(&endpoint.headers),
-            throttle_rate: endpoint.throttle_rate.map(i32::from),
+            throttle_rate: endpoint.throttle_rate,
             metadata: json(&endpoint.metadata),
-            version: i32::from(endpoint.version),
-            keys: rows::keys_text(&endpoint.keys),
+            version: endpoint.version,
+            keys: keys_text(&endpoint.keys),
         }
-    }
-
-    fn params(&self) -> [&(dyn ToSql + Sync); 11] {
-        [
-            &self.uid,
-            &self.url,
-            &self.description,
-            &self.state,
-            &self.event_types,
-            &self.channels,
-            &self.headers,
-            &self.throttle_rate,
-            &self.metadata,
-            &self.version,
-            &self.keys,
-        ]
     }
 }
 
 /// Whether an application has more than `max` endpoints.
 async fn has_more(
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     environment: EnvironmentId,
     application: ApplicationId,
     max: usize,
 ) -> Result<bool, Fault> {
-    let enough = count(max).saturating_add(1);
-    let params: Params<'_> = &[&environment.0, &application.as_bytes().as_slice(), &enough];
-    let counted = transaction.rows(&sql::COUNT_ENDPOINT, params).await?;
-    let counted: i64 = match counted.first() {
-        Some(row) => rows::Reader::new(row, "endpoint").get("count")?,
-        None => 0,
-    };
-    Ok(counted >= enough)
+    let enough = max.saturating_add(1);
+    let counted = tx.run(CountEndpoint { environment, application, limit: enough }).await?;
+    Ok(counted.is_some_and(|counted| counted >= enough))
 }
 
 /// An endpoint by id, also a deleted one.
 async fn find(
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     environment: EnvironmentId,
     application: ApplicationId,
     id: EndpointId,
 ) -> Result<Option<Endpoint>, Fault> {
-    let params: Params<'_> = &[&environment.0, &application.as_bytes().as_slice(), &id.as_bytes().as_slice()];
-    let found = transaction.rows(&sql::FIND_ENDPOINT, params).await?;
-    found.first().map(|row| rows::endpoint(row, 0)).transpose()
-}
-
-fn is_present(row: &Row) -> bool {
-    matches!(row.try_get::<_, Option<i64>>(ENDPOINT_COLUMNS), Ok(None))
+    Ok(tx.run(FindEndpoint { environment, application, id }).await?.map(|(found, _)| found))
 }
 
 /// Open or held, as the endpoint is.

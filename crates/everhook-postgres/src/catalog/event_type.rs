@@ -7,14 +7,44 @@ use everhook_core::name::Name;
 use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice, event_type_bytes};
 use everhook_store::dedup::DedupKey;
 use everhook_store::piece::Piece;
+use everhook_store::{fields, statement};
 
-use super::{LOOKS_MAX, NAME_ABOVE, count};
+use super::{LOOKS_MAX, name_bounds};
 use crate::error::Fault;
 use crate::keys;
-use crate::rows;
-use crate::sql;
-use crate::statement::Params;
 use crate::store::PostgresStore;
+
+fields! {
+    /// What users say of an event type.
+    EventTypeFields<'a> {
+        description: &'a str,
+        archived: bool,
+        deprecated: bool,
+        schemas: Option<&'a str>,
+        feature_flag: Option<&'a str>,
+        group_name: Option<&'a str>,
+    }
+}
+
+statement! {
+    CreateEventType<'a> = "create_event_type" {
+        environment: EnvironmentId, name: &'a str, fields: EventTypeFields<'a>,
+    } -> Option<EventType>;
+    FindEventType<'a> = "find_event_type" { environment: EnvironmentId, name: &'a str } -> Option<EventType>;
+    ListEventType<'a> = "list_event_type" {
+        environment: EnvironmentId, above: &'a str, below: &'a str, archived: bool, limit: usize, bytes_max: usize,
+        order: Order,
+    } -> Vec<EventType>;
+    ReplaceEventType<'a> = "replace_event_type" {
+        environment: EnvironmentId, name: &'a str, revision: i64, fields: EventTypeFields<'a>,
+    } -> Option<EventType>;
+    DeleteEventType<'a> = "delete_event_type" { environment: EnvironmentId, name: &'a str };
+    KnownEventType<'a> = (
+        "known_event_type",
+        "select name from everhook.event_type \
+        where environment = :environment and name = any (:names) and not archived"
+    ) { environment: EnvironmentId, names: Vec<&'a str> } -> Vec<Name>;
+}
 
 impl PostgresStore {
     pub(crate) async fn create_event_type_once(
@@ -24,32 +54,27 @@ impl PostgresStore {
         key: Option<&DedupKey>,
     ) -> Result<Created<EventType>, Fault> {
         let name = new.name.as_str();
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
         let mut repeats = false;
         // Event types have no id: the key stands for the name in the request that came with it.
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&transaction, environment, key, Id::MIN).await?
+            && let Some(holder) = keys::take_one(&tx, environment, key, Id::MIN).await?
         {
             if holder.body != key.body {
-                transaction.roll_back().await?;
+                tx.roll_back().await?;
                 return Ok(Created::KeyReused);
             }
             repeats = true;
         }
-        let flag = new.feature_flag.as_ref().map(|flag| flag.as_str());
-        let EventType { description, archived, deprecated, schemas, group_name, .. } = new;
-        let params: Params<'_> =
-            &[&environment.0, &name, description, archived, deprecated, schemas, &flag, group_name];
         for _ in 0..LOOKS_MAX {
-            if let Some(row) = transaction.rows(&sql::FIND_EVENT_TYPE, &[&environment.0, &name]).await?.first() {
-                let found = rows::event_type(row)?;
-                transaction.roll_back().await?;
+            if let Some(found) = tx.run(FindEventType { environment, name }).await? {
+                tx.roll_back().await?;
                 return Ok(if repeats { Created::Repeated(found) } else { Created::Taken(found) });
             }
-            if let Some(row) = transaction.rows(&sql::CREATE_EVENT_TYPE, params).await?.first() {
-                let created = rows::event_type(row)?;
-                transaction.commit().await?;
+            let create = CreateEventType { environment, name, fields: EventTypeFields::new(new) };
+            if let Some(created) = tx.run(create).await? {
+                tx.commit().await?;
                 return Ok(Created::New(created));
             }
         }
@@ -61,8 +86,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         name: &Name,
     ) -> Result<Option<EventType>, Fault> {
-        let found = self.database.read(&sql::FIND_EVENT_TYPE, &[&environment.0, &name.as_str()]).await?;
-        found.first().map(rows::event_type).transpose()
+        self.database.read(FindEventType { environment, name: name.as_str() }).await
     }
 
     pub(crate) async fn list_event_types_once(
@@ -71,18 +95,18 @@ impl PostgresStore {
         archived: ArchivedTypes,
         slice: &Slice<Name>,
     ) -> Result<Piece<EventType, Name>, Fault> {
-        let after = slice.after.as_ref().map(Name::as_str);
-        let (low, high) = match slice.order {
-            Order::Ascending => (after.unwrap_or(""), NAME_ABOVE),
-            Order::Descending => ("", after.unwrap_or(NAME_ABOVE)),
+        let (above, below) = name_bounds(slice);
+        let list = ListEventType {
+            environment,
+            above,
+            below,
+            archived: archived == ArchivedTypes::Included,
+            limit: slice.limit,
+            bytes_max: PAGE_BYTES_MAX,
+            order: slice.order,
         };
-        let text = sql::directed(&sql::LIST_EVENT_TYPE, slice.order);
-        let archived = archived == ArchivedTypes::Included;
-        let (limit, bytes) = (count(slice.limit), count(PAGE_BYTES_MAX));
-        let params: Params<'_> = &[&environment.0, &low, &high, &archived, &limit, &bytes];
-        let found = self.database.read_as(&sql::LIST_EVENT_TYPE, &text, params).await?;
-        let read = found.iter().map(rows::event_type);
-        Piece::gather(read, slice.limit, event_type_bytes, |row| row.name.clone(), None)
+        let found = self.database.read(list).await?.into_iter().map(Ok);
+        Piece::gather(found, slice.limit, event_type_bytes, |row| row.name.clone(), None)
     }
 
     pub(crate) async fn replace_event_type_once(
@@ -90,16 +114,17 @@ impl PostgresStore {
         environment: EnvironmentId,
         new: &EventType,
     ) -> Result<Replaced<EventType>, Fault> {
-        let (name, flag) = (new.name.as_str(), new.feature_flag.as_ref().map(|flag| flag.as_str()));
-        let EventType { description, archived, deprecated, schemas, group_name, revision, .. } = new;
-        let params: Params<'_> =
-            &[&environment.0, &name, revision, description, archived, deprecated, schemas, &flag, group_name];
-        let changed = self.database.write(&sql::REPLACE_EVENT_TYPE, params).await?;
-        changed.first().map_or(Ok(Replaced::Stale), |row| rows::event_type(row).map(Replaced::Done))
+        let replace = ReplaceEventType {
+            environment,
+            name: new.name.as_str(),
+            revision: new.revision,
+            fields: EventTypeFields::new(new),
+        };
+        Ok(self.database.write(replace).await?.map_or(Replaced::Stale, Replaced::Done))
     }
 
     pub(crate) async fn delete_event_type_once(&self, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
-        let deleted = self.database.change(&sql::DELETE_EVENT_TYPE, &[&environment.0, &name.as_str()]).await?;
+        let deleted = self.database.write(DeleteEventType { environment, name: name.as_str() }).await?;
         Ok(deleted > 0)
     }
 
@@ -108,10 +133,21 @@ impl PostgresStore {
         environment: EnvironmentId,
         names: &[Name],
     ) -> Result<Vec<Name>, Fault> {
-        let asked: Vec<&str> = names.iter().map(Name::as_str).collect();
-        let found = self.database.read(&sql::KNOWN_EVENT_TYPE, &[&environment.0, &asked]).await?;
-        let known: Vec<&str> =
-            found.iter().map(|row| rows::Reader::new(row, "event_type").get("name")).collect::<Result<_, _>>()?;
-        Ok(names.iter().filter(|name| !known.contains(&name.as_str())).cloned().collect())
+        let asked = names.iter().map(Name::as_str).collect();
+        let known = self.database.read(KnownEventType { environment, names: asked }).await?;
+        Ok(names.iter().filter(|name| !known.contains(name)).cloned().collect())
+    }
+}
+
+impl<'a> EventTypeFields<'a> {
+    fn new(event_type: &'a EventType) -> EventTypeFields<'a> {
+        EventTypeFields {
+            description: &event_type.description,
+            archived: event_type.archived,
+            deprecated: event_type.deprecated,
+            schemas: event_type.schemas.as_deref(),
+            feature_flag: event_type.feature_flag.as_ref().map(Name::as_str),
+            group_name: event_type.group_name.as_deref(),
+        }
     }
 }

@@ -5,22 +5,45 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::batch::{Announcement, BadChange, Batch, Change, Counts, FailedJob, Intake};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
+use bytes::Bytes;
+use everhook_core::batch::{Announcement, BadChange, Change, FailedJob, Intake};
+use everhook_core::id::{BatchId, EnvironmentId, MessageId};
+use everhook_core::job::Job;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, announcement, failed_job};
 use everhook_store::lease::NewMessage;
 use everhook_store::made::{Made, WithMade};
-use tokio_postgres::Row;
+use everhook_store::{columns, statement};
 
-use crate::catalog::count;
+use crate::columns::Keys;
 use crate::error::Fault;
-use crate::job::rows::{JOB_COLUMNS, job_at};
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Statements, Transaction};
 use crate::store::PostgresStore;
+use crate::tx::Tx;
+
+columns! {
+    /// Where batches stand.
+    Standings of Standing {
+        environment: EnvironmentId,
+        id: BatchId,
+        intake: Intake,
+        phase: u32,
+        announced: Option<Announcement>,
+        pending: u32,
+        succeeded: u32,
+        dead: u32,
+        cancelled: u32,
+        skipped: u32,
+    }
+}
+
+statement! {
+    LockBatch = "lock_batch" { wanted: Keys } -> Vec<(EnvironmentId, BatchRecord)>;
+    ReplaceBatch = "replace_batch" { told: Standings };
+    // The job, the note of its last attempt, and when that ended.
+    ListJobFailed = "list_job_failed" { environment: EnvironmentId, batch: BatchId, limit: usize }
+        -> Vec<(Job, Option<Bytes>, Option<Timestamp>)>;
+}
 
 /// A batch of an environment.
 pub(crate) type BatchKey = (EnvironmentId, BatchId);
@@ -30,35 +53,30 @@ pub(crate) type Batches = BTreeMap<BatchKey, BatchRecord>;
 pub(crate) type Changes = BTreeMap<BatchKey, Vec<Change>>;
 
 /// Locks batches; those that do not exist are not there.
-pub(crate) async fn lock(
-    transaction: &impl Statements,
-    keys: impl Iterator<Item = &BatchKey>,
-) -> Result<Batches, Fault> {
-    let (environments, ids) = columns(keys);
-    if ids.is_empty() {
+pub(crate) async fn lock(tx: &Tx<'_>, keys: impl Iterator<Item = &BatchKey>) -> Result<Batches, Fault> {
+    let Some(wanted) = Keys::of(keys.map(|(environment, id)| (*environment, id.0))).nonempty() else {
         return Ok(Batches::new());
-    }
-    let rows = transaction.rows(&sql::LOCK_BATCH, &[&environments, &ids]).await?;
-    rows.iter().map(|row| read(row).map(|(environment, record)| ((environment, record.id), record))).collect()
+    };
+    let locked = tx.run(LockBatch { wanted }).await?;
+    Ok(locked.into_iter().map(|(environment, record)| ((environment, record.id), record)).collect())
 }
 
 /// Keeps where batches stand that this transaction has locked.
-pub(crate) async fn keep(transaction: &impl Statements, batches: &Batches) -> Result<(), Fault> {
-    if batches.is_empty() {
-        return Ok(());
-    }
-    let (environments, ids) = columns(batches.keys());
-    let each = || batches.values().map(|record| &record.batch);
-    let intakes: Vec<i16> = each().map(|batch| batch.intake.to_db()).collect();
-    let phases: Vec<i32> = each().map(|batch| int(batch.phase)).collect();
-    let announced: Vec<Option<i16>> = each().map(|batch| batch.announced.map(Announcement::to_db)).collect();
-    let column = |count: fn(&Counts) -> u32| -> Vec<i32> { each().map(|batch| int(count(&batch.counts))).collect() };
-    let (pending, succeeded, dead) =
-        (column(|counts| counts.pending), column(|counts| counts.succeeded), column(|counts| counts.dead));
-    let (cancelled, skipped) = (column(|counts| counts.cancelled), column(|counts| counts.skipped));
-    let params: crate::statement::Params<'_> =
-        &[&environments, &ids, &intakes, &phases, &announced, &pending, &succeeded, &dead, &cancelled, &skipped];
-    transaction.change(&sql::REPLACE_BATCH, params).await.map(drop)
+pub(crate) async fn keep(tx: &Tx<'_>, batches: &Batches) -> Result<(), Fault> {
+    let standing = |((environment, id), BatchRecord { batch, .. }): (&BatchKey, &BatchRecord)| Standing {
+        environment: *environment,
+        id: *id,
+        intake: batch.intake,
+        phase: batch.phase,
+        announced: batch.announced,
+        pending: batch.counts.pending,
+        succeeded: batch.counts.succeeded,
+        dead: batch.counts.dead,
+        cancelled: batch.counts.cancelled,
+        skipped: batch.counts.skipped,
+    };
+    let told: Standings = batches.iter().map(standing).collect();
+    tx.run(told.nonempty().map(|told| ReplaceBatch { told })).await.map(drop)
 }
 
 impl PostgresStore {
@@ -66,11 +84,11 @@ impl PostgresStore {
     /// are told nothing.
     pub(crate) async fn tell_batches(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         changes: &Changes,
         now: Timestamp,
     ) -> Result<WithMade<Batches>, Fault> {
-        let mut batches = lock(transaction, changes.keys()).await?;
+        let mut batches = lock(tx, changes.keys()).await?;
         let mut announced = Vec::new();
         for (key, record) in &mut batches {
             for change in changes.get(key).into_iter().flatten() {
@@ -79,21 +97,18 @@ impl PostgresStore {
                 announced.extend(applied.announce.map(|announce| (*key, announce, record.clone())));
             }
         }
-        keep(transaction, &batches).await?;
+        keep(tx, &batches).await?;
         let mut messages: Vec<NewMessage> = Vec::new();
         for ((environment, id), announce, record) in announced {
-            let failed = if record.batch.counts.dead == 0 {
-                Vec::new()
-            } else {
-                failed_jobs(transaction, environment, id).await?
-            };
+            let failed =
+                if record.batch.counts.dead == 0 { Vec::new() } else { failed_jobs(tx, environment, id).await? };
             messages.extend(announcement(environment, &record, announce, failed, MessageId(self.ids.next(now))));
         }
         // Of two messages with one key in one append the second would be refused: no two phases of a batch share one.
         if messages.is_empty() {
             return Ok(Made::default().with(batches));
         }
-        let made = Made::messages(&self.append_within(transaction, messages).await?);
+        let made = Made::messages(&self.append_within(tx, messages).await?);
         Ok(made.with(batches))
     }
 }
@@ -117,67 +132,14 @@ pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: Change) {
     told.push(change);
 }
 
-async fn failed_jobs(
-    transaction: &Transaction,
-    environment: EnvironmentId,
-    batch: BatchId,
-) -> Result<Vec<FailedJob>, Fault> {
-    let (id, most) = (batch.as_bytes().as_slice(), count(BATCH_FAILED_LISTED_MAX));
-    let rows = transaction.rows(&sql::LIST_JOB_FAILED, &[&environment.0, &id, &most]).await?;
-    let mut failed = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let id = JobId(Reader::new(row, "job").id("id")?);
-        let Some(job) = job_at(row, 1, id)? else { continue };
-        let mut last = Reader::from(row, "job_attempt", 1 + JOB_COLUMNS);
-        let note: Option<&[u8]> = last.get("note")?;
-        let at: Option<i64> = last.get("started_at")?;
-        failed.push(failed_job(
-            &job,
-            note.unwrap_or_default(),
-            at.map_or_else(Timestamp::default, Timestamp::from_micros),
-        ));
-    }
-    Ok(failed)
-}
-
-pub(crate) fn read(row: &Row) -> Result<(EnvironmentId, BatchRecord), Fault> {
-    let mut row = Reader::new(row, "batch");
-    let environment = EnvironmentId(row.get("environment")?);
-    let record = BatchRecord {
-        id: BatchId(row.id("id")?),
-        application: ApplicationId(row.id("application")?),
-        name: row.get("name")?,
-        prefix: row.name("prefix")?,
-        metadata: row.json("metadata")?,
-        created_at: row.time("created_at")?,
-        batch: Batch {
-            intake: row.coded("intake", Intake::from_db)?,
-            phase: row.unsigned("phase")?,
-            announced: {
-                let number: Option<i16> = row.get("announced")?;
-                let read = |number| Announcement::from_db(number).ok_or_else(|| row.corrupt("announced"));
-                number.map(read).transpose()?
-            },
-            counts: Counts {
-                pending: row.unsigned("pending")?,
-                succeeded: row.unsigned("succeeded")?,
-                dead: row.unsigned("dead")?,
-                cancelled: row.unsigned("cancelled")?,
-                skipped: row.unsigned("skipped")?,
-            },
-        },
-    };
-    Ok((environment, record))
+async fn failed_jobs(tx: &Tx<'_>, environment: EnvironmentId, batch: BatchId) -> Result<Vec<FailedJob>, Fault> {
+    let failed = tx.run(ListJobFailed { environment, batch, limit: BATCH_FAILED_LISTED_MAX }).await?;
+    let failed = failed
+        .iter()
+        .map(|(job, note, at)| failed_job(job, note.as_deref().unwrap_or_default(), at.unwrap_or_default()));
+    Ok(failed.collect())
 }
 
 pub(crate) fn bad_change(_: BadChange) -> Fault {
     Fault::Corrupt { table: "batch", column: "pending" }
-}
-
-fn columns<'a>(keys: impl Iterator<Item = &'a BatchKey>) -> (Vec<i32>, Vec<&'a [u8]>) {
-    keys.map(|(environment, id)| (environment.0, id.as_bytes().as_slice())).unzip()
-}
-
-fn int(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }

@@ -1,11 +1,11 @@
-//! What operators ask for: cancel, retry, another time, delete; many jobs in one transaction.
+//! What operators ask for: cancel, retry, another time, delete; many jobs in one tx.
 //!
 //! Tasks are locked first, then read is how those without one ended: whoever was settling is waited for, and its word is seen.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use everhook_core::batch::{Change, Resolution, check_selection};
-use everhook_core::id::{AttemptId, BatchId, EnvironmentId, Id, JobId, LaneId};
+use everhook_core::id::{AttemptId, BatchId, EnvironmentId, Id, JobId, LaneId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{JobState, NotYours, Plan, Tenure, Wish, check_tenure};
 use everhook_core::lifecycle::EndState;
@@ -15,15 +15,43 @@ use everhook_core::time::Timestamp;
 use everhook_store::batch::{Resolved, steered};
 use everhook_store::job::{due_at, state_of};
 use everhook_store::made::{Made, WithMade};
-use tokio_postgres::Row;
+use everhook_store::{columns, statement};
 
+use crate::append::lower_lanes_due;
+use crate::batch::FindBatch;
+use crate::columns::{DueLane, DueLanes, Key, Keys, Subject, Subjects, TaskKeys};
 use crate::error::Fault;
 use crate::job::batch::{self, Changes};
-use crate::job::rows::now;
-use crate::rows::{self, Reader, TASK_COLUMNS};
-use crate::sql;
-use crate::statement::{Params, Statements, Transaction, within};
 use crate::store::PostgresStore;
+use crate::tx::{Now, Tx};
+
+columns! {
+    /// Tasks that leave, each with the id of the attempt that says so.
+    EndedTasks of EndedTask { environment: EnvironmentId, subject: Id, id: TaskId, attempt: AttemptId }
+
+    /// Tasks that wait for another time, perhaps with fresh tries.
+    MovedTasks of MovedTask { environment: EnvironmentId, subject: Id, id: TaskId, due_at: Timestamp, fresh: bool }
+}
+
+statement! {
+    LockTaskJob = "lock_task_job" { wanted: Subjects } -> Vec<(Task, TaskState)>;
+    FindJobEnd = "find_job_end" { wanted: Keys } -> Vec<(JobId, Option<BatchId>, Option<EndState>)>;
+    FlagTask = (
+        "flag_task",
+        "update everhook.task set cancel = true \
+        from unnest(:flagged) \
+        where task.environment = any (array[flagged.environment]) and task.subject = flagged.subject \
+        and task.id = flagged.id"
+    ) { flagged: TaskKeys };
+    CancelPendingJob = "end_job" {
+        ended: EndedTasks, session: Id, class: Class, end_state: EndState, started_at: Timestamp,
+    };
+    RescheduleJobTask = "move_task_job" { moved: MovedTasks };
+    DeleteJob = "erase_job" { environment: EnvironmentId, ids: Vec<JobId> };
+    PutJobProgress<'a> = "put_job_progress" {
+        environment: EnvironmentId, job: JobId, owner: SessionId, epoch: u32, progress: i16, text: &'a str,
+    } -> Option<(SessionId, u32)>;
+}
 
 /// What is known of a job whose task is locked.
 struct Known {
@@ -55,9 +83,9 @@ impl PostgresStore {
         ids: &[JobId],
         wish: Wish,
     ) -> Result<WithMade<Vec<Option<Plan>>>, Fault> {
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        let (mut known, now) = lock(&transaction, environment, ids).await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let (mut known, now) = lock(&tx, environment, ids).await?;
         let (mut steps, mut changes) = (Steps::default(), Changes::new());
         let mut plans = Vec::with_capacity(ids.len());
         for id in ids {
@@ -77,12 +105,12 @@ impl PostgresStore {
             plans.push(Some(plan));
         }
         if steps.is_empty() {
-            transaction.roll_back().await?;
+            tx.roll_back().await?;
             return Ok(Made::default().with(plans));
         }
-        self.carry_out(&transaction, environment, &steps, now).await?;
-        let told = self.tell_batches(&transaction, &changes, now).await?;
-        transaction.commit().await?;
+        self.carry_out(&tx, environment, &steps, now).await?;
+        let told = self.tell_batches(&tx, &changes, now).await?;
+        tx.commit().await?;
         Ok(told.made.with(plans))
     }
 
@@ -93,12 +121,12 @@ impl PostgresStore {
         jobs: &[JobId],
         how: Resolution,
     ) -> Result<WithMade<Resolved>, Fault> {
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        let (mut known, now) = lock(&transaction, environment, jobs).await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let (mut known, now) = lock(&tx, environment, jobs).await?;
         // Not locked yet: lanes come before batches, as they do in an enqueue. While a job of it is dead, nobody can remove it.
-        if transaction.rows(&sql::FIND_BATCH, &[&environment.0, &id.as_bytes().as_slice()]).await?.is_empty() {
-            transaction.roll_back().await?;
+        if tx.run(FindBatch { environment, id }).await?.is_none() {
+            tx.roll_back().await?;
             return Ok(Made::default().with(Resolved::NoBatch));
         }
         let found: Vec<(JobId, JobState)> =
@@ -106,7 +134,7 @@ impl PostgresStore {
         let selected = match check_selection(jobs, &found) {
             Ok(selected) => selected,
             Err(bad) => {
-                transaction.roll_back().await?;
+                tx.roll_back().await?;
                 return Ok(Made::default().with(Resolved::Bad(bad)));
             }
         };
@@ -120,39 +148,34 @@ impl PostgresStore {
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
         let key = (environment, id);
         let changes = Changes::from([(key, vec![Change::Resolved { jobs: count, how }])]);
-        self.carry_out(&transaction, environment, &steps, now).await?;
-        let WithMade { answer: mut told, made } = self.tell_batches(&transaction, &changes, now).await?;
-        transaction.commit().await?;
+        self.carry_out(&tx, environment, &steps, now).await?;
+        let WithMade { answer: mut told, made } = self.tell_batches(&tx, &changes, now).await?;
+        tx.commit().await?;
         Ok(made.with(told.remove(&key).map_or(Resolved::NoBatch, Resolved::Done)))
     }
 
     async fn carry_out(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         environment: EnvironmentId,
         steps: &Steps,
         now: Timestamp,
     ) -> Result<(), Fault> {
-        if !steps.flagged.is_empty() {
-            let (environments, subjects, ids) = columns(&steps.flagged);
-            transaction.change(&sql::FLAG_TASK, &[&environments, &subjects, &ids]).await?;
-        }
-        if !steps.ended.is_empty() {
-            let (environments, subjects, ids) = columns(&steps.ended);
-            let drawn: Vec<AttemptId> = steps.ended.iter().map(|_| AttemptId(self.ids.next(now))).collect();
-            let attempts: Vec<&[u8]> = drawn.iter().map(|id| id.as_bytes().as_slice()).collect();
-            let (nobody, class, end) =
-                (Id::MIN.as_bytes().as_slice(), Class::Cancelled.to_db(), EndState::Cancelled.to_db());
-            let params: Params<'_> =
-                &[&environments, &subjects, &ids, &attempts, &nobody, &class, &end, &now.as_micros()];
-            transaction.change(&sql::END_JOB, params).await?;
-        }
+        let flagged = TaskKeys::of(steps.flagged.iter().map(|task| &task.key));
+        tx.run(flagged.nonempty().map(|flagged| FlagTask { flagged })).await?;
+        let ended = |task: &Task| {
+            let TaskKey { environment, subject, id } = task.key;
+            EndedTask { environment, subject, id, attempt: AttemptId(self.ids.next(now)) }
+        };
+        let ended: EndedTasks = steps.ended.iter().map(ended).collect();
+        let (class, end_state) = (Class::Cancelled, EndState::Cancelled);
+        let cancel = |ended| CancelPendingJob { ended, session: Id::MIN, class, end_state, started_at: now };
+        tx.run(ended.nonempty().map(cancel)).await?;
         if !steps.moved.is_empty() {
-            wait(transaction, environment, steps).await?;
+            wait(tx, steps).await?;
         }
         if !steps.erased.is_empty() {
-            let ids: Vec<&[u8]> = steps.erased.iter().map(|id| id.as_bytes().as_slice()).collect();
-            transaction.change(&sql::ERASE_JOB, &[&environment.0, &ids]).await?;
+            tx.run(DeleteJob { environment, ids: steps.erased.clone() }).await?;
         }
         Ok(())
     }
@@ -164,16 +187,16 @@ impl PostgresStore {
         by: Tenure,
         progress: &Progress,
     ) -> Result<Result<(), NotYours>, Fault> {
-        let (job, session) = (id.as_bytes().as_slice(), by.session.as_bytes().as_slice());
-        let (epoch, percent) = (i32::try_from(by.epoch).unwrap_or(i32::MAX), i16::from(progress.percent()));
-        let params: Params<'_> = &[&environment.0, &job, &session, &epoch, &percent, &progress.text()];
-        let rows = self.database.write(&sql::PUT_JOB_PROGRESS, params).await?;
-        let read = |row: &Row| -> Result<Tenure, Fault> {
-            let mut row = Reader::new(row, "task");
-            let session = everhook_core::id::SessionId(row.id("owner")?);
-            Ok(Tenure { session, epoch: row.unsigned("epoch")? })
+        let put = PutJobProgress {
+            environment,
+            job: id,
+            owner: by.session,
+            epoch: by.epoch,
+            progress: i16::from(progress.percent()),
+            text: progress.text(),
         };
-        Ok(check_tenure(rows.first().map(read).transpose()?, by))
+        let held = self.database.write(put).await?;
+        Ok(check_tenure(held.map(|(session, epoch)| Tenure { session, epoch }), by))
     }
 }
 
@@ -210,27 +233,19 @@ impl Steps {
 
 /// Locks the tasks of jobs, and reads where each job stands; those that do not exist are not there.
 async fn lock(
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     environment: EnvironmentId,
     ids: &[JobId],
 ) -> Result<(HashMap<JobId, Known>, Timestamp), Fault> {
-    let ids: BTreeSet<&[u8]> = ids.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let ids: Vec<&[u8]> = ids.into_iter().collect();
-    let environments = vec![environment.0; ids.len()];
-    let tasks = transaction.rows(&sql::LOCK_TASK_JOB, &[&environments, &ids]).await?;
-    let jobs = transaction.rows(&sql::FIND_JOB_END, &[&environments, &ids]).await?;
-    let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
-    let mut known = HashMap::with_capacity(jobs.len());
-    for row in &jobs {
-        let mut row = Reader::new(row, "job");
-        let (id, batch) = (JobId(row.id("id")?), row.id_opt("batch")?.map(BatchId));
-        let end: Option<i16> = row.get("end_state")?;
-        let end = end.map(|end| EndState::from_db(end).ok_or_else(|| row.corrupt("end_state"))).transpose()?;
-        known.insert(id, Known { open: None, last: end, batch });
-    }
-    for row in &tasks {
-        let task = rows::task(row)?;
-        let state = Reader::from(row, "task", TASK_COLUMNS).coded("state", TaskState::from_db)?;
+    let ids: BTreeSet<Id> = ids.iter().map(|id| id.0).collect();
+    let subjects: Subjects = ids.iter().map(|id| Subject { environment, subject: *id }).collect();
+    let keys: Keys = ids.iter().map(|id| Key { environment, id: *id }).collect();
+    let tasks = tx.run(LockTaskJob { wanted: subjects }).await?;
+    let (jobs, now) = tx.run((FindJobEnd { wanted: keys }, Now {})).await?;
+    let now = now.ok_or(Fault::Contended("the clock gave no answer"))?;
+    let known = |(id, batch, last)| (id, Known { open: None, last, batch });
+    let mut known: HashMap<JobId, Known> = jobs.into_iter().map(known).collect();
+    for (task, state) in tasks {
         if let Some(job) = known.get_mut(&JobId(task.key.subject)) {
             job.open = Some((task, state));
         }
@@ -239,28 +254,18 @@ async fn lock(
 }
 
 /// Has jobs wait, and tells their lanes.
-async fn wait(transaction: &Transaction, environment: EnvironmentId, steps: &Steps) -> Result<(), Fault> {
-    let subjects: Vec<&[u8]> = steps.moved.keys().map(|key| key.subject.as_bytes().as_slice()).collect();
-    let ids: Vec<&[u8]> = steps.moved.keys().map(|key| key.id.as_bytes().as_slice()).collect();
-    let due: Vec<i64> = steps.moved.values().map(|(_, due_at, _)| due_at.as_micros()).collect();
-    let fresh: Vec<bool> = steps.moved.values().map(|(_, _, fresh)| *fresh).collect();
-    let environments = vec![environment.0; ids.len()];
-    transaction.change(&sql::MOVE_TASK_JOB, &[&environments, &subjects, &ids, &due, &fresh]).await?;
-    let mut lanes: BTreeMap<LaneId, Timestamp> = BTreeMap::new();
-    for (lane, due_at, _) in steps.moved.values() {
-        let first = lanes.entry(*lane).or_insert(*due_at);
+async fn wait(tx: &Tx<'_>, steps: &Steps) -> Result<(), Fault> {
+    let moved = |(key, (_, due_at, fresh)): (&TaskKey, &(LaneId, Timestamp, bool))| {
+        let TaskKey { environment, subject, id } = *key;
+        MovedTask { environment, subject, id, due_at: *due_at, fresh: *fresh }
+    };
+    let mut lanes: BTreeMap<(EnvironmentId, LaneId), Timestamp> = BTreeMap::new();
+    for (key, (lane, due_at, _)) in &steps.moved {
+        let first = lanes.entry((key.environment, *lane)).or_insert(*due_at);
         *first = (*due_at).min(*first);
     }
-    let environments = vec![environment.0; lanes.len()];
-    let ids: Vec<&[u8]> = lanes.keys().map(|lane| lane.as_bytes().as_slice()).collect();
-    let due: Vec<i64> = lanes.values().map(|due_at| due_at.as_micros()).collect();
-    let waits = vec![false; lanes.len()];
-    let touch_lane = transaction.prepare_touch(&sql::TOUCH_LANE).await?;
-    within(transaction.touch(&touch_lane, &[&environments, &ids, &due, &waits])).await.map(drop)
-}
-
-fn columns(tasks: &[Task]) -> (Vec<i32>, Vec<&[u8]>, Vec<&[u8]>) {
-    let environments = tasks.iter().map(|task| task.key.environment.0).collect();
-    let subjects = tasks.iter().map(|task| task.key.subject.as_bytes().as_slice()).collect();
-    (environments, subjects, tasks.iter().map(|task| task.key.id.as_bytes().as_slice()).collect())
+    let due = |((environment, id), due_at)| DueLane { environment, id, due_at, waits: false };
+    let lanes: DueLanes = lanes.into_iter().map(due).collect();
+    let moved = RescheduleJobTask { moved: steps.moved.iter().map(moved).collect() };
+    tx.run((moved, lower_lanes_due(lanes))).await.map(drop)
 }

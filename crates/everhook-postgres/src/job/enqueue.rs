@@ -4,27 +4,71 @@
 //! everything and commit. Lanes come before batches, as they do in a settle, or the two could wait for each other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use everhook_core::batch::{BadChange, Change};
-use everhook_core::id::{EnvironmentId, LaneId, TaskId};
-use everhook_core::job::handler;
+use everhook_core::id::{BatchId, EnvironmentId, JobId, LaneId, TaskId};
+use everhook_core::job::{Priority, handler};
 use everhook_core::name::Name;
-use everhook_core::time::{Timestamp, micros};
+use everhook_core::time::Timestamp;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, NewJob, due_at, form, judge, keys_of};
+use everhook_store::sql::rows::names;
 use everhook_store::store::Op;
-use futures_util::future::{try_join, try_join4};
-use tokio_postgres::types::ToSql;
+use everhook_store::{columns, statement};
 
+use crate::append::LockLane;
+use crate::columns::Keys;
 use crate::error::Fault;
 use crate::job::batch::{self, BatchKey, Batches};
-use crate::job::rows::now;
 use crate::keys::{self, Owners};
-use crate::rows;
-use crate::sql;
-use crate::statement::{Ending, Foreign, Statements, within};
 use crate::store::PostgresStore;
+use crate::tx::{Now, Tx};
+
+columns! {
+    /// Lanes of queues.
+    pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, queue: &'a str }
+
+    /// Lanes of queues with the time when their next job is due.
+    QueueLanesDue of QueueLaneDue { environment: EnvironmentId, id: LaneId, due_at: Timestamp }
+
+    /// Records of jobs.
+    JobRecords of JobRecord<'a> {
+        environment: EnvironmentId,
+        id: JobId,
+        queue: &'a str,
+        kind: &'a str,
+        name: Option<&'a str>,
+        payload: Option<&'a [u8]>,
+        priority: Priority,
+        concurrency_key: Option<&'a str>,
+        tags: Option<String>,
+        batch: Option<BatchId>,
+        rest: Option<String>,
+    }
+
+    /// Tasks of jobs.
+    JobTasks of JobTask {
+        environment: EnvironmentId,
+        subject: JobId,
+        id: TaskId,
+        lane: LaneId,
+        priority: Priority,
+        due_at: Timestamp,
+        timeout_us: Duration,
+        handler: i32,
+        batch: Option<BatchId>,
+    }
+}
+
+statement! {
+    pub(crate) CreateLaneQueue<'a> = "create_lane_queue" { fresh: QueueLanes<'a> };
+    // Undoes itself if a lane is not there.
+    pub(crate) LowerLaneQueueDue = "touch_lane_queue" { wanted: QueueLanesDue };
+    AppendJob<'a> = "append_job" { fresh: JobRecords<'a>, created_at: Timestamp };
+    AppendTaskJob = "append_task_job" { fresh: JobTasks };
+}
 
 /// A job that is accepted, with what is written for it.
 struct Fresh<'a> {
@@ -57,30 +101,28 @@ impl PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let transaction = self.database.transaction().await?;
-        let read_clock = transaction.prepare(&sql::NOW).await?;
-        let now = now(&transaction.begin_with(transaction.query(&read_clock, &[])).await?)?;
-        self.enqueue_within(&transaction, jobs, now, Ending::Commit).await
+        let tx = self.database.tx().await?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
+        self.enqueue_within(&tx, jobs, now).await
     }
 
-    /// Enqueues within a transaction that has begun.
+    /// Enqueues within a transaction that has begun, and commits it unless it is a part.
     pub(crate) async fn enqueue_within(
         &self,
-        transaction: &impl Statements,
+        tx: &Tx<'_>,
         jobs: &[NewJob],
         now: Timestamp,
-        ending: Ending,
     ) -> Result<Vec<Enqueued>, Fault> {
         let keys: Vec<Vec<DedupKey>> = jobs.iter().map(keys_of).collect();
         let wanted = jobs.iter().zip(&keys).map(|(new, keys)| (new.environment, keys.as_slice(), new.job.id.0));
-        let mut owners = Owners::take(transaction, keys::claims(wanted)).await?;
+        let mut owners = Owners::take(tx, keys::claims(wanted)).await?;
         let named = named(jobs);
         let mut batches = Batches::new();
         if !named.is_empty() {
             let mut lane = Last(None);
             let fresh: Vec<Fresh<'_>> = jobs.iter().map(|new| self.plan(new, now, &mut lane)).collect();
-            touch(transaction, &lanes(&fresh)).await?;
-            batches = batch::lock(transaction, named.iter()).await?;
+            tx.run(tell_lanes(&lanes(&fresh))).await?;
+            batches = batch::lock(tx, named.iter()).await?;
         }
         let (mut fresh, mut answers) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         let mut lane = Last(None);
@@ -98,13 +140,12 @@ impl PostgresStore {
             answers.push(Enqueued::Accepted { created_at: now, due_at: planned.due_at });
             fresh.push(planned);
         }
+        owners.correct(tx).await?;
         if fresh.is_empty() {
-            owners.correct(transaction).await?;
-            return transaction.finish(async { Ok(answers) }, ending).await;
+            return tx.finish(()).await.map(|()| answers);
         }
-        owners.correct(transaction).await?;
-        batch::keep(transaction, &batches).await?;
-        Box::pin(write(transaction, &fresh, now, ending)).await?;
+        batch::keep(tx, &batches).await?;
+        Box::pin(write(tx, &fresh, now)).await?;
         Ok(answers)
     }
 
@@ -118,12 +159,12 @@ impl PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let transaction = Foreign(transaction);
+        let tx = Tx::within(transaction);
         let enqueue = async {
-            let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
-            self.enqueue_within(&transaction, jobs, now, Ending::Open).await
+            let now = tx.now().await?;
+            self.enqueue_within(&tx, jobs, now).await
         };
-        enqueue.await.map_err(|fault: Fault| fault.told(Op::Enqueue))
+        enqueue.await.map_err(|fault: Fault| fault.into_store_error(Op::Enqueue))
     }
 
     fn plan<'a>(&self, new: &'a NewJob, now: Timestamp, lane: &mut LastLane<'a>) -> Fresh<'a> {
@@ -165,141 +206,66 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
 }
 
 /// Makes lanes that are not there, and tells all of them when their next job is due.
-async fn touch(transaction: &impl Statements, lanes: &Lanes<'_>) -> Result<(), Fault> {
-    let columns = LaneColumns::new(lanes);
-    let (create_lane, touch_lane) =
-        (transaction.prepare(&sql::CREATE_LANE_QUEUE).await?, transaction.prepare_touch(&sql::TOUCH_LANE_QUEUE).await?);
-    let (created, touched) = (columns.created(), columns.touched());
-    within(try_join(transaction.execute(&create_lane, &created), transaction.touch(&touch_lane, &touched)))
-        .await
-        .map(drop)
+fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, LockLane, LowerLaneQueueDue) {
+    let fresh = |((environment, id), (queue, _)): (&(EnvironmentId, LaneId), &(&'a str, Timestamp))| QueueLane {
+        environment: *environment,
+        id: *id,
+        queue,
+    };
+    let due = |((environment, id), (_, due_at)): (&(EnvironmentId, LaneId), &(&'a str, Timestamp))| QueueLaneDue {
+        environment: *environment,
+        id: *id,
+        due_at: *due_at,
+    };
+    let keys = Keys::of(lanes.keys().map(|(environment, lane)| (*environment, lane.0)));
+    (
+        CreateLaneQueue { fresh: lanes.iter().map(fresh).collect() },
+        LockLane { wanted: keys },
+        LowerLaneQueueDue { wanted: lanes.iter().map(due).collect() },
+    )
 }
 
-/// Writes records and tasks and touches their lanes, in one round trip.
-async fn write(
-    transaction: &impl Statements,
-    fresh: &[Fresh<'_>],
-    now: Timestamp,
-    ending: Ending,
-) -> Result<(), Fault> {
-    let (lanes, jobs) = (lanes(fresh), JobColumns::new(fresh));
-    let columns = LaneColumns::new(&lanes);
-    let (create_lane, append_job, append_task, touch_lane) = (
-        transaction.prepare(&sql::CREATE_LANE_QUEUE).await?,
-        transaction.prepare(&sql::APPEND_JOB).await?,
-        transaction.prepare(&sql::APPEND_TASK_JOB).await?,
-        transaction.prepare_touch(&sql::TOUCH_LANE_QUEUE).await?,
-    );
-    let now = now.as_micros();
-    let (created, touched, records, tasks) = (columns.created(), columns.touched(), jobs.records(&now), jobs.tasks());
-    let writes = try_join4(
-        transaction.execute(&create_lane, &created),
-        transaction.execute(&append_job, &records),
-        transaction.execute(&append_task, &tasks),
-        transaction.touch(&touch_lane, &touched),
-    );
-    transaction.finish(writes, ending).await.map(drop)
+/// Writes records and tasks and tells their lanes, in one round trip.
+async fn write(tx: &Tx<'_>, fresh: &[Fresh<'_>], now: Timestamp) -> Result<(), Fault> {
+    let mut last = Last(None);
+    let task = |fresh: &'_ Fresh<'_>, handler| JobTask {
+        environment: fresh.new.environment,
+        subject: fresh.new.job.id,
+        id: fresh.task,
+        lane: fresh.lane,
+        priority: fresh.new.job.priority,
+        due_at: fresh.due_at,
+        timeout_us: fresh.new.job.timeout,
+        handler,
+        batch: fresh.new.job.batch,
+    };
+    let mut tasks = JobTasks::default();
+    for fresh in fresh {
+        let kind = &fresh.new.job.kind;
+        tasks.push(task(fresh, last.get(kind, || handler(kind))));
+    }
+    let (create_lane, lock_lane, lower_lane_due) = tell_lanes(&lanes(fresh));
+    let records = fresh.iter().map(|fresh| JobRecord::new(fresh.new)).collect();
+    let append_job = AppendJob { fresh: records, created_at: now };
+    let append_task = AppendTaskJob { fresh: tasks };
+    tx.finish((create_lane, append_job, append_task, lock_lane, lower_lane_due)).await.map(drop)
 }
 
-/// Lanes as columns.
-struct LaneColumns<'a> {
-    environments: Vec<i32>,
-    ids: Vec<&'a [u8]>,
-    queues: Vec<&'a str>,
-    due: Vec<i64>,
-}
-
-impl<'a> LaneColumns<'a> {
-    fn new(lanes: &'a Lanes<'a>) -> LaneColumns<'a> {
-        LaneColumns {
-            environments: lanes.keys().map(|(environment, _)| environment.0).collect(),
-            ids: lanes.keys().map(|(_, lane)| lane.as_bytes().as_slice()).collect(),
-            queues: lanes.values().map(|(queue, _)| *queue).collect(),
-            due: lanes.values().map(|(_, due)| due.as_micros()).collect(),
+impl<'a> JobRecord<'a> {
+    fn new(new: &'a NewJob) -> JobRecord<'a> {
+        let job = &new.job;
+        JobRecord {
+            environment: new.environment,
+            id: job.id,
+            queue: job.queue.as_str(),
+            kind: job.kind.as_str(),
+            name: job.name.as_deref(),
+            payload: job.payload.as_deref(),
+            priority: job.priority,
+            concurrency_key: job.concurrency_key.as_deref(),
+            tags: names(&job.tags),
+            batch: job.batch,
+            rest: form::rest(job),
         }
-    }
-
-    fn created(&self) -> [&(dyn ToSql + Sync); 3] {
-        [&self.environments, &self.ids, &self.queues]
-    }
-
-    fn touched(&self) -> [&(dyn ToSql + Sync); 3] {
-        [&self.environments, &self.ids, &self.due]
-    }
-}
-
-/// Jobs and their tasks as columns.
-struct JobColumns<'a> {
-    environments: Vec<i32>,
-    ids: Vec<&'a [u8]>,
-    queues: Vec<&'a str>,
-    kinds: Vec<&'a str>,
-    names: Vec<Option<&'a str>>,
-    payloads: Vec<Option<&'a [u8]>>,
-    priorities: Vec<i16>,
-    concurrency_keys: Vec<Option<&'a str>>,
-    tags: Vec<Option<String>>,
-    batches: Vec<Option<&'a [u8]>>,
-    rests: Vec<Option<String>>,
-    tasks: Vec<&'a [u8]>,
-    lanes: Vec<&'a [u8]>,
-    due: Vec<i64>,
-    timeouts: Vec<i64>,
-    handlers: Vec<i32>,
-}
-
-impl<'a> JobColumns<'a> {
-    fn new(fresh: &'a [Fresh<'a>]) -> JobColumns<'a> {
-        let each = || fresh.iter().map(|fresh| &fresh.new.job);
-        let mut last = Last(None);
-        JobColumns {
-            environments: fresh.iter().map(|fresh| fresh.new.environment.0).collect(),
-            ids: each().map(|job| job.id.as_bytes().as_slice()).collect(),
-            queues: each().map(|job| job.queue.as_str()).collect(),
-            kinds: each().map(|job| job.kind.as_str()).collect(),
-            names: each().map(|job| job.name.as_deref()).collect(),
-            payloads: each().map(|job| job.payload.as_deref()).collect(),
-            priorities: each().map(|job| job.priority.get()).collect(),
-            concurrency_keys: each().map(|job| job.concurrency_key.as_deref()).collect(),
-            tags: each().map(|job| rows::names(&job.tags)).collect(),
-            batches: each().map(|job| job.batch.as_ref().map(|batch| batch.as_bytes().as_slice())).collect(),
-            rests: each().map(form::rest).collect(),
-            tasks: fresh.iter().map(|fresh| fresh.task.as_bytes().as_slice()).collect(),
-            lanes: fresh.iter().map(|fresh| fresh.lane.as_bytes().as_slice()).collect(),
-            due: fresh.iter().map(|fresh| fresh.due_at.as_micros()).collect(),
-            timeouts: each().map(|job| micros(job.timeout)).collect(),
-            handlers: each().map(|job| last.get(&job.kind, || handler(&job.kind))).collect(),
-        }
-    }
-
-    fn records<'p>(&'p self, now: &'p i64) -> [&'p (dyn ToSql + Sync); 12] {
-        [
-            &self.environments,
-            &self.ids,
-            &self.queues,
-            &self.kinds,
-            &self.names,
-            &self.payloads,
-            &self.priorities,
-            &self.concurrency_keys,
-            &self.tags,
-            &self.batches,
-            &self.rests,
-            now,
-        ]
-    }
-
-    fn tasks(&self) -> [&(dyn ToSql + Sync); 9] {
-        [
-            &self.environments,
-            &self.ids,
-            &self.tasks,
-            &self.lanes,
-            &self.priorities,
-            &self.due,
-            &self.timeouts,
-            &self.handlers,
-            &self.batches,
-        ]
     }
 }

@@ -9,17 +9,37 @@ use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::queue::{Queue, QueueState, Rate, Target, gate};
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, QueueAsk};
-use futures_util::future::try_join3;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use everhook_store::{columns, row, statement};
 
-use crate::catalog::count;
 use crate::error::Fault;
 use crate::job::lease::ReadyLane;
-use crate::job::rows::{self, queue_at};
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Params, Transaction};
+use crate::tx::{Now, Tx};
+
+columns! {
+    /// Queues by environment and name.
+    pub(crate) QueueKeys of QueueKey<'a> { environment: EnvironmentId, name: &'a str }
+
+    /// Leased tasks to count: those of a gate in a range of lanes, up to a bound.
+    GateRanges of GateRange<'a> { gate: Id, low: &'a [u8], high: &'a [u8], most: usize }
+}
+
+row! {
+    /// A lane of the `n`th queue that was asked for.
+    pub(crate) struct NextLane in "lane" { n: usize, environment: EnvironmentId, id: LaneId, ready_at: Timestamp }
+}
+
+/// The number of a queue that was asked for, the time, until when its rate is used up, and the queue if somebody
+/// configured it.
+type QueueRow = (usize, Timestamp, Option<Timestamp>, Option<Queue>);
+
+statement! {
+    NextQueue<'a> = "next_queue" { wanted: QueueKeys<'a> } -> Vec<QueueRow>;
+    LockQueue<'a> = "lock_queue" { wanted: QueueKeys<'a> } -> Vec<QueueRow>;
+    pub(crate) NextLaneQueue<'a> = "next_lane_queue" { wanted: QueueKeys<'a>, limit: usize, locked: bool }
+        -> Vec<NextLane>;
+    // The number of a range, and how many are leased in it.
+    pub(crate) CountLeased<'a> = "count_gate" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
+}
 
 /// Sorts behind every lane.
 const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
@@ -112,48 +132,34 @@ pub(crate) struct Opened<'a> {
 }
 
 /// Begins, reads the asked queues, locks lanes of those without limits, all in one round trip; and locks those with limits.
-pub(crate) async fn open_queues<'a>(transaction: &Transaction, ask: &'a JobAsk) -> Result<Opened<'a>, Fault> {
+pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<Opened<'a>, Fault> {
     // One that is named twice would be counted twice.
     let mut named = HashSet::with_capacity(ask.queues.len());
     let with_room = ask.queues.iter().filter(|queue| queue.room > 0);
     let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
     let share = if ask.limit == 0 { 0 } else { LEASE_LANES_MAX.div_ceil(asks.len().max(1)) };
-    let (environments, names) = columns(asks.iter().copied());
-    let (find_queue, read_clock, next_lane) = (
-        transaction.prepare(&sql::NEXT_QUEUE).await?,
-        transaction.prepare(&sql::NOW).await?,
-        transaction.prepare(&sql::NEXT_LANE_QUEUE).await?,
-    );
-    let (params, lane_params): (Params<'_>, Params<'_>) =
-        (&[&environments, &names], &[&environments, &names, &count(share), &false]);
-    let (clock, found, lane_rows) = transaction
-        .begin_with(try_join3(
-            transaction.query(&read_clock, &[]),
-            transaction.query(&find_queue, params),
-            transaction.query(&next_lane, lane_params),
-        ))
-        .await?;
-    let mut now = rows::now(&clock)?;
+    let wanted = queue_keys(asks.iter().copied());
+    let next_lane = NextLaneQueue { wanted: wanted.clone(), limit: share, locked: false };
+    let (clock, found, lane_rows) = tx.begin((Now {}, NextQueue { wanted }, next_lane)).await?;
+    let mut now = clock.ok_or(Fault::Contended("the clock gave no answer"))?;
     let (mut open, mut limited) = (Vec::with_capacity(found.len()), Vec::new());
-    for row in &found {
-        let read = Read::new(row, asks.len())?;
-        if read.queue.as_ref().is_some_and(Queue::is_limited) {
-            limited.push(read.n);
-        } else if read.is_open() {
-            open.push((read.n, OpenQueue::new(asks[read.n], read.queue, read.booked_until)));
+    for (n, _, booked_until, queue) in found {
+        let n = place(n, asks.len())?;
+        if queue.as_ref().is_some_and(Queue::is_limited) {
+            limited.push(n);
+        } else if is_open(queue.as_ref()) {
+            open.push((n, OpenQueue::new(asks[n], queue, booked_until.unwrap_or_default())));
         }
     }
     let mut is_held = false;
     if !limited.is_empty() {
-        let (environments, names) = columns(limited.iter().map(|n| asks[*n]));
-        let locked = transaction.rows(&sql::LOCK_QUEUE, &[&environments, &names]).await?;
+        let locked = tx.run(LockQueue { wanted: queue_keys(limited.iter().map(|n| asks[*n])) }).await?;
         is_held = locked.len() < limited.len();
-        for row in &locked {
-            let read = Read::new(row, limited.len())?;
-            now = read.now.max(now);
-            if read.is_open() {
-                let n = limited[read.n];
-                let queue = OpenQueue::new(asks[n], read.queue, read.booked_until);
+        for (n, locked_at, booked_until, queue) in locked {
+            let n = limited[place(n, limited.len())?];
+            now = locked_at.max(now);
+            if is_open(queue.as_ref()) {
+                let queue = OpenQueue::new(asks[n], queue, booked_until.unwrap_or_default());
                 open.push((n, OpenQueue { is_locked: true, ..queue }));
             }
         }
@@ -161,109 +167,85 @@ pub(crate) async fn open_queues<'a>(transaction: &Transaction, ask: &'a JobAsk) 
     }
     // What was read of a queue is older than its lanes: they do not count where it says something else.
     let place = |n: usize| open.iter().position(|(at, queue)| *at == n && !queue.is_locked);
-    let lanes = read_lanes(&lane_rows, asks.len(), place)?;
+    let lanes = ready_lanes(lane_rows, asks.len(), place)?;
     Ok(Opened { queues: open.into_iter().map(|(_, queue)| queue).collect(), lanes, now, is_held, share })
 }
 
-/// Reads lanes of asked queues, of those that have a place.
-pub(crate) fn read_lanes(
-    rows: &[Row],
+/// The lanes of asked queues, of those that have a place.
+pub(crate) fn ready_lanes(
+    rows: Vec<NextLane>,
     asked: usize,
-    place: impl Fn(usize) -> Option<usize>,
+    queue_of: impl Fn(usize) -> Option<usize>,
 ) -> Result<Vec<ReadyLane>, Fault> {
     let mut lanes = Vec::with_capacity(rows.len());
-    for row in rows {
-        let mut row = Reader::new(row, "lane");
-        let n: i64 = row.get("n")?;
-        let n = usize::try_from(n - 1).ok().filter(|n| *n < asked).ok_or_else(|| row.corrupt("n"))?;
-        let (environment, id) = (EnvironmentId(row.get("environment")?), LaneId(row.id("id")?));
-        let ready_at = row.time("ready_at")?;
-        lanes.extend(place(n).map(|queue| ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: 0 }));
+    for NextLane { n, environment, id, ready_at } in rows {
+        let queue = queue_of(place(n, asked)?);
+        lanes.extend(queue.map(|queue| ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: 0 }));
     }
     Ok(lanes)
 }
 
-/// A queue as a statement tells it.
-struct Read {
-    /// Which of those that were asked for.
-    n: usize,
-    now: Timestamp,
-    booked_until: Timestamp,
-    queue: Option<Queue>,
+/// The place in a list of what a statement calls its `n`th.
+pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
+    n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "queue", column: "n" })
 }
 
-impl Read {
-    fn new(row: &Row, asked: usize) -> Result<Read, Fault> {
-        let mut head = Reader::new(row, "queue");
-        let n: i64 = head.get("n")?;
-        let n = usize::try_from(n - 1).ok().filter(|n| *n < asked).ok_or_else(|| head.corrupt("n"))?;
-        let now = head.time("now")?;
-        let booked_until: Option<i64> = head.get("booked_until")?;
-        let booked_until = booked_until.map_or(Timestamp::default(), Timestamp::from_micros);
-        Ok(Read { n, now, booked_until, queue: queue_at(row, 3)? })
-    }
-
-    fn is_open(&self) -> bool {
-        self.queue.as_ref().is_none_or(|queue| queue.state == QueueState::Open)
-    }
+fn is_open(queue: Option<&Queue>) -> bool {
+    queue.is_none_or(|queue| queue.state == QueueState::Open)
 }
 
-/// Queues as columns.
-pub(crate) fn columns<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> (Vec<i32>, Vec<&'a str>) {
-    asks.map(|ask| (ask.environment.0, ask.name.as_str())).unzip()
+/// Queues as statements take them.
+pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> QueueKeys<'a> {
+    asks.map(|ask| QueueKey { environment: ask.environment, name: ask.name.as_str() }).collect()
 }
 
-/// What is to be counted, as columns; each for a place in a list of the caller's.
+/// What is to be counted; each for a place in a list of the caller's.
 #[derive(Default)]
 pub(crate) struct Counts {
-    places: Vec<usize>,
-    gates: Vec<Vec<u8>>,
-    low: Vec<Vec<u8>>,
-    high: Vec<Vec<u8>>,
-    most: Vec<i64>,
+    ranges: Vec<Range>,
+}
+
+struct Range {
+    place: usize,
+    gate: Id,
+    /// None: all lanes.
+    lane: Option<LaneId>,
+    most: usize,
 }
 
 impl Counts {
     /// Everything that is leased of queues with a limit.
     pub(crate) fn of_queues(queues: &[OpenQueue<'_>]) -> Counts {
-        let mut counts = Counts::default();
-        for (place, open) in queues.iter().enumerate() {
-            let limit = open.queue.as_ref().and_then(|queue| queue.limit);
-            if let (Some(limit), Some(gate)) = (limit, open.gate) {
-                counts.push(place, gate, (&[], &LANE_ABOVE), to_size(limit));
-            }
+        let range = |(place, open): (usize, &OpenQueue<'_>)| {
+            let limit = open.queue.as_ref().and_then(|queue| queue.limit)?;
+            Some(Range { place, gate: open.gate?, lane: None, most: to_size(limit) })
+        };
+        Counts { ranges: queues.iter().enumerate().filter_map(range).collect() }
+    }
+
+    /// The statement that counts; none if there is nothing to count.
+    pub(crate) fn statement(&self) -> Option<CountLeased<'_>> {
+        let mut wanted = GateRanges::default();
+        for Range { gate, lane, most, .. } in &self.ranges {
+            let (low, high): (&[u8], &[u8]) = match lane {
+                Some(lane) => (lane.as_bytes(), lane.as_bytes()),
+                None => (&[], &LANE_ABOVE),
+            };
+            wanted.push(GateRange { gate: *gate, low, high, most: *most });
         }
-        counts
-    }
-
-    fn push(&mut self, place: usize, gate: Id, (low, high): (&[u8], &[u8]), most: usize) {
-        self.places.push(place);
-        self.gates.push(gate.as_bytes().to_vec());
-        self.low.push(low.to_vec());
-        self.high.push(high.to_vec());
-        self.most.push(count(most));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.gates, &self.low, &self.high, &self.most]
+        wanted.nonempty().map(|wanted| CountLeased { wanted })
     }
 
     /// How many more may be leased, by place.
-    fn spare(&self, counted: &[Row]) -> Result<Vec<(usize, usize)>, Fault> {
-        let read = |row: &Row| {
-            let mut row = Reader::new(row, "task");
-            let (n, running): (i64, i64) = (row.get("n")?, row.get("running")?);
-            let n = usize::try_from(n - 1).ok().filter(|n| *n < self.places.len()).ok_or_else(|| row.corrupt("n"))?;
-            Ok((self.places[n], usize::try_from(self.most[n].saturating_sub(running)).unwrap_or(0)))
+    fn spare(&self, counted: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Fault> {
+        let spare = |(n, running): &(usize, usize)| {
+            let range = &self.ranges[place(*n, self.ranges.len())?];
+            Ok((range.place, range.most.saturating_sub(*running)))
         };
-        counted.iter().map(read).collect()
+        counted.iter().map(spare).collect()
     }
 
-    pub(crate) fn apply(&self, counted: &[Row], queues: &mut [OpenQueue<'_>]) -> Result<(), Fault> {
+    pub(crate) fn apply(&self, counted: &[(usize, usize)], queues: &mut [OpenQueue<'_>]) -> Result<(), Fault> {
         for (place, spare) in self.spare(counted)? {
             queues[place].spare = Some(spare);
         }
@@ -272,22 +254,17 @@ impl Counts {
 }
 
 /// Cuts the room of lanes whose concurrency key has a limit.
-pub(crate) async fn limit_keys(
-    transaction: &Transaction,
-    queues: &[OpenQueue<'_>],
-    lanes: &mut [ReadyLane],
-) -> Result<(), Fault> {
-    let mut counts = Counts::default();
-    for (place, lane) in lanes.iter().enumerate() {
+pub(crate) async fn limit_keys(tx: &Tx<'_>, queues: &[OpenQueue<'_>], lanes: &mut [ReadyLane]) -> Result<(), Fault> {
+    let range = |(place, lane): (usize, &ReadyLane)| {
         let queue = &queues[lane.queue];
-        if let (true, Some(limit), Some(gate)) = (queue.has_key_limit(lane.id), queue.key_limit(), queue.gate) {
-            counts.push(place, gate, (lane.id.as_bytes(), lane.id.as_bytes()), limit);
-        }
-    }
-    if counts.is_empty() {
+        let most = queue.key_limit().filter(|_| queue.has_key_limit(lane.id))?;
+        Some(Range { place, gate: queue.gate?, lane: Some(lane.id), most })
+    };
+    let counts = Counts { ranges: lanes.iter().enumerate().filter_map(range).collect() };
+    if counts.ranges.is_empty() {
         return Ok(());
     }
-    let counted = transaction.rows(&sql::COUNT_GATE, &counts.params()).await?;
+    let counted = tx.run(counts.statement()).await?;
     for (place, spare) in counts.spare(&counted)? {
         lanes[place].spare = spare;
         lanes[place].room = lanes[place].room.min(spare);

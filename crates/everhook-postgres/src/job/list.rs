@@ -1,21 +1,53 @@
 //! Jobs as they are shown.
 
-use everhook_core::id::{EnvironmentId, ID_BYTES, JobId, SessionId};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::JobState;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
 use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
 use everhook_store::piece::Piece;
-use tokio_postgres::types::ToSql;
+use everhook_store::{fields, statement};
 
-use crate::catalog::count;
 use crate::error::Fault;
-use crate::history;
-use crate::job::rows::{attempt_at, record};
-use crate::rows;
-use crate::sql;
-use crate::statement::Params;
+use crate::history::skipped;
 use crate::store::PostgresStore;
+
+fields! {
+    /// What a list of jobs is about.
+    JobSearch<'a> {
+        environment: EnvironmentId,
+        above: &'a [u8],
+        below: &'a [u8],
+        queue: Option<&'a str>,
+        kind: Option<&'a str>,
+        tag: Option<&'a str>,
+        batch: Option<BatchId>,
+        before: Timestamp,
+        after: Timestamp,
+        error: Option<&'a [u8]>,
+        state: Option<JobState>,
+        limit: usize,
+        order: Order,
+    }
+
+    /// The last one of a bounded number of rows, which is as far as a search looks.
+    JobScan<'a> { environment: EnvironmentId, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order }
+}
+
+statement! {
+    FindJob = "find_job" { environment: EnvironmentId, id: JobId } -> Option<JobRecord>;
+    ListJob<'a> = "list_job" { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobBatch<'a> = "list_job_batch" { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobOpen<'a> = "list_job_open" { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ListJobDead<'a> = "list_job_dead" { search: JobSearch<'a> } -> Vec<JobRecord>;
+    ScanJob<'a> = "scan_job" { scan: JobScan<'a> } -> Option<Id>;
+    ScanJobBatch<'a> = "scan_job_batch" { scan: JobScan<'a>, batch: BatchId } -> Option<Id>;
+    ScanJobDead<'a> = "scan_job_dead" { scan: JobScan<'a> } -> Option<Id>;
+    ScanTask<'a> = "scan_task" { scan: JobScan<'a> } -> Option<Id>;
+    ListJobAttempt = "list_job_attempt" { environment: EnvironmentId, job: JobId, limit: usize } -> Vec<JobAttempt>;
+    ListTaskHeld = "list_task_held" { owner: SessionId } -> Vec<Task>;
+}
 
 impl PostgresStore {
     pub(crate) async fn find_job_once(
@@ -23,8 +55,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         id: JobId,
     ) -> Result<Option<JobRecord>, Fault> {
-        let found = self.database.read(&sql::FIND_JOB, &[&environment.0, &id.as_bytes().as_slice()]).await?;
-        found.first().map(record).transpose()
+        self.database.read(FindJob { environment, id }).await
     }
 
     pub(crate) async fn list_jobs_once(
@@ -33,47 +64,41 @@ impl PostgresStore {
         filter: &JobFilter,
     ) -> Result<Piece<JobRecord, JobId>, Fault> {
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
-        let batch = filter.batch.as_ref().map(|batch| batch.as_bytes().as_slice());
-        let (sql, scan, of): (_, _, Option<&(dyn ToSql + Sync)>) = match filter.state {
-            Some(JobState::Dead) => (&sql::LIST_JOB_DEAD, &sql::SCAN_JOB_DEAD, None),
-            Some(JobState::Pending | JobState::Leased) => (&sql::LIST_JOB_OPEN, &sql::SCAN_TASK, None),
-            _ if batch.is_some() => (&sql::LIST_JOB_BATCH, &sql::SCAN_JOB_BATCH, Some(&batch)),
-            Some(JobState::Succeeded | JobState::Cancelled) | None => (&sql::LIST_JOB, &sql::SCAN_JOB, None),
-        };
+        let database = &self.database;
         if filter.is_selective() {
-            let skipped = history::scan(filter.scan);
-            let mut params: Vec<&(dyn ToSql + Sync)> = vec![&environment.0, &range.above, &range.below];
-            params.extend(of);
-            params.push(&skipped);
-            scanned = self.scan_end(scan, slice.order, &params).await?;
+            let (above, below) = (range.above.as_slice(), range.below.as_slice());
+            let scan = JobScan { environment, above, below, skipped: skipped(filter.scan), order: slice.order };
+            scanned = match (filter.state, filter.batch) {
+                (Some(JobState::Dead), _) => database.read(ScanJobDead { scan }).await?,
+                (Some(JobState::Pending | JobState::Leased), _) => database.read(ScanTask { scan }).await?,
+                (_, Some(batch)) => database.read(ScanJobBatch { scan, batch }).await?,
+                (_, None) => database.read(ScanJob { scan }).await?,
+            };
             range = scanned.map_or(range.clone(), |last| range.until(last, slice.order));
         }
-        let (queue, kind, tag) = (
-            filter.queue.as_ref().map(|queue| queue.as_str()),
-            filter.kind.as_ref().map(|kind| kind.as_str()),
-            filter.tag.as_ref().map(|tag| tag.as_str()),
-        );
-        let before = filter.before.unwrap_or(Timestamp::NEVER).as_micros();
-        let after = filter.after.map_or(i64::MIN, Timestamp::as_micros);
-        let error = filter.error.as_ref().map(|error| error.as_bytes());
-        let state = filter.state.map(JobState::to_db);
-        let params: Params<'_> = &[
-            &environment.0,
-            &range.above,
-            &range.below,
-            &queue,
-            &kind,
-            &tag,
-            &batch,
-            &before,
-            &after,
-            &error,
-            &state,
-            &count(slice.limit),
-        ];
-        let text = sql::directed(sql, slice.order);
-        let found = self.database.read_as(sql, &text, params).await?;
-        Piece::gather(found.iter().map(record), slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
+        let search = JobSearch {
+            environment,
+            above: &range.above,
+            below: &range.below,
+            queue: filter.queue.as_ref().map(|queue| queue.as_str()),
+            kind: filter.kind.as_ref().map(|kind| kind.as_str()),
+            tag: filter.tag.as_ref().map(|tag| tag.as_str()),
+            batch: filter.batch,
+            before: filter.before.unwrap_or(Timestamp::NEVER),
+            after: filter.after.unwrap_or(Timestamp::from_micros(i64::MIN)),
+            error: filter.error.as_ref().map(|error| error.as_bytes()),
+            state: filter.state,
+            limit: slice.limit,
+            order: slice.order,
+        };
+        let found = match filter.state {
+            Some(JobState::Dead) => database.read(ListJobDead { search }).await?,
+            Some(JobState::Pending | JobState::Leased) => database.read(ListJobOpen { search }).await?,
+            _ if filter.batch.is_some() => database.read(ListJobBatch { search }).await?,
+            Some(JobState::Succeeded | JobState::Cancelled) | None => database.read(ListJob { search }).await?,
+        };
+        let found = found.into_iter().map(Ok);
+        Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
     }
 
     pub(crate) async fn list_job_attempts_once(
@@ -82,14 +107,10 @@ impl PostgresStore {
         id: JobId,
         limit: usize,
     ) -> Result<Vec<JobAttempt>, Fault> {
-        let id: &[u8; ID_BYTES] = id.as_bytes();
-        let params: Params<'_> = &[&environment.0, &id.as_slice(), &count(limit)];
-        let found = self.database.read(&sql::LIST_JOB_ATTEMPT, params).await?;
-        Ok(found.iter().map(|row| attempt_at(row, 0)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        self.database.read(ListJobAttempt { environment, job: id, limit }).await
     }
 
     pub(crate) async fn list_held_once(&self, session: SessionId) -> Result<Vec<Task>, Fault> {
-        let found = self.database.read(&sql::LIST_TASK_HELD, &[&session.as_bytes().as_slice()]).await?;
-        found.iter().map(rows::task).collect()
+        self.database.read(ListTaskHeld { owner: session }).await
     }
 }

@@ -1,41 +1,32 @@
 //! What jobs report besides their end: results, and how far they are.
 
+use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::job::report::KeptResult;
 use everhook_store::lease::Settlement;
-use tokio_postgres::types::ToSql;
+use everhook_store::{columns, statement};
 
-/// Results as columns.
-#[derive(Default)]
-pub(crate) struct Results<'a> {
-    environments: Vec<i32>,
-    jobs: Vec<&'a [u8]>,
-    whole: Vec<Option<&'a [u8]>>,
-    bytes: Vec<Option<i32>>,
+columns! {
+    /// Results, or the sizes of those that were too large.
+    pub(crate) JobResults of JobResult<'a> {
+        environment: EnvironmentId,
+        job: Id,
+        result: Option<&'a [u8]>,
+        result_bytes: Option<u32>,
+    }
 }
 
-impl<'a> Results<'a> {
-    /// The results that come with settlements, at most one for a job: a task is settled once.
-    pub(crate) fn new(settlements: impl Iterator<Item = &'a Settlement>) -> Results<'a> {
-        let mut results = Results::default();
-        for settlement in settlements {
-            let Some(result) = &settlement.result else { continue };
-            let (whole, bytes) = match result {
-                KeptResult::Whole(whole) => (Some(&**whole), None),
-                KeptResult::TooLarge { bytes } => (None, Some(i32::try_from(*bytes).unwrap_or(i32::MAX))),
-            };
-            results.environments.push(settlement.key.environment.0);
-            results.jobs.push(settlement.key.subject.as_bytes());
-            results.whole.push(whole);
-            results.bytes.push(bytes);
-        }
-        results
-    }
+statement! {
+    pub(crate) PutJobResult<'a> = "put_job_result" { fresh: JobResults<'a> };
+}
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.environments, &self.jobs, &self.whole, &self.bytes]
-    }
+/// The results that come with settlements, at most one for a job: a task is settled once.
+pub(crate) fn results<'a>(settlements: impl Iterator<Item = &'a Settlement>) -> JobResults<'a> {
+    let result = |settlement: &'a Settlement| {
+        let (result, result_bytes) = match settlement.result.as_ref()? {
+            KeptResult::Whole(whole) => (Some(&**whole), None),
+            KeptResult::TooLarge { bytes } => (None, Some(u32::try_from(*bytes).unwrap_or(u32::MAX))),
+        };
+        Some(JobResult { environment: settlement.key.environment, job: settlement.key.subject, result, result_bytes })
+    };
+    settlements.filter_map(result).collect()
 }

@@ -1,7 +1,7 @@
 //! Starting what schedules are to start.
 //!
 //! Every node looks. Due rows are locked, and those that another node has are skipped: whoever has a row decides by it, starts what the decision
-//! says and moves the row on, all in one transaction. So nothing is started twice, and nobody has to be the leader.
+//! says and moves the row on, all in one tx. So nothing is started twice, and nobody has to be the leader.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,17 +15,49 @@ use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, Starts, runs_of};
-use tokio_postgres::Row;
+use everhook_store::sql::rows::ScheduleRow;
+use everhook_store::{columns, statement};
 use tracing::warn;
 
-use super::{Head, StateColumns, head, read};
-use crate::catalog::count;
+use super::read;
+use crate::columns::{Subject, Subjects};
 use crate::error::Fault;
-use crate::job::rows::now;
-use crate::rows::Reader;
-use crate::sql;
-use crate::statement::{Ending, Params, Transaction};
 use crate::store::PostgresStore;
+use crate::tx::{Now, Tx};
+
+columns! {
+    /// Where schedules go on; the last job only if there is a new one.
+    MovedSchedules of MovedSchedule<'a> {
+        environment: EnvironmentId,
+        name: &'a str,
+        next: Option<Timestamp>,
+        queued: Option<Timestamp>,
+        look_at: Timestamp,
+        last_job: Option<Id>,
+    }
+
+    /// Runs for the history.
+    NewRuns of NewRun {
+        environment: EnvironmentId,
+        schedule: ScheduleId,
+        id: Id,
+        nominal: Timestamp,
+        kind: RunKind,
+        object: Option<Id>,
+    }
+}
+
+statement! {
+    NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<ScheduleRow>;
+    LockSchedule<'a> = "lock_schedule" { environment: EnvironmentId, name: &'a str } -> Option<ScheduleRow>;
+    FindTaskOpen = "find_task_open" { wanted: Subjects } -> Vec<(EnvironmentId, Id)>;
+    MoveSchedule<'a> = "move_schedule" { moved: MovedSchedules<'a> };
+    AppendScheduleRun = "append_schedule_run" { fresh: NewRuns, at: Timestamp };
+    NextLook = (
+        "next_look",
+        "select look_at from everhook.schedule where look_at < 9223372036854775807 order by look_at limit 1"
+    ) {} -> Option<Timestamp>;
+}
 
 /// When a schedule is looked at again that this binary cannot read.
 const UNREADABLE_AGAIN: Duration = Duration::from_secs(3600);
@@ -34,7 +66,9 @@ const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
 
 /// A schedule that was looked at.
 struct Looked {
-    head: Head,
+    environment: EnvironmentId,
+    id: ScheduleId,
+    name: Name,
     state: ScheduleState,
     last_job: Option<Id>,
     runs: Vec<Run>,
@@ -42,37 +76,39 @@ struct Looked {
 
 impl PostgresStore {
     pub(crate) async fn fire_due_once(&self, limit: usize) -> Result<FiredAll, Fault> {
-        let transaction = self.database.transaction().await?;
-        let read_clock = transaction.prepare(&sql::NOW).await?;
-        let now = now(&transaction.begin_with(transaction.query(&read_clock, &[])).await?)?;
-        let due = transaction.rows(&sql::NEXT_SCHEDULE, &[&now.as_micros(), &count(limit)]).await?;
-        let open = open_runs(&transaction, &due).await?;
+        let tx = self.database.tx().await?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
+        let due = tx.run(NextSchedule { now, limit }).await?;
+        let is_all = due.len() < limit;
+        let open = open_runs(&tx, &due).await?;
         let (mut looked, mut decided) = (Vec::with_capacity(due.len()), Vec::with_capacity(due.len()));
-        for row in &due {
-            let head = head(row)?;
-            let Some(record) = readable(row, &head)? else {
-                looked.push(put_off(row, head, now)?);
-                continue;
+        for row in due {
+            let record = match read(&row) {
+                Ok(record) => record,
+                Err(fault) => {
+                    warn!(schedule.name = %row.name, "schedule {} cannot be read and is put off: {fault}", row.name);
+                    looked.push(put_off(row, now));
+                    continue;
+                }
             };
-            let is_open = head.last_job.is_some_and(|job| open.contains(&(head.environment, job)));
+            let is_open = row.last_job.is_some_and(|job| open.contains(&(row.environment, job)));
             let last_run = if is_open { LastRun::Open } else { LastRun::Ended };
             let firing = decide_fire(&record.schedule, &record.state, now, last_run);
-            decided.push((head, record, firing));
+            decided.push((row.environment, record, firing));
         }
-        let starts = |(head, record, firing): &(Head, ScheduleRecord, Firing)| {
-            let begin = |_| record.starts.begin(head.environment, record.schedule.id, self.ids.next(now));
+        let starts = |(environment, record, firing): &(EnvironmentId, ScheduleRecord, Firing)| {
+            let begin = |_| record.starts.begin(*environment, record.schedule.id, self.ids.next(now));
             firing.fires.iter().map(begin).collect()
         };
         let starts: Vec<Vec<Begun>> = decided.iter().map(starts).collect();
         let started = starts.iter().map(Vec::len).sum();
-        let WithMade { answer: became, made } = self.start(&transaction, starts, now).await?;
+        let WithMade { answer: became, made } = self.start(&tx, starts, now).await?;
         let looks = decided.into_iter().zip(became);
-        looked.extend(looks.map(|((head, record, firing), objects)| look(head, &record, firing, objects, now)));
-        keep(self, &transaction, &looked, now).await?;
-        let next = transaction.rows(&sql::NEXT_LOOK, &[]).await?;
-        let next_look = next.first().map(|row| Reader::new(row, "schedule").time("look_at")).transpose()?;
-        transaction.commit().await?;
-        let is_all = due.len() < limit;
+        looked.extend(
+            looks.map(|((environment, record, firing), objects)| look(environment, &record, firing, objects, now)),
+        );
+        keep(self, &tx, &looked, now).await?;
+        let next_look = tx.finish(NextLook {}).await?;
         let next_look = next_look.map(|at| match at.since(now) {
             wait if wait.is_zero() && is_all => HELD_BY_ANOTHER,
             wait => wait,
@@ -85,21 +121,20 @@ impl PostgresStore {
         environment: EnvironmentId,
         name: &Name,
     ) -> Result<WithMade<Option<Run>>, Fault> {
-        let transaction = self.database.transaction().await?;
-        transaction.begin().await?;
-        let found = transaction.rows(&sql::LOCK_SCHEDULE, &[&environment.0, &name.as_str()]).await?;
-        let Some(row) = found.first() else {
-            transaction.roll_back().await?;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let Some(row) = tx.run(LockSchedule { environment, name: name.as_str() }).await? else {
+            tx.roll_back().await?;
             return Ok(WithMade::default());
         };
-        let (head, record) = (head(row)?, read(row)?);
-        let now = now(&transaction.rows(&sql::NOW, &[]).await?)?;
+        let record = read(&row)?;
+        let now = tx.now().await?;
         let begun = record.starts.begin(environment, record.schedule.id, self.ids.next(now));
-        let WithMade { answer: became, made } = self.start(&transaction, vec![vec![begun]], now).await?;
+        let WithMade { answer: became, made } = self.start(&tx, vec![vec![begun]], now).await?;
         let object = became.concat().pop().flatten();
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
-        write_runs(self, &transaction, &[(environment, head.id, run)], now).await?;
-        transaction.commit().await?;
+        write_runs(self, &tx, &[(environment, row.id, run)], now).await?;
+        tx.commit().await?;
         Ok(made.with(Some(run)))
     }
 
@@ -107,7 +142,7 @@ impl PostgresStore {
     /// locked in the one order in which everyone locks them.
     async fn start(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         starts: Vec<Vec<Begun>>,
         now: Timestamp,
     ) -> Result<WithMade<Vec<Vec<Option<Id>>>>, Fault> {
@@ -123,8 +158,8 @@ impl PostgresStore {
             }
             places.push((job..jobs.len(), message..messages.len()));
         }
-        let WithMade { answer: jobs, mut made } = self.start_jobs(transaction, &jobs, now).await?;
-        let messages = self.start_messages(transaction, messages).await?;
+        let WithMade { answer: jobs, mut made } = self.start_jobs(tx, &jobs, now).await?;
+        let messages = self.start_messages(tx, messages).await?;
         made += messages.made;
         let objects = |(of_jobs, of_messages): (Range<usize>, Range<usize>)| {
             [&jobs[of_jobs], &messages.answer[of_messages]].concat()
@@ -134,14 +169,14 @@ impl PostgresStore {
 
     async fn start_jobs(
         &self,
-        transaction: &Transaction,
+        tx: &Tx<'_>,
         jobs: &[NewJob],
         now: Timestamp,
     ) -> Result<WithMade<Vec<Option<Id>>>, Fault> {
         if jobs.is_empty() {
             return Ok(WithMade::default());
         }
-        let answers = self.enqueue_within(transaction, jobs, now, Ending::Open).await?;
+        let answers = self.enqueue_within(&tx.part(), jobs, now).await?;
         let made = Made::jobs(&answers);
         let object = |(answer, new): (Enqueued, &NewJob)| match answer {
             Enqueued::Accepted { .. } => Some(new.job.id.0),
@@ -151,16 +186,12 @@ impl PostgresStore {
         Ok(made.with(answers.into_iter().zip(jobs).map(object).collect()))
     }
 
-    async fn start_messages(
-        &self,
-        transaction: &Transaction,
-        messages: Vec<NewMessage>,
-    ) -> Result<WithMade<Vec<Option<Id>>>, Fault> {
+    async fn start_messages(&self, tx: &Tx<'_>, messages: Vec<NewMessage>) -> Result<WithMade<Vec<Option<Id>>>, Fault> {
         if messages.is_empty() {
             return Ok(WithMade::default());
         }
         let ids: Vec<Id> = messages.iter().map(|new| new.message.id.0).collect();
-        let answers = self.append_within(transaction, messages).await?;
+        let answers = self.append_within(tx, messages).await?;
         let made = Made::messages(&answers);
         let object = |(answer, id): (Appended, Id)| matches!(answer, Appended::Accepted { .. }).then_some(id);
         Ok(made.with(answers.into_iter().zip(ids).map(object).collect()))
@@ -168,7 +199,13 @@ impl PostgresStore {
 }
 
 /// What a look at a schedule came to, after what it decided was started.
-fn look(head: Head, record: &ScheduleRecord, firing: Firing, objects: Vec<Option<Id>>, now: Timestamp) -> Looked {
+fn look(
+    environment: EnvironmentId,
+    record: &ScheduleRecord,
+    firing: Firing,
+    objects: Vec<Option<Id>>,
+    now: Timestamp,
+) -> Looked {
     let is_job = matches!(record.starts, Starts::Job(_));
     let last_job = objects.iter().rev().flatten().next().copied().filter(|_| is_job);
     let mut objects = objects.into_iter();
@@ -177,98 +214,54 @@ fn look(head: Head, record: &ScheduleRecord, firing: Firing, objects: Vec<Option
         Run { nominal, at: now, kind, object }
     };
     let runs = runs_of(&firing).into_iter().map(run).collect();
-    Looked { head, state: firing.state, last_job, runs }
+    Looked { environment, id: record.schedule.id, name: record.name.clone(), state: firing.state, last_job, runs }
 }
 
 /// The last jobs of schedules that wait or run.
-async fn open_runs(transaction: &Transaction, due: &[Row]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
-    let mut last: Vec<(i32, Id)> = Vec::new();
-    for row in due {
-        let Head { environment, last_job, .. } = head(row)?;
-        last.extend(last_job.map(|job| (environment.0, job)));
-    }
-    if last.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let environments: Vec<i32> = last.iter().map(|(environment, _)| *environment).collect();
-    let jobs: Vec<&[u8]> = last.iter().map(|(_, job)| job.as_bytes().as_slice()).collect();
-    let open = transaction.rows(&sql::FIND_TASK_OPEN, &[&environments, &jobs]).await?;
-    let read = |row: &Row| {
-        let mut row = Reader::new(row, "task");
-        Ok((EnvironmentId(row.get("environment")?), row.id("subject")?))
-    };
-    open.iter().map(read).collect()
-}
-
-fn readable(row: &Row, head: &Head) -> Result<Option<ScheduleRecord>, Fault> {
-    match read(row) {
-        Ok(record) => Ok(Some(record)),
-        Err(fault @ Fault::Corrupt { .. }) => {
-            warn!(schedule.name = %head.name, "schedule {} cannot be read and is put off: {fault}", head.name);
-            Ok(None)
-        }
-        Err(fault) => Err(fault),
-    }
+async fn open_runs(tx: &Tx<'_>, due: &[ScheduleRow]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
+    let last = |row: &ScheduleRow| Some(Subject { environment: row.environment, subject: row.last_job? });
+    let wanted: Subjects = due.iter().filter_map(last).collect();
+    let open = tx.run(wanted.nonempty().map(|wanted| FindTaskOpen { wanted })).await?;
+    Ok(open.into_iter().collect())
 }
 
 /// Leaves a schedule as it is, but for when it is looked at.
-fn put_off(row: &Row, head: Head, now: Timestamp) -> Result<Looked, Fault> {
-    /// Where the columns of the state begin.
-    const NEXT: usize = 6;
-    let mut row = Reader::from(row, "schedule", NEXT);
-    let (next, queued): (Option<i64>, Option<i64>) = (row.get("next")?, row.get("queued")?);
-    let state = ScheduleState {
-        next: next.map(Timestamp::from_micros),
-        queued: queued.map(Timestamp::from_micros),
-        look_at: now.plus(UNREADABLE_AGAIN),
-    };
-    Ok(Looked { head, state, last_job: None, runs: Vec::new() })
+fn put_off(row: ScheduleRow, now: Timestamp) -> Looked {
+    let state = ScheduleState { next: row.next, queued: row.queued, look_at: now.plus(UNREADABLE_AGAIN) };
+    let (environment, id, name) = (row.environment, row.id, row.name);
+    Looked { environment, id, name, state, last_job: None, runs: Vec::new() }
 }
 
 /// Moves schedules on, and writes their history.
-async fn keep(
-    store: &PostgresStore,
-    transaction: &Transaction,
-    looked: &[Looked],
-    now: Timestamp,
-) -> Result<(), Fault> {
-    if looked.is_empty() {
-        return Ok(());
+async fn keep(store: &PostgresStore, tx: &Tx<'_>, looked: &[Looked], now: Timestamp) -> Result<(), Fault> {
+    let mut moved = MovedSchedules::default();
+    for Looked { environment, name, state, last_job, .. } in looked {
+        let ScheduleState { next, queued, look_at } = *state;
+        let (environment, last_job) = (*environment, *last_job);
+        moved.push(MovedSchedule { environment, name: name.as_str(), next, queued, look_at, last_job });
     }
-    let environments: Vec<i32> = looked.iter().map(|looked| looked.head.environment.0).collect();
-    let names: Vec<&str> = looked.iter().map(|looked| looked.head.name.as_str()).collect();
-    let states: Vec<StateColumns> = looked.iter().map(|looked| StateColumns::new(&looked.state)).collect();
-    let next: Vec<Option<i64>> = states.iter().map(|state| state.next).collect();
-    let queued: Vec<Option<i64>> = states.iter().map(|state| state.queued).collect();
-    let look_at: Vec<i64> = states.iter().map(|state| state.look_at).collect();
-    let last: Vec<Option<&[u8]>> =
-        looked.iter().map(|looked| looked.last_job.as_ref().map(|job| job.as_bytes().as_slice())).collect();
-    let params: Params<'_> = &[&environments, &names, &next, &queued, &look_at, &last];
-    transaction.change(&sql::MOVE_SCHEDULE, params).await?;
-    let runs: Vec<(EnvironmentId, ScheduleId, Run)> = looked
-        .iter()
-        .flat_map(|looked| looked.runs.iter().map(|run| (looked.head.environment, looked.head.id, *run)))
-        .collect();
-    write_runs(store, transaction, &runs, now).await
+    tx.run(moved.nonempty().map(|moved| MoveSchedule { moved })).await?;
+    let runs = |looked: &Looked| -> Vec<(EnvironmentId, ScheduleId, Run)> {
+        looked.runs.iter().map(|run| (looked.environment, looked.id, *run)).collect()
+    };
+    let runs: Vec<(EnvironmentId, ScheduleId, Run)> = looked.iter().flat_map(runs).collect();
+    write_runs(store, tx, &runs, now).await
 }
 
 async fn write_runs(
     store: &PostgresStore,
-    transaction: &Transaction,
+    tx: &Tx<'_>,
     runs: &[(EnvironmentId, ScheduleId, Run)],
     now: Timestamp,
 ) -> Result<(), Fault> {
-    if runs.is_empty() {
-        return Ok(());
-    }
-    let drawn: Vec<Id> = runs.iter().map(|_| store.ids.next(now)).collect();
-    let environments: Vec<i32> = runs.iter().map(|(environment, _, _)| environment.0).collect();
-    let schedules: Vec<&[u8]> = runs.iter().map(|(_, schedule, _)| schedule.as_bytes().as_slice()).collect();
-    let ids: Vec<&[u8]> = drawn.iter().map(|id| id.as_bytes().as_slice()).collect();
-    let nominal: Vec<i64> = runs.iter().map(|(_, _, run)| run.nominal.as_micros()).collect();
-    let kinds: Vec<i16> = runs.iter().map(|(_, _, run)| run.kind.to_db()).collect();
-    let objects: Vec<Option<&[u8]>> =
-        runs.iter().map(|(_, _, run)| run.object.as_ref().map(|object| object.as_bytes().as_slice())).collect();
-    let params: Params<'_> = &[&environments, &schedules, &ids, &nominal, &kinds, &objects, &now.as_micros()];
-    transaction.change(&sql::APPEND_SCHEDULE_RUN, params).await.map(drop)
+    let new_run = |(environment, schedule, run): &(EnvironmentId, ScheduleId, Run)| NewRun {
+        environment: *environment,
+        schedule: *schedule,
+        id: store.ids.next(now),
+        nominal: run.nominal,
+        kind: run.kind,
+        object: run.object,
+    };
+    let fresh: NewRuns = runs.iter().map(new_run).collect();
+    tx.run(fresh.nonempty().map(|fresh| AppendScheduleRun { fresh, at: now })).await.map(drop)
 }

@@ -25,7 +25,7 @@ async fn refusal(url: &str) -> String {
 async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
-    assert_eq!((first.from, first.to), (0, 13));
+    assert_eq!((first.from, first.to), (0, 14));
     assert_eq!(
         first.applied,
         [
@@ -41,11 +41,12 @@ async fn migrating_again_changes_nothing() {
             "task_leased_at",
             "partition",
             "message_rest",
-            "payload_expiry"
+            "payload_expiry",
+            "expect"
         ]
     );
     let second = migrate(database.url()).await.unwrap();
-    assert_eq!((second.from, second.to, second.applied.len()), (13, 13, 0));
+    assert_eq!((second.from, second.to, second.applied.len()), (14, 14, 0));
     open(database.url()).await.unwrap();
 }
 
@@ -54,8 +55,8 @@ async fn two_nodes_may_migrate_at_once() {
     let database = Database::empty().await;
     let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!((one.to, other.to), (13, 13));
-    assert_eq!(one.applied.len() + other.applied.len(), 13);
+    assert_eq!((one.to, other.to), (14, 14));
+    assert_eq!(one.applied.len() + other.applied.len(), 14);
     open(database.url()).await.unwrap();
 }
 

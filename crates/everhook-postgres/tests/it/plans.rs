@@ -3,79 +3,10 @@
 //! As the store's own connections are opened, whose plans are kept; and, for the largest table, without any setting, as
 //! behind a pooler, where statements are planned each time.
 
+use everhook_postgres::{StoreStatement, statements};
 use tokio_postgres::Client;
 
 use crate::database::Database;
-
-const APPEND_DIRECT: (&str, &str) = (
-    include_str!("../../queries/append_direct.sql"),
-    "int[], bytea[], int8[], int[], bytea[], int[], int2[], bytea[], bytea[], bytea[], int8[], int[], bytea[], bytea[], text[], \
-     text[], text[], text[], bytea[], int[], bytea[], bytea[], bytea[], int2[], int2[], int2[], int[], bytea[], int2[]",
-);
-const SETTLE_GONE: (&str, &str) = (
-    include_str!("../../queries/settle_task_gone.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int2[], text[], int[], bytea[], int8[], int8[]",
-);
-const SETTLE_PENDING: (&str, &str) = (
-    include_str!("../../queries/settle_task_pending.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int2[], text[], int[], bytea[], int8[], int8[], \
-     int2[], int[], int[], int8[]",
-);
-const LEASE: (&str, &str) =
-    (include_str!("../../queries/lease_task.sql"), "int[], bytea[], int8[], int8[], int8[], int2, int8, bytea");
-const REFILL: (&str, &str) = (include_str!("../../queries/refill_lane.sql"), "int[], bytea[], int8[], int8[], int2");
-const NEXT_DUE: (&str, &str) = (include_str!("../../queries/next_due.sql"), "int[], bytea[], int2, int8");
-const NEXT_LANE: (&str, &str) = (include_str!("../../queries/next_lane.sql"), "bytea[], int8");
-const TOUCH: (&str, &str) = (include_str!("../../queries/touch_lane.sql"), "int[], bytea[], int8[], bool[]");
-const HOLD: (&str, &str) = (include_str!("../../queries/hold_lane.sql"), "int[], bytea[], int8[], int8[]");
-const DRAIN: (&str, &str) = (include_str!("../../queries/drain_lane.sql"), "int[], bytea[]");
-const CLAIM_ONCE: (&str, &str) = (include_str!("../../queries/claim_once.sql"), "int[], bytea[], text[]");
-const REPLACE_ONCE: (&str, &str) =
-    (include_str!("../../queries/replace_once.sql"), "int[], bytea[], text[], int8[], bytea[], int8[], int8");
-const LIST_ONCE: (&str, &str) = (include_str!("../../queries/list_once.sql"), "int, bytea, text, text, int8");
-const FIND_DEDUP: (&str, &str) = (include_str!("../../queries/find_dedup.sql"), "int[], int2[], bytea[]");
-
-const TOUCH_QUEUE: (&str, &str) = (include_str!("../../queries/touch_lane_queue.sql"), "int[], bytea[], int8[]");
-const SETTLE_JOB_GONE: (&str, &str) = (
-    include_str!("../../queries/settle_job_gone.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[]",
-);
-const SETTLE_JOB_PENDING: (&str, &str) = (
-    include_str!("../../queries/settle_job_pending.sql"),
-    "int[], bytea[], bytea[], bytea[], int[], bytea[], bytea[], int2[], int2[], int[], bytea[], int8[], int8[], int2[], int[], \
-     int[], int8[]",
-);
-const LEASE_JOB: (&str, &str) = (
-    include_str!("../../queries/lease_job.sql"),
-    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool",
-);
-const LEASE_JOB_KIND: (&str, &str) = (
-    include_str!("../../queries/lease_job_kind.sql"),
-    "int[], int8[], int[], bytea[], int[], int8[], bytea[], int8, int8, bytea, bool, int8, int[]",
-);
-const FIND_JOB_LEASED: (&str, &str) = (include_str!("../../queries/find_job_leased.sql"), "int[], bytea[]");
-const PUT_BACK_JOB: (&str, &str) = (include_str!("../../queries/put_back_job.sql"), "int[], bytea[], bytea[]");
-const REFILL_QUEUE: (&str, &str) = (include_str!("../../queries/refill_lane_queue.sql"), "int[], bytea[]");
-const NEXT_LANE_QUEUE: (&str, &str) = (include_str!("../../queries/next_lane_queue.sql"), "int[], text[], int8, bool");
-const NEXT_READY_QUEUE: (&str, &str) = (include_str!("../../queries/next_ready_queue.sql"), "int[], text[], bytea[]");
-const NEXT_QUEUE: (&str, &str) = (include_str!("../../queries/next_queue.sql"), "int[], text[]");
-const COUNT_GATE: (&str, &str) = (include_str!("../../queries/count_gate.sql"), "bytea[], bytea[], bytea[], int8[]");
-const RECLAIM: (&str, &str) = (include_str!("../../queries/reclaim_task.sql"), "bytea, int8");
-const RECLAIM_JOB: (&str, &str) = (include_str!("../../queries/reclaim_job.sql"), "bytea, int8");
-const LOCK_TASK_JOB: (&str, &str) = (include_str!("../../queries/lock_task_job.sql"), "int[], bytea[]");
-const FIND_JOB_END: (&str, &str) = (include_str!("../../queries/find_job_end.sql"), "int[], bytea[]");
-const END_JOB: (&str, &str) =
-    (include_str!("../../queries/end_job.sql"), "int[], bytea[], bytea[], bytea[], bytea, int2, int2, int8");
-const MOVE_TASK_JOB: (&str, &str) =
-    (include_str!("../../queries/move_task_job.sql"), "int[], bytea[], bytea[], int8[], bool[]");
-const LOCK_BATCH: (&str, &str) = (include_str!("../../queries/lock_batch.sql"), "int[], bytea[]");
-const LIST_JOB_DEAD: (&str, &str) = (
-    include_str!("../../queries/list_job_dead.sql"),
-    "int, bytea, bytea, text, text, text, bytea, int8, int8, bytea, int2, int8",
-);
-const LIST_JOB_FAILED: (&str, &str) = (include_str!("../../queries/list_job_failed.sql"), "int, bytea, int8");
-const PRUNE_PAYLOAD: (&str, &str) = (include_str!("../../queries/prune_payload.sql"), "int8, int8");
-const NEXT_SCHEDULE: (&str, &str) = (include_str!("../../queries/next_schedule.sql"), "int8, int8");
 
 /// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
 const FILL: &str = "
@@ -96,7 +27,9 @@ const FILL: &str = "
     select 1, 0, int8send(n), '', '', 0 from generate_series(1, 10000) as n;
 ";
 
-async fn plan(client: &Client, (sql, types): (&str, &str)) -> String {
+async fn plan(client: &Client, name: &str) -> String {
+    let statement = statements().into_iter().find(|statement| statement.name == name).expect("there is such a query");
+    let StoreStatement { types, text: sql, .. } = statement;
     let params = vec!["null"; types.split(',').count()].join(", ");
     let prepare = format!("set plan_cache_mode = force_generic_plan; prepare planned ({types}) as {sql}");
     client.batch_execute(&prepare).await.unwrap();
@@ -106,7 +39,7 @@ async fn plan(client: &Client, (sql, types): (&str, &str)) -> String {
 }
 
 /// Every table is reached through exactly these indexes, and through the first one with its full key.
-async fn check(client: &Client, query: (&str, &str), indexes: &[&str], condition: &str) {
+async fn check(client: &Client, query: &str, indexes: &[&str], condition: &str) {
     let plan = plan(client, query).await;
     for index in indexes {
         assert!(plan.contains(&format!("using {index} ")), "{index} is not used:\n{plan}");
@@ -129,83 +62,89 @@ async fn partitions(client: &Client, table: &str) -> Vec<String> {
     rows.iter().map(|row| row.get::<_, String>(0).replace("everhook.", "") + "_pkey").collect()
 }
 
-async fn check_with(client: &Client, query: (&str, &str), indexes: &[String], condition: &str) {
+async fn check_with(client: &Client, query: &str, indexes: &[String], condition: &str) {
     let indexes: Vec<&str> = indexes.iter().map(String::as_str).collect();
     check(client, query, &indexes, condition).await;
 }
 
 async fn check_tasks(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
-    check(client, SETTLE_GONE, &["task_pkey"], by_key).await;
-    check(client, SETTLE_PENDING, &["task_pkey"], by_key).await;
+    check(client, "settle_task_gone", &["task_pkey"], by_key).await;
+    check(client, "settle_task_pending", &["task_pkey"], by_key).await;
     let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
-    check(client, LEASE, &["task_ready", "task_pkey"], due).await;
-    let reclaim = plan(client, RECLAIM).await;
+    check(client, "lease_task", &["task_ready", "task_pkey"], due).await;
+    let reclaim = plan(client, "reclaim_task").await;
     assert!(reclaim.contains("Index Cond: ((owner > gap.above) AND (owner < gap.below))"), "{reclaim}");
     assert!(reclaim.contains("using task_pkey ") && !reclaim.contains("Seq Scan on task"), "{reclaim}");
-    check(client, NEXT_DUE, &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
+    check(client, "next_due", &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
 }
 
 async fn check_jobs(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
-    check(client, SETTLE_JOB_GONE, &["task_pkey"], by_key).await;
-    check(client, SETTLE_JOB_PENDING, &["task_pkey"], by_key).await;
+    check(client, "settle_job_gone", &["task_pkey"], by_key).await;
+    check(client, "settle_job_pending", &["task_pkey"], by_key).await;
     // The records are in one partition for each week.
     let records: Vec<String> = partitions(client, "job").await;
     let with_records = |first: &[&'static str]| -> Vec<String> {
         first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
     };
     let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
-    check(client, LEASE_JOB, &["task_ready"], due).await;
-    check(client, LEASE_JOB_KIND, &["task_ready"], due).await;
-    check_with(client, FIND_JOB_LEASED, &with_records(&[]), "(environment = wanted.environment) AND (id = wanted.id)")
+    check(client, "lease_job", &["task_ready"], due).await;
+    check(client, "lease_job_kind", &["task_ready"], due).await;
+    check_with(
+        client,
+        "find_job_leased",
+        &with_records(&[]),
+        "(environment = wanted.environment) AND (id = wanted.id)",
+    )
+    .await;
+    check(client, "put_back_job", &["task_pkey"], "(subject = foreign_kind.subject)").await;
+    check_with(client, "reclaim_job", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
         .await;
-    check(client, PUT_BACK_JOB, &["task_pkey"], "(subject = foreign_kind.subject)").await;
-    check_with(client, RECLAIM_JOB, &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ").await;
-    check(client, COUNT_GATE, &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
-    check(client, LOCK_TASK_JOB, &["task_pkey"], "(subject = wanted.subject)").await;
-    check(client, END_JOB, &["task_pkey"], "(subject = ended.subject)").await;
-    check(client, MOVE_TASK_JOB, &["task_pkey"], "(subject = moved.subject)").await;
+    check(client, "count_gate", &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
+    check(client, "lock_task_job", &["task_pkey"], "(subject = wanted.subject)").await;
+    check(client, "end_job", &["task_pkey"], "(subject = ended.subject)").await;
+    check(client, "move_task_job", &["task_pkey"], "(subject = moved.subject)").await;
 }
 
 async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
-    check(client, TOUCH_QUEUE, &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "touch_lane_queue", &["lane_pkey"], "(id = wanted.id)").await;
     let first = "(lane = wanted.id) AND (priority = level.priority)";
-    check(client, REFILL_QUEUE, &["task_ready", "lane_pkey"], first).await;
+    check(client, "refill_lane_queue", &["task_ready", "lane_pkey"], first).await;
     let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
-    check(client, NEXT_LANE_QUEUE, &["lane_queue", "queue_pkey"], of_queue).await;
-    check(client, NEXT_READY_QUEUE, &["lane_queue"], of_queue).await;
-    check(client, NEXT_QUEUE, &["queue_pkey"], "(name = wanted.name)").await;
-    check(client, NEXT_SCHEDULE, &["schedule_look"], "(look_at <= $1)").await;
-    check(client, LOCK_BATCH, &["batch_pkey"], "(id = wanted.id)").await;
+    check(client, "next_lane_queue", &["lane_queue", "queue_pkey"], of_queue).await;
+    check(client, "next_ready_queue", &["lane_queue"], of_queue).await;
+    check(client, "next_queue", &["queue_pkey"], "(name = wanted.name)").await;
+    check(client, "next_schedule", &["schedule_look"], "(look_at <= $1)").await;
+    check(client, "lock_batch", &["batch_pkey"], "(id = wanted.id)").await;
     let payloads: Vec<String> =
         partitions(client, "message").await.into_iter().chain(["payload_expiry_pkey".to_owned()]).collect();
-    check_with(client, PRUNE_PAYLOAD, &payloads, "Index Cond: (due_at <= $1)").await;
+    check_with(client, "prune_payload", &payloads, "Index Cond: (due_at <= $1)").await;
     let attempts = partitions(client, "job_attempt").await;
     let ends: Vec<String> = partitions(client, "job").await.into_iter().chain(attempts).collect();
-    check_with(client, FIND_JOB_END, &ends, "(id = wanted.id)").await;
-    let dead = plan(client, LIST_JOB_DEAD).await;
+    check_with(client, "find_job_end", &ends, "(id = wanted.id)").await;
+    let dead = plan(client, "list_job_dead").await;
     assert!(dead.contains("using task_dead_job "), "{dead}");
-    let failed = plan(client, LIST_JOB_FAILED).await;
+    let failed = plan(client, "list_job_failed").await;
     assert!(failed.contains("using task_dead_batch "), "{failed}");
     check(
         client,
-        REFILL,
+        "refill_lane",
         &["task_ready", "lane_pkey"],
         "(lane = wanted.id) AND (priority = $5) AND (due_at >= wanted.floor)",
     )
     .await;
-    check(client, NEXT_LANE, &["lane_ready", "application_pkey"], "(ready_at <= ").await;
-    check(client, APPEND_DIRECT, &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
-    check(client, TOUCH, &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, HOLD, &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, DRAIN, &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, CLAIM_ONCE, &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
-    check(client, REPLACE_ONCE, &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
-    check(client, LIST_ONCE, &["once_slot_pkey", "once_suppression_slot"], "(key > $3) AND (key < $4)").await;
-    check(client, FIND_DEDUP, &["dedup_pkey"], "(scope = wanted.scope) AND (hash = wanted.hash)").await;
+    check(client, "next_lane", &["lane_ready", "application_pkey"], "(ready_at <= ").await;
+    check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
+    check(client, "touch_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "drain_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "claim_once", &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
+    check(client, "replace_once", &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
+    check(client, "list_once", &["once_slot_pkey", "once_suppression_slot"], "(key > $3) AND (key < $4)").await;
+    check(client, "find_dedup", &["dedup_pkey"], "(scope = wanted.scope) AND (hash = wanted.hash)").await;
 }
 
 #[tokio::test]

@@ -3,24 +3,42 @@
 use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::name::Name;
-use everhook_store::catalog::{Created, Having, Locator, Replaced, Slice};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
-use rusqlite::{Connection, params};
+use everhook_store::sql::rows::json;
+use everhook_store::statement;
+use rusqlite::Connection;
 
-use crate::catalog::{Claim, bounds, claim, directed, endpoint, limit, release};
+use crate::catalog::{Claim, bounds, claim, endpoint, release};
 use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, Record, to_json};
+use crate::rows::{ABOVE_IDS, BELOW_IDS};
+use crate::sql::run;
 use crate::writer::Tx;
 
-const CREATE_APPLICATION: &str = include_str!("../../queries/create_application.sql");
-const FIND_APPLICATION: &str = include_str!("../../queries/find_application.sql");
-const FIND_APPLICATION_UID: &str = include_str!("../../queries/find_application_uid.sql");
-const LIST_APPLICATION: &str = include_str!("../../queries/list_application.sql");
-const REPLACE_APPLICATION: &str = include_str!("../../queries/replace_application.sql");
-const DELETE_APPLICATION: &str = include_str!("../../queries/delete_application.sql");
-
-/// Where `find_application` says whether it is deleted.
-const DELETED_AT: usize = 8;
+statement! {
+    CreateApplication<'a> = "create_application" {
+        environment: EnvironmentId, id: ApplicationId, uid: Option<&'a str>, name: &'a str, throttle_rate: Option<u16>,
+        metadata: String, now: Timestamp,
+    };
+    // An application and when it was deleted, if it was.
+    FindApplication = "find_application" { environment: EnvironmentId, id: ApplicationId }
+        -> Option<(Application, Option<Timestamp>)>;
+    FindApplicationUid<'a> = "find_application_uid" { environment: EnvironmentId, uid: &'a str }
+        -> Option<Application>;
+    ListApplication<'a> = "list_application" {
+        environment: EnvironmentId, above: &'a [u8], below: &'a [u8], limit: usize, having: Having, order: Order,
+    } -> Vec<Application>;
+    ReplaceApplication<'a> = "replace_application" {
+        environment: EnvironmentId, id: ApplicationId, revision: i64, uid: Option<&'a str>, name: &'a str,
+        throttle_rate: Option<u16>, metadata: String, now: Timestamp,
+    };
+    DeleteApplication = "delete_application" { environment: EnvironmentId, id: ApplicationId, now: Timestamp };
+    ExistsApplication = (
+        "exists_application",
+        "select 1 from application where environment = :environment and id = :id and deleted_at is null"
+    ) { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
+}
 
 pub(crate) fn create(
     tx: &Tx<'_>,
@@ -41,15 +59,16 @@ pub(crate) fn create(
         release(tx, environment, key, application.id.0)?;
         return Ok(Created::Taken(holder));
     }
-    tx.conn.prepare_cached(CREATE_APPLICATION)?.execute(params![
-        environment.0,
-        application.id.as_bytes(),
-        application.uid.as_ref().map(Name::as_str),
-        application.name,
-        application.throttle_rate,
-        to_json(&application.metadata)?,
-        tx.now.as_micros(),
-    ])?;
+    let create = CreateApplication {
+        environment,
+        id: application.id,
+        uid: application.uid.as_ref().map(Name::as_str),
+        name: &application.name,
+        throttle_rate: application.throttle_rate,
+        metadata: json(&application.metadata),
+        now: tx.now,
+    };
+    run(tx.conn, create)?;
     Ok(Created::New(Application { created_at: tx.now, updated_at: tx.now, revision: 1, ..application.clone() }))
 }
 
@@ -69,11 +88,8 @@ pub(crate) fn find(
 
 /// The application and whether it is deleted.
 fn find_any(conn: &Connection, environment: EnvironmentId, id: Id) -> Result<Option<(Application, bool)>, Fault> {
-    let mut find = conn.prepare_cached(FIND_APPLICATION)?;
-    let mut rows = find.query(params![environment.0, id.as_bytes()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let deleted = !Record::new(row, "application").is_null(DELETED_AT)?;
-    Ok(Some((rows::application(row)?, deleted)))
+    let found = run(conn, FindApplication { environment, id: ApplicationId(id) })?;
+    Ok(found.map(|(application, deleted_at)| (application, deleted_at.is_some())))
 }
 
 fn find_by_uid(
@@ -82,9 +98,7 @@ fn find_by_uid(
     uid: Option<&Name>,
 ) -> Result<Option<Application>, Fault> {
     let Some(uid) = uid else { return Ok(None) };
-    let mut find = conn.prepare_cached(FIND_APPLICATION_UID)?;
-    let mut rows = find.query(params![environment.0, uid.as_str()])?;
-    rows.next()?.map(rows::application).transpose()
+    run(conn, FindApplicationUid { environment, uid: uid.as_str() })
 }
 
 pub(crate) fn list(
@@ -95,9 +109,8 @@ pub(crate) fn list(
 ) -> Result<Vec<Application>, Fault> {
     let after = slice.after.as_ref().map(|id| id.as_bytes().as_slice());
     let (above, below) = bounds(after, slice.order, (BELOW_IDS, ABOVE_IDS));
-    let mut list = conn.prepare_cached(&directed(LIST_APPLICATION, slice.order))?;
-    let params = params![environment.0, above, below, limit(slice.limit), having.to_db()];
-    list.query_and_then(params, rows::application)?.collect()
+    let (limit, order) = (slice.limit, slice.order);
+    run(conn, ListApplication { environment, above, below, limit, having, order })
 }
 
 pub(crate) fn replace(
@@ -114,23 +127,23 @@ pub(crate) fn replace(
     if holder.is_some_and(|holder| holder.id != application.id) {
         return Ok(Replaced::Taken);
     }
-    tx.conn.prepare_cached(REPLACE_APPLICATION)?.execute(params![
-        environment.0,
-        application.id.as_bytes(),
-        application.revision,
-        application.uid.as_ref().map(Name::as_str),
-        application.name,
-        application.throttle_rate,
-        to_json(&application.metadata)?,
-        tx.now.as_micros(),
-    ])?;
+    let replace = ReplaceApplication {
+        environment,
+        id: application.id,
+        revision: application.revision,
+        uid: application.uid.as_ref().map(Name::as_str),
+        name: &application.name,
+        throttle_rate: application.throttle_rate,
+        metadata: json(&application.metadata),
+        now: tx.now,
+    };
+    run(tx.conn, replace)?;
     let (created_at, revision) = (current.created_at, current.revision + 1);
     Ok(Replaced::Done(Application { created_at, updated_at: tx.now, revision, ..application.clone() }))
 }
 
 pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, id: ApplicationId) -> Result<bool, Fault> {
-    let mut delete = tx.conn.prepare_cached(DELETE_APPLICATION)?;
-    if delete.execute(params![environment.0, id.as_bytes(), tx.now.as_micros()])? == 0 {
+    if run(tx.conn, DeleteApplication { environment, id, now: tx.now })? == 0 {
         return Ok(false);
     }
     endpoint::delete_range(tx, environment, id, (Id::MIN, Id::MAX))?;
@@ -139,7 +152,5 @@ pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, id: ApplicationId)
 
 /// Whether an application is there and not deleted.
 pub(crate) fn exists(conn: &Connection, environment: EnvironmentId, id: ApplicationId) -> Result<bool, Fault> {
-    let mut exists =
-        conn.prepare_cached("select 1 from application where environment = ?1 and id = ?2 and deleted_at is null")?;
-    Ok(exists.exists(params![environment.0, id.as_bytes()])?)
+    run(conn, ExistsApplication { environment, id }).map(|found| found.is_some())
 }

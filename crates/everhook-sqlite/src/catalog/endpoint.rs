@@ -6,11 +6,12 @@ use everhook_core::name::Name;
 use everhook_store::catalog::{Created, Locator, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::mutant;
+use everhook_store::sql::rows::keys_text;
 use rusqlite::{Connection, params};
 
 use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
 use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record, signing_keys_to_json, to_json};
+use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record, to_json};
 use crate::writer::Tx;
 
 const CREATE_ENDPOINT: &str = include_str!("../../queries/create_endpoint.sql");
@@ -80,7 +81,7 @@ fn insert(tx: &Tx<'_>, environment: EnvironmentId, endpoint: &Endpoint) -> Resul
         endpoint.throttle_rate,
         to_json(&endpoint.metadata)?,
         endpoint.version,
-        signing_keys_to_json(&endpoint.keys)?,
+        keys_text(&endpoint.keys),
         tx.now.as_micros(),
     ])?;
     tx.conn.prepare_cached(CREATE_LANE)?.execute(params![
@@ -201,7 +202,7 @@ fn update(tx: &Tx<'_>, environment: EnvironmentId, endpoint: &Endpoint) -> Resul
         endpoint.throttle_rate,
         to_json(&endpoint.metadata)?,
         endpoint.version,
-        signing_keys_to_json(&endpoint.keys)?,
+        keys_text(&endpoint.keys),
         tx.now.as_micros(),
     ])?;
     let mut set_lane_state = tx.conn.prepare_cached(&mutant::sql(SET_LANE_STATE))?;

@@ -3,21 +3,47 @@
 use everhook_core::event_type::EventType;
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::name::Name;
-use everhook_store::catalog::{ArchivedTypes, Created, Replaced, Slice, event_type_bytes};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice, event_type_bytes};
 use everhook_store::dedup::DedupKey;
 use everhook_store::piece::Piece;
-use rusqlite::{Connection, params};
+use everhook_store::{fields, statement};
+use rusqlite::Connection;
 
-use crate::catalog::{Claim, NAME_ENDS, bounds, claim, directed, limit, release};
+use crate::catalog::{Claim, NAME_ENDS, bounds, claim, release};
 use crate::failure::Fault;
-use crate::rows;
+use crate::sql::run;
 use crate::writer::Tx;
 
-const CREATE_EVENT_TYPE: &str = include_str!("../../queries/create_event_type.sql");
-const FIND_EVENT_TYPE: &str = include_str!("../../queries/find_event_type.sql");
-const LIST_EVENT_TYPE: &str = include_str!("../../queries/list_event_type.sql");
-const REPLACE_EVENT_TYPE: &str = include_str!("../../queries/replace_event_type.sql");
-const DELETE_EVENT_TYPE: &str = include_str!("../../queries/delete_event_type.sql");
+fields! {
+    /// What users say of an event type.
+    EventTypeFields<'a> {
+        description: &'a str,
+        archived: bool,
+        deprecated: bool,
+        schemas: Option<&'a str>,
+        feature_flag: Option<&'a str>,
+        group_name: Option<&'a str>,
+    }
+}
+
+statement! {
+    CreateEventType<'a> = "create_event_type" {
+        environment: EnvironmentId, name: &'a str, fields: EventTypeFields<'a>, now: Timestamp,
+    };
+    FindEventType<'a> = "find_event_type" { environment: EnvironmentId, name: &'a str } -> Option<EventType>;
+    ListEventType<'a> = "list_event_type" {
+        environment: EnvironmentId, above: &'a str, below: &'a str, archived: bool, limit: usize, order: Order,
+    } -> Vec<EventType>;
+    ReplaceEventType<'a> = "replace_event_type" {
+        environment: EnvironmentId, name: &'a str, revision: i64, fields: EventTypeFields<'a>, now: Timestamp,
+    };
+    DeleteEventType<'a> = "delete_event_type" { environment: EnvironmentId, name: &'a str };
+    KnownEventType<'a> = (
+        "known_event_type",
+        "select 1 from event_type where environment = :environment and name = :name and not archived"
+    ) { environment: EnvironmentId, name: &'a str } -> Option<i64>;
+}
 
 /// What a key of an event type points to: event types have names, no ids.
 const OBJECT: Id = Id::MIN;
@@ -40,24 +66,18 @@ pub(crate) fn create(
         // It was removed since the same request made it: it is made again.
         (Claim::Won | Claim::Repeated(_), None) => {}
     }
-    tx.conn.prepare_cached(CREATE_EVENT_TYPE)?.execute(params![
-        environment.0,
-        event_type.name.as_str(),
-        event_type.description,
-        event_type.archived,
-        event_type.deprecated,
-        event_type.schemas,
-        event_type.feature_flag.as_ref().map(Name::as_str),
-        event_type.group_name,
-        tx.now.as_micros(),
-    ])?;
+    let create = CreateEventType {
+        environment,
+        name: event_type.name.as_str(),
+        fields: EventTypeFields::new(event_type),
+        now: tx.now,
+    };
+    run(tx.conn, create)?;
     Ok(Created::New(EventType { created_at: tx.now, updated_at: tx.now, revision: 1, ..event_type.clone() }))
 }
 
 pub(crate) fn find(conn: &Connection, environment: EnvironmentId, name: &Name) -> Result<Option<EventType>, Fault> {
-    let mut find = conn.prepare_cached(FIND_EVENT_TYPE)?;
-    let mut rows = find.query(params![environment.0, name.as_str()])?;
-    rows.next()?.map(rows::event_type).transpose()
+    run(conn, FindEventType { environment, name: name.as_str() })
 }
 
 pub(crate) fn list(
@@ -68,10 +88,9 @@ pub(crate) fn list(
 ) -> Result<Piece<EventType, Name>, Fault> {
     let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
     let archived = archived == ArchivedTypes::Included;
-    let mut list = conn.prepare_cached(&directed(LIST_EVENT_TYPE, slice.order))?;
-    let params = params![environment.0, above, below, archived, limit(slice.limit)];
-    let rows = list.query_and_then(params, rows::event_type)?;
-    Piece::gather(rows, slice.limit, event_type_bytes, |row| row.name.clone(), None)
+    let (limit, order) = (slice.limit, slice.order);
+    let found = run(conn, ListEventType { environment, above, below, archived, limit, order })?;
+    Piece::gather(found.into_iter().map(Ok), slice.limit, event_type_bytes, |row| row.name.clone(), None)
 }
 
 pub(crate) fn replace(
@@ -83,36 +102,42 @@ pub(crate) fn replace(
         Some(current) if current.revision == event_type.revision => current,
         _ => return Ok(Replaced::Stale),
     };
-    tx.conn.prepare_cached(REPLACE_EVENT_TYPE)?.execute(params![
-        environment.0,
-        event_type.name.as_str(),
-        event_type.revision,
-        event_type.description,
-        event_type.archived,
-        event_type.deprecated,
-        event_type.schemas,
-        event_type.feature_flag.as_ref().map(Name::as_str),
-        event_type.group_name,
-        tx.now.as_micros(),
-    ])?;
+    let replace = ReplaceEventType {
+        environment,
+        name: event_type.name.as_str(),
+        revision: event_type.revision,
+        fields: EventTypeFields::new(event_type),
+        now: tx.now,
+    };
+    run(tx.conn, replace)?;
     let (created_at, revision) = (current.created_at, current.revision + 1);
     Ok(Replaced::Done(EventType { created_at, updated_at: tx.now, revision, ..event_type.clone() }))
 }
 
 pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
-    let mut delete = tx.conn.prepare_cached(DELETE_EVENT_TYPE)?;
-    Ok(delete.execute(params![environment.0, name.as_str()])? == 1)
+    run(tx.conn, DeleteEventType { environment, name: name.as_str() }).map(|deleted| deleted == 1)
 }
 
 /// Those of `names` that are not event types an endpoint may ask for.
 pub(crate) fn unknown(conn: &Connection, environment: EnvironmentId, names: Vec<Name>) -> Result<Vec<Name>, Fault> {
-    let mut known =
-        conn.prepare_cached("select 1 from event_type where environment = ?1 and name = ?2 and not archived")?;
     let mut unknown = Vec::new();
     for name in names {
-        if !known.exists(params![environment.0, name.as_str()])? {
+        if run(conn, KnownEventType { environment, name: name.as_str() })?.is_none() {
             unknown.push(name);
         }
     }
     Ok(unknown)
+}
+
+impl<'a> EventTypeFields<'a> {
+    fn new(event_type: &'a EventType) -> EventTypeFields<'a> {
+        EventTypeFields {
+            description: &event_type.description,
+            archived: event_type.archived,
+            deprecated: event_type.deprecated,
+            schemas: event_type.schemas.as_deref(),
+            feature_flag: event_type.feature_flag.as_ref().map(Name::as_str),
+            group_name: event_type.group_name.as_deref(),
+        }
+    }
 }

@@ -1,9 +1,6 @@
 //! The log of attempts.
 
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, MessageId};
-use everhook_core::lifecycle::EndState;
-use everhook_core::outcome::Class;
-use everhook_core::task::Trigger;
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, attempt_bytes};
 use everhook_store::piece::Piece;
 use rusqlite::{Connection, Row, ToSql, params};
@@ -11,7 +8,8 @@ use rusqlite::{Connection, Row, ToSql, params};
 use crate::catalog::{directed, limit, scan_end};
 use crate::failure::Fault;
 use crate::history::time_bounds;
-use crate::rows::{Record, names_to_json};
+use crate::rows::names_to_json;
+use crate::sql::read_at;
 use crate::writer::Tx;
 
 const LIST_ATTEMPT_MESSAGE: &str = include_str!("../../queries/list_attempt_message.sql");
@@ -96,19 +94,5 @@ pub(crate) fn expunge(
 }
 
 fn read(row: &Row<'_>) -> Result<Attempt, Fault> {
-    let record = Record::new(row, "attempt");
-    Ok(Attempt {
-        id: AttemptId(record.id(0, "id")?),
-        message: MessageId(record.id(1, "subject")?),
-        endpoint: EndpointId(record.id(2, "endpoint")?),
-        epoch: record.get(3, "epoch")?,
-        class: record.variant(4, "class", Class::from_db)?,
-        end: record.variant(5, "end_state", EndState::from_db)?,
-        trigger: record.variant(6, "trigger", Trigger::from_db)?,
-        url: record.get(7, "url")?,
-        status: record.get(8, "status")?,
-        reply: record.bytes(9, "reply")?.unwrap_or_default(),
-        started_at: record.time(10, "started_at")?,
-        duration: record.duration(11, "duration_us")?,
-    })
+    read_at(row, 0)
 }

@@ -1,10 +1,8 @@
 //! Rows of jobs to values.
 
-use everhook_core::id::{AttemptId, BatchId, JobId, SessionId, TaskId};
+use everhook_core::id::{BatchId, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
-use everhook_core::lifecycle::EndState;
-use everhook_core::outcome::Class;
 use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
 use everhook_store::job::form::{plain, with_rest};
@@ -14,6 +12,7 @@ use rusqlite::Row;
 
 use crate::failure::Fault;
 use crate::rows::{self, Record};
+use crate::sql::read_at;
 
 /// Where `find_job` has what.
 const OUTPUT: usize = 11;
@@ -57,19 +56,7 @@ pub(crate) fn record(row: &Row<'_>) -> Result<JobRecord, Fault> {
 
 /// Reads the columns of an attempt of a job, from column `first` on.
 pub(crate) fn attempt(row: &Row<'_>, first: usize) -> Result<JobAttempt, Fault> {
-    let record = Record::new(row, "job_attempt");
-    Ok(JobAttempt {
-        id: AttemptId(record.id(first, "id")?),
-        task: TaskId(record.id(first + 1, "task")?),
-        epoch: record.get(first + 2, "epoch")?,
-        session: SessionId(record.id(first + 3, "session")?),
-        class: record.variant(first + 4, "class", Class::from_db)?,
-        end: record.variant(first + 5, "end_state", EndState::from_db)?,
-        status: record.get(first + 6, "status")?,
-        note: record.bytes(first + 7, "note")?.unwrap_or_default(),
-        started_at: record.time(first + 8, "started_at")?,
-        duration: record.duration(first + 9, "duration_us")?,
-    })
+    read_at(row, first)
 }
 
 fn open_task(row: &Row<'_>) -> Result<OpenTask, Fault> {

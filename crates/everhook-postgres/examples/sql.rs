@@ -1,0 +1,24 @@
+//! Prints a statement as psql takes it, or the names of all of them; run by `cargo xtask sql`.
+
+use std::process::ExitCode;
+
+use everhook_postgres::{StoreStatement, statements};
+
+#[expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a command-line tool")]
+fn main() -> ExitCode {
+    let Some(wanted) = std::env::args().nth(1) else {
+        statements().iter().for_each(|statement| println!("{}", statement.name));
+        return ExitCode::SUCCESS;
+    };
+    let Some(statement) = statements().into_iter().find(|statement| statement.name == wanted) else {
+        eprintln!("no statement {wanted:?}: without a name, all of them are listed");
+        return ExitCode::FAILURE;
+    };
+    let StoreStatement { name, types, text, descending } = statement;
+    let types = if types.is_empty() { types } else { format!(" ({types})") };
+    println!("prepare {name}{types} as\n{}", text.trim_end());
+    if let Some(descending) = descending {
+        println!("\nprepare {name}_descending{types} as\n{}", descending.trim_end());
+    }
+    ExitCode::SUCCESS
+}

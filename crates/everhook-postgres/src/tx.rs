@@ -1,0 +1,335 @@
+//! Transactions: how statements are sent, and what is known when one fails.
+//!
+//! Statements are prepared once per connection, or sent unnamed behind a pooler and in a transaction of the caller. A
+//! pipeline is prepared as a whole, then sent in its order without waiting in between. A transaction that is not
+//! brought to its end closes its connection: the server rolls it back, and nothing half-done gets back into the pool,
+//! whether a statement failed, took too long, or its caller went away.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use everhook_core::time::Timestamp;
+use everhook_store::sql::answer::{Pipeline, Reply as _};
+use everhook_store::sql::cell::Read;
+use everhook_store::sql::statement::{Call, Statement, Text};
+use everhook_store::statement;
+use futures_util::TryStreamExt as _;
+use futures_util::future::{BoxFuture, try_join, try_join_all};
+use tokio::time::timeout;
+use tokio_postgres::{Client, Error, RowStream};
+
+use crate::connection::{BEGIN, BEGIN_POOLED};
+use crate::error::Fault;
+use crate::value::{Answered, Cursor, params, typed, types};
+
+/// How long a statement may take, unless it commits.
+pub(crate) const STATEMENT_WAIT: Duration = Duration::from_secs(4);
+
+statement! {
+    pub(crate) Now = ("now", "select everhook.now_us()") {} -> Option<Timestamp>;
+}
+
+/// Where connections come from, and how they are spoken to.
+#[derive(Clone)]
+pub(crate) struct Database {
+    pub(crate) pool: Pool,
+    pub(crate) pooler: bool,
+}
+
+impl Database {
+    /// A connection on which a transaction is about to begin.
+    pub(crate) async fn tx(&self) -> Result<Tx<'static>, Fault> {
+        let client = self.pool.get().await.map_err(Fault::NoConnection)?;
+        let mode = if self.pooler { Mode::Unnamed } else { Mode::Named };
+        Ok(Tx { source: Source::Pooled(Some(client)), mode, end: End::Commit, ended: AtomicBool::new(false) })
+    }
+
+    /// One read, without a transaction around it.
+    pub(crate) fn read<'t, P: Pipeline<'t> + 't>(&'t self, reads: P) -> Sent<'t, P::Answer> {
+        let calls = calls(reads);
+        Box::pin(async move {
+            let tx = self.tx().await?;
+            let replies = tx.exchange(&calls).await?;
+            tx.set_ended();
+            P::read(&mut replies.into_iter())
+        })
+    }
+
+    /// One write that commits by itself: nobody interrupts it, and a lost reply is doubt.
+    pub(crate) fn write<'t, S: Statement + 't>(&'t self, write: S) -> Sent<'t, S::Answer> {
+        let call = write.call();
+        Box::pin(async move {
+            let tx = self.tx().await?;
+            let prepared = tx.prepare(&call).await?;
+            let answered = send(tx.client(), &prepared, &call).await.map_err(Fault::commit);
+            // A statement that undid itself leaves the connection as it was.
+            if matches!(answered, Ok(_) | Err(Fault::Undone)) {
+                tx.set_ended();
+            }
+            answered?.read()
+        })
+    }
+}
+
+/// The answer of statements that are sent when it is waited for. Boxed, so that no lifetime of a statement is part of
+/// the caller's future: the compiler could not tell that such a future may be sent to another thread.
+pub(crate) type Sent<'t, A> = BoxFuture<'t, Result<A, Fault>>;
+
+/// A transaction, or a connection on which one is about to begin.
+pub(crate) struct Tx<'a> {
+    source: Source<'a>,
+    mode: Mode,
+    end: End,
+    ended: AtomicBool,
+}
+
+/// The connection of a transaction.
+enum Source<'a> {
+    /// Its own. None once it was closed.
+    Pooled(Option<Object>),
+    /// That of the transaction that it is a part of.
+    Part(&'a Object),
+    /// The caller's.
+    Caller(&'a Client),
+}
+
+/// How statements are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Prepared once per connection.
+    Named,
+    /// With their types, for this time only.
+    Unnamed,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Its last writes commit it.
+    Commit,
+    /// It is a part of another one, which commits later.
+    Open,
+}
+
+/// A statement that is ready to be sent.
+pub(crate) enum Prepared {
+    Named(tokio_postgres::Statement),
+    Unnamed,
+}
+
+impl<'a> Tx<'a> {
+    /// A part of the caller's own transaction.
+    pub(crate) fn within(transaction: &'a tokio_postgres::Transaction<'_>) -> Tx<'a> {
+        let source = Source::Caller(transaction.client());
+        Tx { source, mode: Mode::Unnamed, end: End::Open, ended: AtomicBool::new(false) }
+    }
+
+    /// A view of this transaction that neither begins nor ends it.
+    pub(crate) fn part(&self) -> Tx<'_> {
+        let source = match &self.source {
+            Source::Pooled(object) => Source::Part(opened(object)),
+            Source::Part(object) => Source::Part(object),
+            Source::Caller(client) => Source::Caller(client),
+        };
+        Tx { source, mode: self.mode, end: End::Open, ended: AtomicBool::new(false) }
+    }
+
+    /// Whether it begins and ends by itself.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.end == End::Commit
+    }
+
+    /// Begins, unless it is a part, and reads in the same round trip. Not for writes: if `begin` failed they would
+    /// commit by themselves.
+    pub(crate) fn begin<'t, P: Pipeline<'t> + 't>(&'t self, reads: P) -> Sent<'t, P::Answer> {
+        if self.end == End::Open {
+            return self.run(reads);
+        }
+        let calls = calls(reads);
+        Box::pin(async move {
+            let begin = if self.mode == Mode::Unnamed { BEGIN_POOLED } else { BEGIN };
+            let prepared = self.prepare_all(&calls).await?;
+            let sent = try_join(self.client().batch_execute(begin), self.send_all(&prepared, &calls));
+            let ((), replies) = within(sent).await?;
+            P::read(&mut replies.into_iter())
+        })
+    }
+
+    /// Sends statements.
+    pub(crate) fn run<'t, P: Pipeline<'t> + 't>(&'t self, statements: P) -> Sent<'t, P::Answer> {
+        let calls = calls(statements);
+        Box::pin(async move { P::read(&mut self.exchange(&calls).await?.into_iter()) })
+    }
+
+    /// Sends one statement, and reads its rows as they come, while the server makes the next ones.
+    pub(crate) fn stream<'t, R: Read + Send, S>(&'t self, statement: S) -> Sent<'t, Vec<R>>
+    where
+        S: Statement<Answer = Vec<R>> + 't,
+        R: 't,
+    {
+        let call = statement.call();
+        Box::pin(async move {
+            let prepared = self.prepare(&call).await?;
+            let mut read_all = Vec::new();
+            let reading = async {
+                let mut rows = pin!(open(self.client(), &prepared, &call).await.map_err(Fault::statement)?);
+                while let Some(row) = rows.try_next().await.map_err(Fault::statement)? {
+                    read_all.push(R::read(&mut Cursor::new(&row, call.text.name()), "1st")?);
+                }
+                Ok(())
+            };
+            timeout(STATEMENT_WAIT, reading).await.map_err(|_| Fault::Slow)??;
+            Ok(read_all)
+        })
+    }
+
+    /// Sends statements without parameters.
+    pub(crate) async fn run_text(&self, sql: &str) -> Result<(), Fault> {
+        within(self.client().batch_execute(sql)).await
+    }
+
+    /// The store's time.
+    pub(crate) async fn now(&self) -> Result<Timestamp, Fault> {
+        self.run(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))
+    }
+
+    /// Sends the last statements; and the commit in the same round trip and without a deadline, unless it is a part.
+    ///
+    /// If a statement fails the server turns the commit into a rollback. The driver does not show that, but it shows
+    /// the statement's error; so the transaction is committed exactly if every one of them succeeded.
+    pub(crate) fn finish<'t, P: Pipeline<'t> + 't>(&'t self, writes: P) -> Sent<'t, P::Answer> {
+        if self.end == End::Open {
+            return self.run(writes);
+        }
+        let calls = calls(writes);
+        Box::pin(async move {
+            let prepared = self.prepare_all(&calls).await?;
+            let sent = try_join(self.send_all(&prepared, &calls), self.client().batch_execute("commit")).await;
+            let (replies, ()) = sent.map_err(Fault::commit)?;
+            self.set_ended();
+            P::read(&mut replies.into_iter())
+        })
+    }
+
+    pub(crate) async fn commit(&self) -> Result<(), Fault> {
+        self.finish(()).await
+    }
+
+    pub(crate) async fn roll_back(&self) -> Result<(), Fault> {
+        self.run_text("rollback").await?;
+        self.set_ended();
+        Ok(())
+    }
+
+    /// Has the server plan statements: it does so when they first run, and these have nothing to do.
+    pub(crate) async fn plan(&self, texts: impl Iterator<Item = &'static Text>) -> Result<(), Fault> {
+        let calls: Vec<Option<Call<'_>>> = texts.map(|text| Some(Call::idle(text))).collect();
+        let prepared = try_join_all(calls.iter().flatten().map(|call| self.prepare(call))).await?;
+        let prepared: Vec<Option<Prepared>> = prepared.into_iter().map(Some).collect();
+        self.begin(()).await?;
+        within(self.send_all(&prepared, &calls)).await?;
+        self.roll_back().await
+    }
+
+    async fn exchange(&self, calls: &[Option<Call<'_>>]) -> Result<Vec<Option<Answered>>, Fault> {
+        let prepared = self.prepare_all(calls).await?;
+        within(self.send_all(&prepared, calls)).await
+    }
+
+    /// Prepares statements one after the other; all of them before the first is sent, or their order would be lost.
+    async fn prepare_all(&self, calls: &[Option<Call<'_>>]) -> Result<Vec<Option<Prepared>>, Fault> {
+        let mut prepared = Vec::with_capacity(calls.len());
+        for call in calls {
+            prepared.push(match call {
+                Some(call) => Some(self.prepare(call).await?),
+                None => None,
+            });
+        }
+        Ok(prepared)
+    }
+
+    async fn prepare(&self, call: &Call<'_>) -> Result<Prepared, Fault> {
+        let object = match (&self.source, self.mode) {
+            (Source::Caller(_), _) | (_, Mode::Unnamed) => return Ok(Prepared::Unnamed),
+            (Source::Pooled(object), Mode::Named) => opened(object),
+            (Source::Part(object), Mode::Named) => object,
+        };
+        within(object.prepare_typed_cached(call.sql(), &types(call.text))).await.map(Prepared::Named)
+    }
+
+    /// Sends calls in their order: a request goes out when its future is first polled, and a short list is polled from
+    /// its beginning.
+    async fn send_all(
+        &self,
+        prepared: &[Option<Prepared>],
+        calls: &[Option<Call<'_>>],
+    ) -> Result<Vec<Option<Answered>>, Error> {
+        let mut sent = Vec::with_capacity(calls.len());
+        for (prepared, call) in prepared.iter().zip(calls) {
+            sent.push(async move {
+                match (prepared, call) {
+                    (Some(prepared), Some(call)) => send(self.client(), prepared, call).await.map(Some),
+                    _ => Ok(None),
+                }
+            });
+        }
+        try_join_all(sent).await
+    }
+
+    fn client(&self) -> &Client {
+        match &self.source {
+            Source::Pooled(object) => opened(object),
+            Source::Part(object) => object,
+            Source::Caller(client) => client,
+        }
+    }
+
+    /// The connection may go back into the pool.
+    fn set_ended(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        if let (false, Source::Pooled(object)) = (*self.ended.get_mut(), &mut self.source)
+            && let Some(client) = object.take()
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+fn opened(object: &Option<Object>) -> &Object {
+    object.as_ref().expect("only `drop` takes it")
+}
+
+fn calls<'v>(statements: impl Pipeline<'v>) -> Vec<Option<Call<'v>>> {
+    let mut calls = Vec::new();
+    statements.calls(&mut calls);
+    calls
+}
+
+/// Sends a call on a connection, and reads all of its rows.
+pub(crate) async fn send(client: &Client, prepared: &Prepared, call: &Call<'_>) -> Result<Answered, Error> {
+    let (mut stream, mut rows) = (pin!(open(client, prepared, call).await?), Vec::new());
+    while let Some(row) = stream.try_next().await? {
+        rows.push(row);
+    }
+    Ok(Answered { name: call.text.name(), rows, changed: stream.rows_affected().unwrap_or(0) })
+}
+
+async fn open(client: &Client, prepared: &Prepared, call: &Call<'_>) -> Result<RowStream, Error> {
+    match prepared {
+        Prepared::Named(statement) => client.query_raw(statement, params(call)).await,
+        Prepared::Unnamed => client.query_typed_raw(call.sql(), typed(call)).await,
+    }
+}
+
+/// Waits for statements that do not commit.
+pub(crate) async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+    timeout(STATEMENT_WAIT, statement).await.map_err(|_| Fault::Slow)?.map_err(Fault::statement)
+}

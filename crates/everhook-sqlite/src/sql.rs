@@ -1,0 +1,114 @@
+//! Statements as this store sends them: prepared once per connection, their rows read as they come.
+
+use everhook_store::sql::answer::Answer;
+use everhook_store::sql::cell::{Cells, Read};
+use everhook_store::sql::param::{Scalar, Value};
+use everhook_store::sql::statement::Statement;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+
+use crate::failure::Fault;
+
+/// Runs a statement.
+pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
+    let call = statement.call();
+    let mut prepared = conn.prepare_cached(call.sql())?;
+    let mut rows = prepared.query(params_from_iter(call.values.iter().map(Bound)))?;
+    let mut answer = S::Answer::default();
+    while let Some(row) = rows.next()? {
+        answer.add(&mut Cursor { row, table: call.text.name(), at: 0 })?;
+    }
+    answer.set_changed(conn.changes());
+    Ok(answer)
+}
+
+/// Reads what begins at a column of a row.
+pub(crate) fn read_at<T: Read>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
+    T::read(&mut Cursor { row, table: "row", at }, "1st")
+}
+
+/// A parameter's value.
+struct Bound<'c>(&'c Value<'c>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let Value::One(scalar) = self.0 else {
+            let refused = "SQLite has no arrays";
+            return Err(rusqlite::Error::ToSqlConversionFailure(refused.into()));
+        };
+        Ok(match scalar {
+            Scalar::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Scalar::Bool(value) => ToSqlOutput::Borrowed(ValueRef::Integer((*value).into())),
+            Scalar::Int(value) => ToSqlOutput::Borrowed(ValueRef::Integer(*value)),
+            Scalar::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Scalar::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Scalar::Id(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        })
+    }
+}
+
+/// Reads the cells of one row from left to right.
+struct Cursor<'r> {
+    row: &'r Row<'r>,
+    table: &'static str,
+    at: usize,
+}
+
+impl<'r> Cursor<'r> {
+    fn next(&mut self) -> Option<ValueRef<'r>> {
+        let value = self.row.get_ref(self.at).ok();
+        self.at += 1;
+        value
+    }
+}
+
+impl Cells for Cursor<'_> {
+    type Fault = Fault;
+
+    fn is_null(&self) -> bool {
+        matches!(self.row.get_ref(self.at), Ok(ValueRef::Null))
+    }
+
+    fn skip(&mut self, cells: usize) {
+        self.at += cells;
+    }
+
+    fn set_table(&mut self, table: &'static str) {
+        self.table = table;
+    }
+
+    fn corrupt(&self, column: &'static str) -> Fault {
+        Fault::Corrupt { table: self.table, column }
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        self.int().map(|number| number != 0)
+    }
+
+    fn int(&mut self) -> Option<i64> {
+        self.next()?.as_i64().ok()
+    }
+
+    fn text(&mut self) -> Option<&str> {
+        self.next()?.as_str().ok()
+    }
+
+    fn bytes(&mut self) -> Option<&[u8]> {
+        self.next()?.as_blob().ok()
+    }
+
+    fn texts(&mut self) -> Option<Vec<String>> {
+        self.text().and_then(|text| serde_json::from_str(text).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalog::{application, environment, event_type};
+
+    #[test]
+    fn every_declared_query_can_be_expanded() {
+        let all = [application::STATEMENTS, environment::STATEMENTS, event_type::STATEMENTS].concat();
+        assert!(all.iter().all(|text| !text().name().is_empty()));
+    }
+}

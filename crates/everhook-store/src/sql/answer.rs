@@ -1,0 +1,125 @@
+//! Answers of statements, and pipelines: several statements that share a round trip.
+
+use crate::sql::cell::{Cells, Part, Read};
+use crate::sql::statement::{Call, Statement};
+
+/// What came back for one statement.
+pub trait Reply {
+    /// The store's error.
+    type Fault;
+
+    /// Reads it as an answer.
+    fn read<A: Answer>(&self) -> Result<A, Self::Fault>;
+}
+
+/// What a statement may return. The default is the answer of a statement that was left out, or found nothing.
+pub trait Answer: Default {
+    /// Takes in the next row.
+    fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault>;
+
+    /// Takes in how many rows were changed, at the end.
+    fn set_changed(&mut self, _changed: u64) {}
+
+    /// The rows that the query file may name.
+    fn parts() -> Vec<Part> {
+        Vec::new()
+    }
+}
+
+impl Answer for u64 {
+    fn add<C: Cells>(&mut self, _: &mut C) -> Result<(), C::Fault> {
+        Ok(())
+    }
+
+    fn set_changed(&mut self, changed: u64) {
+        *self = changed;
+    }
+}
+
+impl<T: Read> Answer for Vec<T> {
+    fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault> {
+        self.push(T::read(cells, "1st")?);
+        Ok(())
+    }
+
+    fn parts() -> Vec<Part> {
+        T::parts()
+    }
+}
+
+impl<T: Read> Answer for Option<T> {
+    fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault> {
+        if self.is_none() {
+            *self = Some(T::read(cells, "1st")?);
+        }
+        Ok(())
+    }
+
+    fn parts() -> Vec<Part> {
+        T::parts()
+    }
+}
+
+/// Statements that are sent one after the other without waiting in between: one, several in a tuple, none. One that is
+/// `None` is left out.
+pub trait Pipeline<'v> {
+    /// Their answers.
+    type Answer;
+
+    /// Adds the calls, in their order.
+    fn calls(self, calls: &mut Vec<Option<Call<'v>>>);
+
+    /// Reads the replies to the calls, in their order.
+    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault>;
+}
+
+impl<'v, S: Statement + 'v> Pipeline<'v> for S {
+    type Answer = S::Answer;
+
+    fn calls(self, calls: &mut Vec<Option<Call<'v>>>) {
+        calls.push(Some(self.call()));
+    }
+
+    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+        replies.next().flatten().map_or_else(|| Ok(S::Answer::default()), |reply| reply.read())
+    }
+}
+
+impl<'v, S: Statement + 'v> Pipeline<'v> for Option<S> {
+    type Answer = S::Answer;
+
+    fn calls(self, calls: &mut Vec<Option<Call<'v>>>) {
+        calls.push(self.map(Statement::call));
+    }
+
+    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+        <S as Pipeline<'v>>::read(replies)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $at:tt),*);)*) => {$(
+        impl<'v, $($part: Pipeline<'v>),*> Pipeline<'v> for ($($part,)*) {
+            type Answer = ($($part::Answer,)*);
+
+            #[allow(unused_variables, reason = "there may be none")]
+            fn calls(self, calls: &mut Vec<Option<Call<'v>>>) {
+                $(self.$at.calls(calls);)*
+            }
+
+            #[allow(unused_variables, clippy::unused_unit, reason = "there may be none")]
+            fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+                Ok(($($part::read(replies)?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    ();
+    (A 0, B 1);
+    (A 0, B 1, D 2);
+    (A 0, B 1, D 2, E 3);
+    (A 0, B 1, D 2, E 3, F 4);
+    (A 0, B 1, D 2, E 3, F 4, G 5);
+}

@@ -1,0 +1,323 @@
+//! Rows: read from left to right, in the order in which they are declared.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::batch::{Announcement, Intake};
+use everhook_core::endpoint::EndpointState;
+use everhook_core::id::{
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, JobId, KeyId, LaneId, MessageId, OrgId,
+    ScheduleId, SessionId, TaskId,
+};
+use everhook_core::job::Priority;
+use everhook_core::lifecycle::EndState;
+use everhook_core::name::Name;
+use everhook_core::once::Phase;
+use everhook_core::outcome::Class;
+use everhook_core::queue::{QueueState, Rate};
+use everhook_core::role::Role;
+use everhook_core::task::{TaskKind, TaskState, Trigger};
+use everhook_core::time::Timestamp;
+use serde::de::DeserializeOwned;
+
+use crate::schedule::RunKind;
+
+/// The cells of one row. Reading moves on to the next cell; a cell that is null or of another type yields nothing.
+pub trait Cells {
+    /// The store's error.
+    type Fault;
+
+    /// Whether the next cell is null.
+    fn is_null(&self) -> bool;
+    /// Moves on by so many cells.
+    fn skip(&mut self, cells: usize);
+    /// Names the table that errors are about.
+    fn set_table(&mut self, table: &'static str);
+    /// The error for a cell that breaks a promise of the schema.
+    fn corrupt(&self, column: &'static str) -> Self::Fault;
+
+    /// A truth value.
+    fn bool(&mut self) -> Option<bool>;
+    /// A number of any width.
+    fn int(&mut self) -> Option<i64>;
+    /// A text.
+    fn text(&mut self) -> Option<&str>;
+    /// Bytes.
+    fn bytes(&mut self) -> Option<&[u8]>;
+    /// A list of texts.
+    fn texts(&mut self) -> Option<Vec<String>>;
+}
+
+/// The columns of a row, for query files that name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The name of its type.
+    pub name: &'static str,
+    /// Its columns, in the order in which they are read.
+    pub columns: Vec<&'static str>,
+}
+
+/// A type that is read from cells: one cell, a row, several of these one after the other, or none of them if the first
+/// cell is null.
+pub trait Read: Sized {
+    /// How many cells it takes.
+    const WIDTH: usize;
+
+    /// Reads it; `column` names a single cell.
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault>;
+
+    /// The columns, if it is a row.
+    fn columns() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// The rows in it.
+    fn parts() -> Vec<Part> {
+        Vec::new()
+    }
+}
+
+impl<R: Read> Read for Option<R> {
+    const WIDTH: usize = R::WIDTH;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        if cells.is_null() {
+            cells.skip(R::WIDTH);
+            return Ok(None);
+        }
+        R::read(cells, column).map(Some)
+    }
+
+    fn columns() -> Vec<&'static str> {
+        R::columns()
+    }
+
+    fn parts() -> Vec<Part> {
+        R::parts()
+    }
+}
+
+macro_rules! tuples {
+    ($($($part:ident $column:literal),+;)*) => {$(
+        impl<$($part: Read),+> Read for ($($part,)+) {
+            const WIDTH: usize = 0 $(+ $part::WIDTH)+;
+
+            fn read<C: Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
+                Ok(($($part::read(cells, $column)?,)+))
+            }
+
+            fn parts() -> Vec<Part> {
+                [$($part::parts()),+].concat()
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A "1st", B "2nd";
+    A "1st", B "2nd", D "3rd";
+    A "1st", B "2nd", D "3rd", E "4th";
+    A "1st", B "2nd", D "3rd", E "4th", F "5th";
+    A "1st", B "2nd", D "3rd", E "4th", F "5th", G "6th";
+}
+
+macro_rules! cells {
+    ($($type:ty: $cells:ident => $read:expr;)*) => {$(
+        impl Read for $type {
+            const WIDTH: usize = 1;
+
+            fn read<C: Cells>($cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+                let read: Option<Self> = $read;
+                read.ok_or_else(|| $cells.corrupt(column))
+            }
+        }
+    )*};
+}
+
+cells! {
+    bool: cells => cells.bool();
+    i16: cells => cells.int().and_then(|number| number.try_into().ok());
+    i32: cells => cells.int().and_then(|number| number.try_into().ok());
+    i64: cells => cells.int();
+    u16: cells => cells.int().and_then(|number| number.try_into().ok());
+    u32: cells => cells.int().and_then(|number| number.try_into().ok());
+    u64: cells => cells.int().and_then(|number| number.try_into().ok());
+    usize: cells => cells.int().and_then(|number| number.try_into().ok());
+    String: cells => cells.text().map(str::to_owned);
+    Vec<String>: cells => cells.texts();
+    Bytes: cells => cells.bytes().map(Bytes::copy_from_slice);
+    EnvironmentId: cells => cells.int().and_then(|number| number.try_into().ok()).map(EnvironmentId);
+    Id: cells => cells.bytes().and_then(Id::from_slice);
+    Timestamp: cells => cells.int().map(Timestamp::from_micros);
+    Duration: cells => cells.int().and_then(|span| span.try_into().ok()).map(Duration::from_micros);
+    Name: cells => cells.text().and_then(|text| Name::try_from(text.to_owned()).ok());
+    Phase: cells => cells.int().map(Phase::from_db);
+    Rate: cells => cells.int().and_then(Rate::from_db);
+    Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
+}
+
+impl<const N: usize> Read for [u8; N] {
+    const WIDTH: usize = 1;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let bytes = cells.bytes().and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| cells.corrupt(column))
+    }
+}
+
+macro_rules! ids {
+    ($($id:ident),*) => {$(
+        cells! { $id: cells => cells.bytes().and_then(Id::from_slice).map($id); }
+    )*};
+}
+
+ids!(
+    ApplicationId,
+    AttemptId,
+    BatchId,
+    EndpointId,
+    JobId,
+    KeyId,
+    LaneId,
+    MessageId,
+    OrgId,
+    ScheduleId,
+    SessionId,
+    TaskId
+);
+
+macro_rules! coded {
+    ($($code:ident),*) => {$(
+        cells! { $code: cells => cells.int().and_then(|number| number.try_into().ok()).and_then($code::from_db); }
+    )*};
+}
+
+coded!(Announcement, Class, EndState, EndpointState, Intake, QueueState, Role, RunKind, TaskKind, TaskState, Trigger);
+
+/// A text that is JSON; for `row!`.
+pub struct Json<T>(pub T);
+
+/// A text that is JSON, null for nothing.
+pub struct JsonOrDefault<T>(pub T);
+
+impl<T: DeserializeOwned> Read for Json<T> {
+    const WIDTH: usize = 1;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let read = cells.text().and_then(|text| serde_json::from_str(text).ok());
+        read.map(Json).ok_or_else(|| cells.corrupt(column))
+    }
+}
+
+impl<T: DeserializeOwned + Default> Read for JsonOrDefault<T> {
+    const WIDTH: usize = 1;
+
+    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+        let read = Option::<Json<T>>::read(cells, column)?;
+        Ok(JsonOrDefault(read.map(|json| json.0).unwrap_or_default()))
+    }
+}
+
+/// Declares a row of a table: the fields of a type in the order of the columns.
+///
+/// ```text
+/// row! { Application in "application" { id, uid, name, metadata as Json, created_at } }
+/// row! { Task in "task" { key: TaskKey, lane, end = end_state } }
+/// row! { pub struct LaneRow in "lane" { id: LaneId, state: i16 } }
+/// ```
+///
+/// `field as Wrapper` reads it through a wrapper such as [`Json`](crate::sql::cell::Json); `field = column` is a column
+/// of another name; `field: Row` is the columns of another row. The last form declares the type, too.
+#[macro_export]
+macro_rules! row {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident in $table:literal {
+        $($field:ident: $type:ty $(= $column:ident)?),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[allow(missing_docs, reason = "the fields are the columns")]
+        $vis struct $name {
+            $($vis $field: $type,)*
+        }
+
+        impl $crate::sql::cell::Read for $name {
+            const WIDTH: usize = 0 $(+ <$type as $crate::sql::cell::Read>::WIDTH)*;
+
+            fn read<C: $crate::sql::cell::Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
+                cells.set_table($table);
+                Ok($name {
+                    $($field: <$type as $crate::sql::cell::Read>::read(
+                        cells,
+                        $crate::row!(@column $field $($column)?),
+                    )?,)*
+                })
+            }
+
+            fn columns() -> Vec<&'static str> {
+                vec![$($crate::row!(@column $field $($column)?)),*]
+            }
+
+            fn parts() -> Vec<$crate::sql::cell::Part> {
+                vec![$crate::sql::cell::Part { name: stringify!($name), columns: Self::columns() }]
+            }
+        }
+    };
+    ($name:ident in $table:literal {
+        $($field:ident $(: $row:ty)? $(as $via:ident)? $(= $column:ident)?),* $(,)?
+    }) => {
+        impl $crate::sql::cell::Read for $name {
+            const WIDTH: usize = 0 $(+ $crate::row!(@width $($row)?))*;
+
+            fn read<C: $crate::sql::cell::Cells>(cells: &mut C, _: &'static str) -> Result<Self, C::Fault> {
+                cells.set_table($table);
+                Ok($name {
+                    $($field: $crate::row!(
+                        @read cells, $crate::row!(@column $field $($column)?), $($row)? $(as $via)?
+                    ),)*
+                })
+            }
+
+            fn columns() -> Vec<&'static str> {
+                let mut columns = Vec::new();
+                $($crate::row!(@push columns, $crate::row!(@column $field $($column)?), $($row)?);)*
+                columns
+            }
+
+            fn parts() -> Vec<$crate::sql::cell::Part> {
+                let part = $crate::sql::cell::Part { name: stringify!($name), columns: Self::columns() };
+                [vec![part] $($(, <$row as $crate::sql::cell::Read>::parts())?)*].concat()
+            }
+        }
+    };
+    ($name:ident from $row:ident else $column:literal: $convert:expr) => {
+        impl $crate::sql::cell::Read for $name {
+            const WIDTH: usize = <$row as $crate::sql::cell::Read>::WIDTH;
+
+            fn read<C: $crate::sql::cell::Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
+                let convert: fn($row) -> Option<$name> = $convert;
+                let row = <$row as $crate::sql::cell::Read>::read(cells, column)?;
+                convert(row).ok_or_else(|| cells.corrupt($column))
+            }
+
+            fn columns() -> Vec<&'static str> {
+                <$row as $crate::sql::cell::Read>::columns()
+            }
+
+            fn parts() -> Vec<$crate::sql::cell::Part> {
+                vec![$crate::sql::cell::Part { name: stringify!($name), columns: Self::columns() }]
+            }
+        }
+    };
+    (@column $field:ident) => { stringify!($field) };
+    (@column $field:ident $column:ident) => { stringify!($column) };
+    (@width) => { 1 };
+    (@width $row:ty) => { <$row as $crate::sql::cell::Read>::WIDTH };
+    (@push $columns:ident, $column:expr,) => { $columns.push($column) };
+    (@push $columns:ident, $column:expr, $row:ty) => {
+        $columns.extend(<$row as $crate::sql::cell::Read>::columns())
+    };
+    (@read $cells:ident, $column:expr,) => { $crate::sql::cell::Read::read($cells, $column)? };
+    (@read $cells:ident, $column:expr, as $via:ident) => {
+        <$via<_> as $crate::sql::cell::Read>::read($cells, $column)?.0
+    };
+    (@read $cells:ident, $column:expr, $row:ty) => { <$row as $crate::sql::cell::Read>::read($cells, $column)? };
+}

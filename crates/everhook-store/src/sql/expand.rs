@@ -1,0 +1,185 @@
+//! Expands a query file into the SQL of a dialect.
+//!
+//! A query file names what it takes and returns:
+//!
+//! - `:name` is the field of that name;
+//! - `:order` is the direction of a list, from a field of type [`Order`], which has one text for each direction;
+//! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns; `unnest(:lanes, n)` numbers the
+//!   rows in a column `n`; `:lanes.id` is one of its arrays;
+//! - `{task: Task}` is the list of the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the only table;
+//!   `{job: Job; payload = null}` puts an expression in the place of one of them.
+//!
+//! A file that names what its declaration does not have, or does not use what it has, panics when it is expanded: a test of each store
+//! expands all of them.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::Order;
+use crate::sql::cell::Part;
+use crate::sql::param::{Kind, Shape};
+use crate::sql::statement::{Dialect, Width};
+
+/// Words that are quoted where they are the name of a column.
+const RESERVED: [&str; 1] = ["trigger"];
+
+pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
+    match shape {
+        Shape::One(kind) => vec![(kind, Width::One)],
+        Shape::Many(kind) => vec![(kind, Width::Many)],
+        Shape::Columns(columns) => columns.iter().map(|(_, kind)| (*kind, Width::Many)).collect(),
+        Shape::Fields(fields) => fields.iter().flat_map(|(_, shape)| params(*shape)).collect(),
+        Shape::Order => Vec::new(),
+    }
+}
+
+/// Puts the fields of a `fields!` in its place.
+pub(super) fn flat(fields: &[(&'static str, Shape)]) -> Vec<(&'static str, Shape)> {
+    let each = |(name, shape): &(&'static str, Shape)| match shape {
+        Shape::Fields(fields) => flat(fields),
+        shape => vec![(*name, *shape)],
+    };
+    fields.iter().flat_map(each).collect()
+}
+
+/// Expands one file for one direction.
+pub(super) struct Expander<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) name: &'static str,
+    pub(super) fields: &'a [(&'static str, Shape)],
+    pub(super) parts: &'a [Part],
+    pub(super) order: Order,
+}
+
+impl Expander<'_> {
+    pub(super) fn expand(&self, file: &str) -> String {
+        let (mut out, mut used) = (String::with_capacity(file.len() * 2), BTreeSet::new());
+        let mut rest = file;
+        while let Some(next) = rest.chars().next() {
+            let length = match next {
+                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+                '\'' => 1 + rest[1..].find('\'').map_or(rest.len() - 1, |end| end + 1),
+                ':' if rest.starts_with("::") => 2,
+                ':' => {
+                    let path = &rest[1..1 + rest[1..].find(|c| !is_path(c)).unwrap_or(rest.len() - 1)];
+                    out += &self.value(path, &mut used);
+                    rest = &rest[1 + path.len()..];
+                    continue;
+                }
+                '{' => {
+                    let mut is_quoted = false;
+                    let end = rest.find(|c| {
+                        is_quoted ^= c == '\'';
+                        c == '}' && !is_quoted
+                    });
+                    let end = end.unwrap_or_else(|| self.wrong("a { without its }"));
+                    out += &self.columns(&rest[1..end]);
+                    rest = &rest[end + 1..];
+                    continue;
+                }
+                'u' if rest.starts_with("unnest(:") => {
+                    let end = rest.find(')').unwrap_or_else(|| self.wrong("a ( without its )"));
+                    out += &self.table(&rest["unnest(:".len()..end], &mut used);
+                    rest = &rest[end + 1..];
+                    continue;
+                }
+                _ => next.len_utf8(),
+            };
+            out += &rest[..length];
+            rest = &rest[length..];
+        }
+        for (field, _) in self.fields {
+            if !used.contains(field) {
+                self.wrong(&format!("no :{field}"));
+            }
+        }
+        out
+    }
+
+    /// `:name` or `:name.column`.
+    fn value(&self, path: &str, used: &mut BTreeSet<&'static str>) -> String {
+        let (name, column) = path.split_once('.').map_or((path, None), |(name, column)| (name, Some(column)));
+        let (number, shape) = self.field(name, used);
+        match (shape, column) {
+            (Shape::One(_) | Shape::Many(_), None) => self.numbered(number),
+            (Shape::Order, None) => match self.order {
+                Order::Ascending => "asc".to_owned(),
+                Order::Descending => "desc".to_owned(),
+            },
+            (Shape::Columns(columns), Some(column)) => {
+                let at = columns.iter().position(|(name, _)| *name == column);
+                let at = at.unwrap_or_else(|| self.wrong(&format!(":{path} is no column")));
+                self.array(number + at, columns[at].1)
+            }
+            _ => self.wrong(&format!(":{path} is another kind of field")),
+        }
+    }
+
+    /// The inside of `unnest(:name)` or `unnest(:name, number)`.
+    fn table(&self, inside: &str, used: &mut BTreeSet<&'static str>) -> String {
+        let (name, n) = inside.split_once(", ").map_or((inside, None), |(name, n)| (name, Some(n)));
+        let (number, Shape::Columns(columns)) = self.field(name, used) else {
+            self.wrong(&format!(":{name} has no columns"))
+        };
+        let arrays: Vec<String> = (number..).zip(columns).map(|(at, (_, kind))| self.array(at, *kind)).collect();
+        let names = columns.iter().map(|(column, _)| *column).chain(n);
+        let names: Vec<String> = names.map(quoted).collect();
+        let ordinality = if n.is_some() { " with ordinality" } else { "" };
+        format!("unnest({}){ordinality} as {name} ({})", arrays.join(", "), names.join(", "))
+    }
+
+    /// The inside of `{alias: Row; column = expression}`.
+    fn columns(&self, inside: &str) -> String {
+        let mut pieces = inside.split(';').map(str::trim);
+        let head = pieces.next().unwrap_or_default();
+        let (alias, row) = head.split_once(": ").map_or((None, head), |(alias, row)| (Some(alias), row));
+        let part = self.parts.iter().find(|part| part.name == row);
+        let part = part.unwrap_or_else(|| self.wrong(&format!("no row {row:?} in the answer")));
+        let replaced: Vec<(&str, &str)> =
+            pieces.map(|piece| piece.split_once(" = ").unwrap_or_else(|| self.wrong(piece))).collect();
+        if let Some((column, _)) = replaced.iter().find(|(column, _)| !part.columns.contains(column)) {
+            self.wrong(&format!("{row:?} has no {column}"));
+        }
+        let column = |name: &&'static str| match (replaced.iter().find(|(column, _)| column == name), alias) {
+            (Some((_, expression)), _) => (*expression).to_owned(),
+            (None, Some(alias)) => format!("{alias}.{}", quoted(name)),
+            (None, None) => quoted(name),
+        };
+        part.columns.iter().map(column).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The number of a field's first parameter, and its form.
+    fn field(&self, name: &str, used: &mut BTreeSet<&'static str>) -> (usize, Shape) {
+        let mut number = 1;
+        for (field, shape) in self.fields {
+            if *field == name {
+                used.insert(field);
+                return (number, *shape);
+            }
+            number += params(*shape).len();
+        }
+        self.wrong(&format!(":{name} is not declared"))
+    }
+
+    fn numbered(&self, number: usize) -> String {
+        match self.dialect {
+            Dialect::Postgres => format!("${number}"),
+            Dialect::Sqlite => format!("?{number}"),
+        }
+    }
+
+    fn array(&self, number: usize, kind: Kind) -> String {
+        format!("{}::{}[]", self.numbered(number), kind.sql())
+    }
+
+    fn wrong(&self, what: &str) -> ! {
+        panic!("query {}: {what}", self.name)
+    }
+}
+
+fn is_path(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
+}
+
+fn quoted(column: &str) -> String {
+    if RESERVED.contains(&column) { format!("\"{column}\"") } else { column.to_owned() }
+}

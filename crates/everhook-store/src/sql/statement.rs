@@ -1,0 +1,304 @@
+//! Statements: declared with their parameters, expanded from their query files.
+//!
+//! The names that a query file may use are explained in `sql/expand.rs`.
+
+use crate::catalog::Order;
+use crate::mutant;
+use crate::sql::answer::Answer;
+use crate::sql::cell::Part;
+use crate::sql::expand::{Expander, flat, params};
+use crate::sql::param::{Kind, Scalar, Shape, Value};
+
+/// Whose SQL it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Numbered parameters `$1`; arrays have a type.
+    Postgres,
+    /// Numbered parameters `?1`; no arrays.
+    Sqlite,
+}
+
+/// The text of a statement and the types of its parameters.
+#[derive(Debug)]
+pub struct Text {
+    name: &'static str,
+    ascending: String,
+    /// None if the statement has no direction.
+    descending: Option<String>,
+    params: Vec<(Kind, Width)>,
+}
+
+/// Whether a parameter is an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// One value.
+    One,
+    /// An array.
+    Many,
+}
+
+impl Text {
+    /// Expands a query file.
+    pub fn new(
+        dialect: Dialect,
+        name: &'static str,
+        file: &str,
+        fields: &[(&'static str, Shape)],
+        parts: Vec<Part>,
+    ) -> Text {
+        let (file, fields) = (mutant::sql(file), &flat(fields));
+        let expand = |order| Expander { dialect, name, fields, parts: &parts, order }.expand(&file);
+        let has_order = fields.iter().any(|(_, shape)| *shape == Shape::Order);
+        Text {
+            name,
+            ascending: expand(Order::Ascending),
+            descending: has_order.then(|| expand(Order::Descending)),
+            params: fields.iter().flat_map(|(_, shape)| params(*shape)).collect(),
+        }
+    }
+
+    /// The name of its query file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What is sent for lists in this direction, and for everything that has none.
+    pub fn sql(&self, order: Order) -> &str {
+        match (order, &self.descending) {
+            (Order::Descending, Some(descending)) => descending,
+            _ => &self.ascending,
+        }
+    }
+
+    /// The parameters, in the order of their numbers.
+    pub fn params(&self) -> &[(Kind, Width)] {
+        &self.params
+    }
+}
+
+/// A statement with its values.
+#[derive(Clone, Debug)]
+pub struct Call<'v> {
+    /// The statement.
+    pub text: &'static Text,
+    /// Which of its texts.
+    pub order: Order,
+    /// One value for each parameter.
+    pub values: Vec<Value<'v>>,
+}
+
+impl<'v> Call<'v> {
+    fn new(text: &'static Text) -> Call<'v> {
+        Call { text, order: Order::Ascending, values: Vec::with_capacity(text.params.len()) }
+    }
+
+    /// A call that finds and changes nothing: no rows, or none at most.
+    pub fn idle(text: &'static Text) -> Call<'v> {
+        let value = |(kind, width): &(Kind, Width)| match (width, kind) {
+            (Width::Many, _) => Value::Many(Vec::new()),
+            (Width::One, Kind::Bool) => Value::One(Scalar::Bool(false)),
+            (Width::One, Kind::Int2 | Kind::Int4 | Kind::Int8) => Value::One(Scalar::Int(0)),
+            (Width::One, Kind::Text) => Value::One(Scalar::Text("".into())),
+            (Width::One, Kind::Bytes) => Value::One(Scalar::Bytes(&[])),
+        };
+        Call { values: text.params.iter().map(value).collect(), ..Call::new(text) }
+    }
+
+    /// What is sent.
+    pub fn sql(&self) -> &'static str {
+        self.text.sql(self.order)
+    }
+
+    /// Adds the value of the next parameter.
+    pub fn push(&mut self, value: Value<'v>) {
+        self.values.push(value);
+    }
+}
+
+/// A statement; made by [`statement!`](crate::statement).
+pub trait Statement: Sized {
+    /// What it returns: `Vec<Row>`, `Option<Row>`, or the number of rows that it changed.
+    type Answer: Answer;
+
+    /// Its text, expanded when it is first asked for.
+    fn text() -> &'static Text;
+
+    /// Adds the values of its fields to a call.
+    fn bind<'v>(self, call: &mut Call<'v>)
+    where
+        Self: 'v;
+
+    /// The statement as it is sent.
+    fn call<'v>(self) -> Call<'v>
+    where
+        Self: 'v,
+    {
+        let mut call = Call::new(Self::text());
+        self.bind(&mut call);
+        call
+    }
+}
+
+impl Kind {
+    /// The name of the type in PostgreSQL.
+    pub const fn sql(self) -> &'static str {
+        match self {
+            Kind::Bool => "boolean",
+            Kind::Int2 => "smallint",
+            Kind::Int4 => "int",
+            Kind::Int8 => "bigint",
+            Kind::Text => "text",
+            Kind::Bytes => "bytea",
+        }
+    }
+}
+
+/// Declares statements: a type for each, whose fields are the parameters.
+///
+/// ```text
+/// statement! {
+/// pub(crate) ListEndpoint<'a> = "list_endpoint" { environment: EnvironmentId, above: &'a [u8], order: Order } ->
+///   Vec<Endpoint>; DeleteKey = "delete_key" { id: KeyId };             // returns the number of rows that it changed
+///   Now = ("now", "select …") {} -> Option<Timestamp>;  // a short text of its own instead of a file }
+/// ```
+///
+/// Numbers and types of the parameters follow from the fields. Beside the types it makes `STATEMENTS`, the list of
+/// their texts. The crate that calls it has a `const DIALECT: Dialect` at its root and its files in `queries/`.
+#[macro_export]
+macro_rules! statement {
+    ($($vis:vis $name:ident $(<$life:lifetime>)? = $source:tt {
+        $($field:ident: $type:ty),* $(,)?
+    } $(-> $answer:ty)?;)*) => {
+        $(
+            $vis struct $name $(<$life>)? {
+                $($vis $field: $type,)*
+            }
+
+            impl $(<$life>)? $crate::sql::statement::Statement for $name $(<$life>)? {
+                type Answer = $crate::statement!(@answer $($answer)?);
+
+                fn text() -> &'static $crate::sql::statement::Text {
+                    static TEXT: std::sync::OnceLock<$crate::sql::statement::Text> = std::sync::OnceLock::new();
+                    TEXT.get_or_init(|| {
+                        let (name, text) = $crate::statement!(@text $source);
+                        let fields: &[(&'static str, $crate::sql::param::Shape)] =
+                            &[$((stringify!($field), <$type as $crate::sql::param::Bind>::SHAPE)),*];
+                        let parts = <Self::Answer as $crate::sql::answer::Answer>::parts();
+                        $crate::sql::statement::Text::new(crate::DIALECT, name, text, fields, parts)
+                    })
+                }
+
+                #[allow(unused_variables, reason = "a statement may have no fields")]
+                fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+                where
+                    Self: 'v,
+                {
+                    $($crate::sql::param::Bind::bind(self.$field, call);)*
+                }
+            }
+        )*
+
+        /// The texts of the statements that are declared here.
+        #[allow(dead_code, elided_lifetimes_in_paths, reason = "for tests and tools; some statements have a lifetime")]
+        pub(crate) const STATEMENTS: &[fn() -> &'static $crate::sql::statement::Text] =
+            &[$(<$name as $crate::sql::statement::Statement>::text),*];
+    };
+    (@answer) => { u64 };
+    (@answer $answer:ty) => { $answer };
+    (@text $file:literal) => {
+        ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/", $file, ".sql")))
+    };
+    (@text ($name:literal, $text:literal)) => { ($name, $text) };
+}
+
+/// Declares fields that several statements have: a field of this type stands for all of them.
+///
+/// ```text
+/// fields! { Scan<'a> { above: &'a [u8], below: &'a [u8], order: Order } }
+/// statement! { ScanJob<'a> = "scan_job" { environment: EnvironmentId, scan: Scan<'a> } -> Option<Id>; }
+/// ```
+#[macro_export]
+macro_rules! fields {
+    ($($(#[$meta:meta])* $vis:vis $name:ident $(<$life:lifetime>)? {
+        $($field:ident: $type:ty),* $(,)?
+    })*) => {$(
+        $(#[$meta])*
+        $vis struct $name $(<$life>)? {
+            $($vis $field: $type,)*
+        }
+
+        impl $(<$life>)? $crate::sql::param::Bind for $name $(<$life>)? {
+            const SHAPE: $crate::sql::param::Shape = $crate::sql::param::Shape::Fields(&[
+                $((stringify!($field), <$type as $crate::sql::param::Bind>::SHAPE)),*
+            ]);
+
+            fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+            where
+                Self: 'v,
+            {
+                $($crate::sql::param::Bind::bind(self.$field, call);)*
+            }
+        }
+    )*};
+}
+
+/// Declares rows that a statement takes as arrays, one for each column.
+///
+/// ```text
+/// columns! { pub(crate) LaneKeys of LaneKey { environment: EnvironmentId, id: LaneId } }
+/// let lanes: LaneKeys = lanes.iter().map(|lane| LaneKey { environment: lane.environment, id: lane.id }).collect();
+/// ```
+#[macro_export]
+macro_rules! columns {
+    ($($(#[$meta:meta])* $vis:vis $name:ident of $row:ident $(<$life:lifetime>)? {
+        $($field:ident: $type:ty),* $(,)?
+    })*) => {$(
+        $(#[$meta])*
+        $vis struct $row $(<$life>)? {
+            $($vis $field: $type,)*
+        }
+
+        $(#[$meta])*
+        #[derive(Clone, Default)]
+        $vis struct $name $(<$life>)? {
+            $($field: Vec<$type>,)*
+        }
+
+        #[allow(dead_code, reason = "not every set of rows is filled one by one, or may be empty")]
+        impl $(<$life>)? $name $(<$life>)? {
+            $vis fn push(&mut self, row: $row $(<$life>)?) {
+                $(self.$field.push(row.$field);)*
+            }
+
+            $vis fn is_empty(&self) -> bool {
+                [$(self.$field.is_empty()),*].contains(&true)
+            }
+
+            /// The rows, if there are any: a statement without any is left out.
+            $vis fn nonempty(self) -> Option<Self> {
+                if self.is_empty() { None } else { Some(self) }
+            }
+        }
+
+        impl $(<$life>)? FromIterator<$row $(<$life>)?> for $name $(<$life>)? {
+            fn from_iter<I: IntoIterator<Item = $row $(<$life>)?>>(rows: I) -> Self {
+                let mut columns = Self::default();
+                rows.into_iter().for_each(|row| columns.push(row));
+                columns
+            }
+        }
+
+        impl $(<$life>)? $crate::sql::param::Bind for $name $(<$life>)? {
+            const SHAPE: $crate::sql::param::Shape = $crate::sql::param::Shape::Columns(&[
+                $((stringify!($field), <$type as $crate::sql::param::Param>::KIND)),*
+            ]);
+
+            fn bind<'v>(self, call: &mut $crate::sql::statement::Call<'v>)
+            where
+                Self: 'v,
+            {
+                $($crate::sql::param::Bind::bind(self.$field, call);)*
+            }
+        }
+    )*};
+}
