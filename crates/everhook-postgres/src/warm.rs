@@ -2,6 +2,7 @@
 //! anyone waits for it. Connections that the pool opens later plan their statements as they meet them.
 
 use everhook_store::sql::statement::{Statement, Text};
+use everhook_store::store::Op;
 use futures_util::future::try_join_all;
 use tracing::warn;
 
@@ -12,7 +13,6 @@ use crate::lease::{
 };
 use crate::settle::{SettleTaskGone, SettleTaskKept};
 use crate::store::PostgresStore;
-use everhook_store::store::Op;
 
 /// As many as are busy when all of that is done at once, with some for what a node looks after besides.
 const CONNECTIONS: usize = 6;
