@@ -1,10 +1,12 @@
 //! The dispatch machine: how many tasks may run, and when to lease more.
 //!
-//! Sans I/O: `handle` takes events, `poll_command` says what to do, `next_wakeup` says when to call again. It counts
-//! slots, for the whole node and per lane, for tasks that were leased and for those that were inserted already leased. Where tasks
-//! are short it leases ahead: as many as end in a moment, so that the next ones are there when they are wanted. Time
-//! is a monotonic span since the node started. It never talks to a store and never runs a task: `engine::dispatcher` and
-//! the simulator do.
+//! Sans I/O: `handle` takes events, `poll_command` returns the next command, `next_wakeup` the time of the next call.
+//! The machine counts the slots of the node and of each lane, for leased tasks and for tasks that were inserted already
+//! leased. Where tasks are short, it leases ahead: as many tasks as end within `AHEAD`, so that free slots find work at
+//! once.
+//!
+//! Time is a monotonic duration since the node started. The machine never talks to a store and never runs a task:
+//! `engine::dispatcher` and the simulator do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,113 +14,107 @@ use std::time::Duration;
 use crate::id::LaneId;
 use crate::limits::LEASE_TASKS_MAX;
 
-/// How soon to look again after a look that brought nothing, whatever is said to be ready.
+/// Pause after an empty lease, even if the store reports ready lanes.
 const EMPTY_PAUSE: Duration = Duration::from_millis(5);
-/// How long nothing begins on a node that has no files, ports or memory left.
+/// Pause of a node that has run out of files, ports or memory.
 const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
-/// How soon to look for what becomes due after a lease: what is due together comes together, and nobody needs a retry to the millisecond.
+/// Pause after a lease before the next one for tasks that become due. It batches retries that become due together; a
+/// retry need not be exact to the millisecond.
 const DUE_PAUSE: Duration = Duration::from_millis(10);
-/// How soon to look again after a lease, for each task it brought: many at once cost less than one by one.
+/// Pause after a lease, per leased task. Fewer, larger leases cost less than many small ones.
 const TASK_PAUSE: Duration = Duration::from_micros(50);
-/// At most that long.
+/// Upper bound of the pause that `TASK_PAUSE` adds up to.
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(5);
-/// How soon to look again after a lease that brought all there was, at the latest.
+/// Longest pause after a lease that returned every ready task.
 const AGAIN_PAUSE: Duration = Duration::from_millis(20);
-/// Tasks that are leased ahead are those that would end within this.
+/// The machine leases ahead the tasks that end within this time.
 const AHEAD: Duration = Duration::from_millis(100);
 
-/// How much a node does at once, and how often it looks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchConfig {
-    /// Tasks that may run at once on this node.
+    /// Running tasks on this node at most.
     pub slots: usize,
-    /// Tasks of one lane that may run at once on this node.
+    /// Running tasks of one lane on this node at most.
     pub slots_per_lane: usize,
-    /// How long to wait before looking again when nothing was due and no hint came.
+    /// Pause between leases if no task is due and no hint arrives.
     pub poll_interval: Duration,
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Time passed.
     Tick,
-    /// There may be new work. A hint: losing one costs latency only.
+    /// New work may exist. A lost hint costs latency only.
     Hint,
-    /// There will be work after this span. A hint, too.
+    /// Work becomes due after this time. Also a hint.
     DueIn(Duration),
-    /// A lease came back.
+    /// A lease returned.
     Leased {
-        /// How many tasks it brought.
         count: usize,
-        /// When the next lane becomes ready, if the store knows of one.
+        /// Time until the next lane is ready, if the store knows one.
         next_ready: Option<Duration>,
     },
-    /// The lease left some lanes alone, because others have a claim to what is free: there may be more of them as soon as a slot is given
-    /// back.
+    /// The lease skipped lanes because other environments are entitled to the free slots. The next released slot may
+    /// serve the skipped lanes.
     HeldBack,
-    /// A task could not begin, because the node has no files, ports or memory left.
+    /// A task could not start because the node has run out of files, ports or memory.
     Exhausted,
-    /// A lease could not be made.
+    /// The lease failed.
     LeaseFailed,
-    /// Take nothing any more.
+    /// Stop leasing.
     Drain,
 }
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Lease up to `limit` tasks.
     Lease {
-        /// How many slots are free.
         limit: usize,
-        /// What lanes with running tasks have room for; lanes that are not listed have room for `per_lane`.
+        /// Free capacity of lanes with running tasks. A lane that is not listed has `per_lane`.
         rooms: Vec<(LaneId, usize)>,
-        /// Room of a lane that runs nothing here.
+        /// Capacity of a lane without running tasks on this node.
         per_lane: usize,
     },
 }
 
-/// The machine's state.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     config: DispatchConfig,
-    /// Lanes with slots of their own.
+    /// Lanes whose number of slots differs from `slots_per_lane`.
     own: BTreeMap<LaneId, usize>,
-    /// Tasks that may be leased beyond the slots.
+    /// Leased-ahead tasks at most.
     ahead_max: usize,
-    /// How many of them one lease may bring.
+    /// Leased-ahead tasks that one lease may add.
     ahead_step: usize,
-    /// How fast tasks end, where they may be leased ahead.
+    /// Recent throughput by lane, kept only if the machine leases ahead.
     paces: BTreeMap<LaneId, Pace>,
-    /// How many tasks are leased beyond the slots now.
+    /// Leased-ahead tasks that the recent throughput allows now.
     ahead: usize,
     running: BTreeMap<LaneId, usize>,
     total: usize,
     leasing: bool,
     draining: bool,
-    /// The last lease left something, so there is more as soon as there is room.
+    /// The last lease left ready tasks behind: lease again as soon as a slot is free.
     backlog: bool,
-    /// Lanes that were full when the last lease was asked for: there may be more of them as soon as one has room.
+    /// Lanes without capacity when the last lease was requested. The lease skipped them, so a freed slot is a reason to
+    /// lease.
     full: BTreeSet<LaneId>,
-    /// A hint came while a lease was under way.
+    /// A hint arrived while a lease was running.
     hinted: bool,
-    /// The earliest work that is known to come.
+    /// Time of the earliest task that is known to become due.
     due_at: Duration,
     poll_at: Duration,
-    /// No lease before this.
+    /// No lease before this time.
     busy_until: Duration,
-    /// No lease for what becomes due before this.
+    /// No lease for tasks that become due before this time.
     due_from: Duration,
-    /// Nothing begins before `paused_until`.
+    /// No task starts before `paused_until`.
     paused: bool,
     paused_until: Duration,
 }
 
 impl Dispatch {
-    /// A machine that runs nothing and looks for work at once.
+    /// Returns an idle machine that leases at once.
     pub fn new(config: DispatchConfig) -> Dispatch {
-        assert!(config.slots > 0 && config.slots_per_lane > 0, "a node without slots does nothing for ever");
+        assert!(config.slots > 0 && config.slots_per_lane > 0, "slots and slots_per_lane must be positive");
         Dispatch {
             config,
             own: BTreeMap::new(),
@@ -142,27 +138,28 @@ impl Dispatch {
         }
     }
 
-    /// The same machine, which leases up to so many tasks beyond its slots, if they end fast enough.
+    /// Lets the machine lease up to `tasks` tasks beyond its slots, if tasks end fast enough.
     #[must_use]
     pub fn leasing_ahead(self, tasks: usize) -> Dispatch {
         Dispatch { ahead_max: tasks, ..self }
     }
 
-    /// The same machine, which leases so many of them at a time. New tasks, which are leased already, may take all places.
+    /// Bounds the leased-ahead tasks of one lease. Newly inserted tasks, which arrive leased, may use all places.
     #[must_use]
     pub fn in_steps(self, tasks: usize) -> Dispatch {
         Dispatch { ahead_step: tasks, ..self }
     }
 
-    /// The same machine, with another number of slots for one lane.
+    /// Overrides the number of slots of one lane.
     #[must_use]
     pub fn with_slots(mut self, lane: LaneId, slots: usize) -> Dispatch {
-        assert!(slots > 0, "a lane without slots does nothing for ever");
+        assert!(slots > 0, "a lane needs at least one slot");
         self.own.insert(lane, slots);
         self
     }
 
-    /// Takes a slot for one task of `lane`, or a place ahead, if the node and the lane have room and the node is not stopping.
+    /// Reserves a slot, or a place ahead, for one task of `lane`. Fails if node or lane is full, and while the node
+    /// drains or pauses.
     pub fn reserve(&mut self, lane: LaneId) -> bool {
         let free = self.config.slots + self.ahead > self.total;
         let room = self.slots_of(lane) + self.ahead_of(lane) > self.running_of(lane);
@@ -173,19 +170,21 @@ impl Dispatch {
         true
     }
 
-    /// Counts a task that a lease brought; the lease was asked for with this room in mind.
+    /// Counts a leased task. The lease request already respected the capacity.
     pub fn occupy(&mut self, lane: LaneId) {
         self.total += 1;
         *self.running.entry(lane).or_insert(0) += 1;
     }
 
-    /// Frees a slot. Says whether it is worth looking for work now.
+    /// Frees a slot. Returns whether a lease makes sense now.
     pub fn release(&mut self, lane: LaneId) -> bool {
-        let running = self.running.get_mut(&lane).expect("only what was reserved is released");
+        let running = self.running.get_mut(&lane).expect("a slot is reserved before it is released");
         *running -= 1;
         if *running == 0 {
             self.running.remove(&lane);
         }
+        // `full` matters beside the node's own capacity: the last lease skipped a full lane, and no hint will come for
+        // its tasks.
         let was_full = self.is_full() || self.full.contains(&lane);
         self.total -= 1;
         let worth_it = (self.backlog || was_full) && !self.leasing && !self.draining && !self.is_full();
@@ -195,14 +194,14 @@ impl Dispatch {
         worth_it
     }
 
-    /// Counts a task that was run to its end, for leasing ahead.
+    /// Counts a finished task towards the lane's throughput.
     pub fn ended(&mut self, lane: LaneId) {
         if self.ahead_max > 0 {
             self.paces.entry(lane).or_default().ended += 1;
         }
     }
 
-    /// Applies what happened; the only place where the machine changes besides its slots.
+    /// Applies an event. Besides the slot counts, nothing else changes the machine.
     pub fn handle(&mut self, event: Event, now: Duration) {
         match event {
             Event::Tick => {}
@@ -225,12 +224,13 @@ impl Dispatch {
             Event::Leased { count, next_ready } => {
                 self.leasing = false;
                 self.backlog = count > 0 && next_ready == Some(Duration::ZERO);
-                // A full lane was not looked at; one that has room again may have had it only after the look.
+                // The lease skipped full lanes. A lane with capacity now may have gained it after the lease had looked.
                 let missed = self.full.iter().any(|lane| self.has_room(*lane));
                 let next_ready = next_ready.unwrap_or(Duration::MAX);
                 let wait = match count {
                     _ if self.hinted || missed => Duration::ZERO,
-                    // What is said to be ready and could not be had is someone else's for the moment, or for another worker.
+                    // Ready tasks that the lease did not get are locked by another node, or need another worker. An
+                    // immediate retry would spin.
                     0 => next_ready.max(EMPTY_PAUSE),
                     _ if next_ready.is_zero() => Duration::ZERO,
                     _ => next_ready.clamp(EMPTY_PAUSE, AGAIN_PAUSE),
@@ -244,7 +244,7 @@ impl Dispatch {
         }
     }
 
-    /// The next thing to do, if any.
+    /// Returns the next command, if one is due.
     pub fn poll_command(&mut self, now: Duration) -> Option<Command> {
         if now < self.next_wakeup() {
             return None;
@@ -255,7 +255,7 @@ impl Dispatch {
             self.due_at = Duration::MAX;
         }
         self.leasing = true;
-        // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
+        // A hint that arrives during the lease stays set: the lease may have looked before the task was committed.
         self.hinted = false;
         let rooms = self.running.keys().chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
         let rooms = rooms.collect::<BTreeMap<_, _>>().into_iter().collect::<Vec<_>>();
@@ -263,8 +263,8 @@ impl Dispatch {
         Some(Command::Lease { limit: self.free().min(self.lease_max()), rooms, per_lane: self.config.slots_per_lane })
     }
 
-    /// Leases ahead what ended within a moment, lane by lane: a lane of long tasks takes none from others, however short those of its
-    /// neighbour are.
+    /// Updates the places ahead, lane by lane: a lane of long tasks gets none, however short the tasks of other lanes
+    /// are.
     fn look_ahead(&mut self, now: Duration) {
         self.paces.retain(|_, pace| {
             pace.turn(now);
@@ -273,12 +273,12 @@ impl Dispatch {
         self.ahead = self.paces.values().map(Pace::ahead).sum::<usize>().min(self.ahead_max);
     }
 
-    /// How many tasks of a lane a lease may bring.
+    /// Tasks of `lane` that a lease may return.
     fn room(&self, lane: LaneId) -> usize {
         self.left(self.slots_of(lane), self.ahead_of(lane), self.running_of(lane))
     }
 
-    /// What slots have room for, or what places ahead have, in steps.
+    /// Free slots, or free places ahead up to one step, whichever is larger.
     fn left(&self, slots: usize, ahead: usize, running: usize) -> usize {
         slots.saturating_sub(running).max((slots + ahead).saturating_sub(running).min(self.ahead_step))
     }
@@ -303,17 +303,18 @@ impl Dispatch {
         self.left(self.config.slots, self.ahead, self.total)
     }
 
-    /// Whether there is too little room to ask for more. Where tasks are leased ahead, it is not filled one by one.
+    /// Whether the free capacity is too small for a lease. With leasing ahead, at least half a step must be free: one
+    /// lease per finished task would cost more than the task.
     fn is_full(&self) -> bool {
         self.free() < (self.ahead.min(self.ahead_step) / 2).clamp(1, self.lease_max())
     }
 
-    /// How many tasks are asked for at most. Where they are leased ahead, one half comes while the other is run.
+    /// Largest lease. With leasing ahead, half of the places: one half is leased while the other runs.
     fn lease_max(&self) -> usize {
         LEASE_TASKS_MAX.max(self.ahead_max / 2)
     }
 
-    /// When to call again with a tick.
+    /// Time of the next `poll_command` call; `Duration::MAX` if only an event can change anything.
     pub fn next_wakeup(&self) -> Duration {
         if self.leasing || self.draining || self.is_full() {
             return Duration::MAX;
@@ -321,38 +322,36 @@ impl Dispatch {
         self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
     }
 
-    /// Whether there is room for so many tasks more, or for all that there ever is.
+    /// Whether `tasks` more tasks fit. More tasks than slots count as all slots.
     pub fn has_room_for(&self, tasks: usize) -> bool {
         self.total + tasks.min(self.config.slots) <= self.config.slots + self.ahead
     }
 
-    /// How many tasks may be leased at once now: as many as there are slots, and those ahead.
+    /// Tasks that the node may hold at once: slots and places ahead.
     pub fn places(&self) -> usize {
         self.config.slots + self.ahead
     }
 
-    /// How many tasks of a lane run now.
     pub fn running_in(&self, lane: LaneId) -> usize {
         self.running_of(lane)
     }
 
-    /// Whether nothing begins for a moment.
+    /// Whether the node is short of resources and starts no tasks for now.
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// Whether the node is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// How many tasks run now.
+    /// Tasks that the node holds now.
     pub fn running(&self) -> usize {
         self.total
     }
 }
 
-/// How many tasks of a lane end in a moment.
+/// Finished tasks of a lane in the current and the previous window of `AHEAD`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     since: Duration,
@@ -363,6 +362,7 @@ struct Pace {
 impl Pace {
     fn turn(&mut self, now: Duration) {
         let span = now.saturating_sub(self.since);
+        // A lane may be polled long after its window ended; the count is scaled down to one window.
         if span >= AHEAD {
             let share = AHEAD.as_secs_f64() / span.as_secs_f64();
             *self = Pace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };

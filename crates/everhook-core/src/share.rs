@@ -1,42 +1,42 @@
-//! How the environments on a node share its job slots.
+//! Fair sharing of a node's job slots among environments.
 //!
-//! A job may keep its slot for minutes, and nothing takes it away. So half of the slots are promised: evenly to the environments that
-//! have queues on this node, at least one to each as far as they go. The other half, the pool, goes to whoever comes first. An environment
-//! whose jobs all hang fills the pool and its own promise; every other environment still runs jobs.
+//! A job may occupy its slot for minutes and is never preempted. Therefore half of the slots are reserved, in equal
+//! shares for the environments with queues on this node, at least one slot each while slots last. The other half, the
+//! pool, is first come, first served. An environment whose jobs all hang fills the pool and its own share; every other
+//! environment still runs jobs.
 //!
-//! Pure. `engine::jobs` asks it before it leases jobs and before it starts one.
+//! Pure. `engine::jobs` calls it before a lease and before the start of a job.
 
 use std::collections::BTreeMap;
 
 use crate::id::EnvironmentId;
 
-/// An environment that jobs of this node are of.
+/// An environment with queues on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tenant {
-    /// Slots that it has now.
+    /// Slots in use.
     pub running: usize,
-    /// Slots that its queues could have together.
+    /// Slots that all its queues together may use.
     pub most: usize,
 }
 
-/// What is left of a node's slots, and for whom.
+/// Free slots of a node, by who may use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// For anyone.
     pub pool: usize,
-    /// What is promised to an environment and not in use; those without are not listed.
+    /// Reserved and unused slots by environment. Environments without any are absent.
     pub promised: BTreeMap<EnvironmentId, usize>,
 }
 
 impl Shares {
-    /// Whether an environment may have one more slot.
+    /// Whether the environment may use one more slot.
     pub fn has_room(&self, environment: EnvironmentId) -> bool {
         self.pool > 0 || self.promised.contains_key(&environment)
     }
 }
 
-/// Shares `places` out, of which `slots` are promised by half; there are more places than slots where jobs are leased ahead. One
-/// environment alone has them all.
+/// Divides `places` among the environments; half of `slots` are reserved. Jobs leased ahead make `places` larger than
+/// `slots`. A single environment gets everything.
 pub fn share_out(slots: usize, places: usize, tenants: &BTreeMap<EnvironmentId, Tenant>) -> Shares {
     let free = places.saturating_sub(tenants.values().map(|tenant| tenant.running).sum());
     if tenants.len() < 2 {
@@ -45,16 +45,18 @@ pub fn share_out(slots: usize, places: usize, tenants: &BTreeMap<EnvironmentId, 
     let promise = (slots / 2 / tenants.len()).max(1);
     let owed = |tenant: &Tenant| promise.min(tenant.most).saturating_sub(tenant.running);
     let promised: BTreeMap<_, _> = tenants.iter().map(|(environment, tenant)| (*environment, owed(tenant))).collect();
-    // With more environments than half of the slots, not all promises can be kept.
+    // With more environments than reserved slots, some shares cannot be honoured. Half of the slots stay in the pool
+    // regardless.
     let reserved = promised.values().sum::<usize>().min(slots / 2);
     let promised = promised.into_iter().map(|(environment, owed)| (environment, owed.min(free)));
     Shares { pool: free.saturating_sub(reserved), promised: promised.filter(|(_, owed)| *owed > 0).collect() }
 }
 
-/// Lowers `rooms` so that they are `total` at most, evenly.
+/// Lowers `rooms` to a sum of at most `total`, as evenly as possible.
 pub fn split(mut total: usize, rooms: &mut [usize]) {
     let count = rooms.len();
     for (n, room) in rooms.iter_mut().enumerate() {
+        // The first lanes take the rounded-up share; later lanes share what is left.
         *room = (*room).min(total.div_ceil(count - n));
         total -= *room;
     }
@@ -64,7 +66,7 @@ pub fn split(mut total: usize, rooms: &mut [usize]) {
 mod tests {
     use super::*;
 
-    /// What `share_out` makes of environments 1, 2 and so on with so many running, each of which could have all slots.
+    /// Result of `share_out` for environments 1, 2, … with this many running jobs; each may use all slots.
     fn shares(slots: usize, running: &[usize]) -> (usize, Vec<usize>) {
         let tenant = |running: &usize| Tenant { running: *running, most: slots };
         let tenants = (1..).map(EnvironmentId).zip(running.iter().map(tenant)).collect();

@@ -1,4 +1,4 @@
-//! When the machine leases, how much, and for whom it has room.
+//! Tests of the dispatch machine: times and sizes of leases, and capacity.
 
 use super::*;
 use crate::id::Id;

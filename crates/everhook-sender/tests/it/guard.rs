@@ -1,4 +1,4 @@
-//! Where the sender does not go.
+//! Forbidden destinations.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -5,7 +5,7 @@ fn refuse(text: &str, want: &str) {
     assert_eq!(text.parse::<Cron>().unwrap_err().to_string(), want);
 }
 
-/// Two ways to write one expression.
+/// Asserts that two texts mean the same expression.
 #[track_caller]
 fn same(one: &str, other: &str) {
     let (one, other) = (one.parse::<Cron>().unwrap(), other.parse::<Cron>().unwrap());
