@@ -46,7 +46,6 @@ stored_as!(Intake { Open = 0, Sealed = 1 });
 /// Number of jobs by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Waiting or leased jobs.
     pub pending: u32,
     pub succeeded: u32,
     /// Failed jobs that need an operator.
@@ -105,7 +104,6 @@ pub enum Resolution {
     Retried,
     /// Written off: the batch can complete without them.
     Skipped,
-    /// Cancelled or deleted.
     Cancelled,
 }
 

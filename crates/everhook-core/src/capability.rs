@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// A right of an application token. API and tokens use the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Read everything except secrets.
+    /// Read everything except the signing secrets.
     ViewBase,
     /// Read the signing secret of an endpoint.
     ViewEndpointSecret,
@@ -107,7 +107,6 @@ impl Capabilities {
         Capability::ALL.into_iter().filter(|one| self.has(*one)).map(Capability::name).collect()
     }
 
-    /// Returns the intersection.
     #[must_use]
     pub const fn and(self, other: Capabilities) -> Capabilities {
         Capabilities(self.0 & other.0)

@@ -47,7 +47,6 @@ pub enum Event {
     Hint,
     /// Work becomes due after this time. Also a hint.
     DueIn(Duration),
-    /// A lease returned.
     Leased {
         count: usize,
         /// Time until the next lane is ready, if the store knows one.
@@ -58,9 +57,8 @@ pub enum Event {
     HeldBack,
     /// A task could not start because the node has run out of files, ports or memory.
     Exhausted,
-    /// The lease failed.
     LeaseFailed,
-    /// Stop leasing.
+    /// The node stops: no further lease.
     Drain,
 }
 
@@ -80,7 +78,7 @@ pub struct Dispatch {
     config: DispatchConfig,
     /// Lanes whose number of slots differs from `slots_per_lane`.
     own: BTreeMap<LaneId, usize>,
-    /// Leased-ahead tasks at most.
+    /// Upper bound of leased-ahead tasks.
     ahead_max: usize,
     /// Leased-ahead tasks that one lease may add.
     ahead_step: usize,

@@ -117,7 +117,7 @@ mod tests {
         check(|draft| draft.event_type.clear(), "eventType must not be empty");
         check(
             |draft| draft.event_id = Some("msg_1".to_owned()),
-            "eventId must not begin with \"msg_\", which is reserved for ids",
+            "eventId must not start with \"msg_\", which is reserved for ids",
         );
         check(|draft| draft.tags = list(&["a", "b c"]), "tags[1] may only contain letters, digits, '-', '_' and '.'");
         check(|draft| draft.tags = list(&["a"; 9]), "tags must have at most 8 entries");

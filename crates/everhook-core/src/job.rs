@@ -37,7 +37,7 @@ pub struct Job {
     /// Order among due jobs of one lane.
     pub priority: Priority,
     pub retry: RetryPolicy,
-    /// Timeout of one attempt.
+    /// Time limit of one attempt.
     pub timeout: Duration,
     /// Uniqueness: only one job is accepted per key and window.
     pub unique: Option<Unique>,
@@ -266,7 +266,6 @@ pub enum Wish {
     Cancel,
     /// Run now; a dead job gets fresh tries.
     Retry,
-    /// Reschedule.
     RunAt(RunAt),
     /// Delete record, attempts and task.
     Delete,

@@ -42,10 +42,10 @@ pub enum Verdict {
 /// row is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
-    /// Another attempt follows.
+    /// The task stays: another attempt follows.
     Open,
     Succeeded,
-    /// Final until a redrive.
+    /// The task is dead until a redrive.
     Dead,
     Cancelled,
 }

@@ -95,7 +95,6 @@ pub const APPEND_BATCH_MAX: usize = 500;
 pub const APPEND_BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Messages that wait for an append. Beyond it, requests wait before their bodies are read.
 pub const APPEND_QUEUE_MAX: usize = 4096;
-/// Settlements in one transaction.
 pub const SETTLE_BATCH_MAX: usize = 500;
 /// Settlements that wait for a transaction: finished attempts that are not yet recorded, beside those in slots.
 pub const SETTLE_QUEUE_MAX: usize = 4096;
@@ -155,13 +154,13 @@ pub const QUEUE_RATE_MAX: u32 = 100_000;
 pub const KIND_SCAN_MAX: usize = 10_000;
 /// Shown attempts of one job, the latest ones.
 pub const JOB_ATTEMPTS_SHOWN: usize = 100;
-/// Queues of one worker.
+/// Queues that one worker may list.
 pub const WORKER_QUEUES_MAX: usize = 100;
-/// Kinds of one worker.
+/// Kinds that one worker may list.
 pub const WORKER_KINDS_MAX: usize = 100;
 /// Jobs that one lease of a remote worker returns.
 pub const WORKER_LEASE_MAX: usize = 500;
-/// Jobs in one request.
+/// Jobs in one bulk request.
 pub const JOBS_BULK_MAX: usize = 1000;
 /// Longest text of a progress report.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 1024;
@@ -171,7 +170,6 @@ pub const RESULT_BYTES_MAX: usize = 64 * 1024;
 pub const ERROR_BYTES_MAX: usize = 4096;
 /// Stored log lines of an attempt, the last ones.
 pub const LOG_LINES_MAX: usize = 100;
-/// Longest stored log line.
 pub const LOG_LINE_BYTES_MAX: usize = 512;
 /// Stored bytes of a worker's report (error, logs, progress), before encoding as JSON.
 pub const NOTE_BYTES_MAX: usize = 12 * 1024;
@@ -182,7 +180,6 @@ pub const BATCH_FAILED_LISTED_MAX: usize = 100;
 /// Jobs that one call may retry or skip.
 pub const BATCH_SELECTION_MAX: usize = 1000;
 
-/// Longest cron expression.
 pub const CRON_BYTES_MAX: usize = 256;
 /// Years that a cron search covers. The rarest date is 29 February on a given weekday: 40 years across 2100.
 pub const CRON_YEARS_MAX: i16 = 41;
@@ -213,7 +210,7 @@ pub const OUTBOX_BATCH_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 pub const OUTBOX_ROW_BYTES_MAX: usize = BODY_BYTES_MAX + 64 * 1024;
 /// Upper bound of the count of outbox rows.
 pub const OUTBOX_COUNTED_MAX: usize = 100_000;
-/// Outboxes of one server.
+/// Outboxes that one server may relay.
 pub const OUTBOXES_MAX: usize = 64;
 /// Cached uids of applications. A full cache is cleared.
 pub const UIDS_CACHED_MAX: usize = 10_000;

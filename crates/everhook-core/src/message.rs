@@ -29,7 +29,6 @@ pub struct Message {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rest {
-    /// The requested delivery time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<Timestamp>,
     /// The payload is neither shown nor sent after this time.

@@ -144,9 +144,9 @@ pub enum Outcome {
     },
     /// The queue's target refuses all jobs until an operator resumes the queue.
     Stopped,
-    /// The holder crashed.
+    /// The holder crashed during the attempt.
     Abandoned,
-    /// The holder shut down.
+    /// The holder shut down during the attempt.
     Interrupted,
     Cancelled,
 }

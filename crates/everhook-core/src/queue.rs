@@ -36,7 +36,7 @@ pub struct Queue {
 pub enum QueueState {
     #[default]
     Open,
-    /// Paused by an operator.
+    /// An operator paused the queue.
     Paused,
     /// Stopped by a `410` reply of the target.
     Stopped,
@@ -63,7 +63,7 @@ pub enum BadQueue {
 }
 
 impl Queue {
-    /// A queue without configuration.
+    /// Returns a queue without configuration.
     pub fn new(name: Name) -> Queue {
         Queue {
             name,
@@ -77,7 +77,6 @@ impl Queue {
         }
     }
 
-    /// Checks the limits.
     pub fn check(&self) -> Result<(), BadQueue> {
         let is_limit = |limit: Option<u32>| limit.is_none_or(|limit| (1..=QUEUE_LIMIT_MAX).contains(&limit));
         if is_limit(self.limit) && is_limit(self.key_limit) { Ok(()) } else { Err(BadQueue::Limit) }

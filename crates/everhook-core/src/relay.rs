@@ -25,9 +25,8 @@ pub enum Look {
     /// Rows were read; more may exist.
     Rows,
     Nothing,
-    /// Another node was relaying.
+    /// Another node held the lock of the outbox.
     Busy,
-    /// The read failed.
     Failed,
 }
 

@@ -43,7 +43,7 @@ pub struct RetryPolicy {
 pub enum Backoff {
     /// The delays in order; the last one repeats.
     List(Vec<Duration>),
-    /// Doubles after each failure.
+    /// Doubles after each failure, from `base` up to `cap`.
     Exponential { base: Duration, cap: Duration },
 }
 

@@ -38,9 +38,7 @@ pub struct Schedule {
     pub ends_at: Option<Timestamp>,
     /// Each run is delayed by a part of this, which depends only on schedule and nominal time.
     pub jitter: Duration,
-    /// What to do while the previous run is open.
     pub overlap: Overlap,
-    /// What to do with runs that no node started in time.
     pub missed: Missed,
     /// A run started later than this after its due time counts as missed.
     pub grace: Duration,
@@ -51,20 +49,20 @@ pub enum Cadence {
     /// Wall-clock times in a zone.
     Cron { cron: Cron, zone: Zone },
     Every {
-        /// Whole seconds.
+        /// The interval, in whole seconds.
         every: Duration,
         /// Origin of the grid: the start of the schedule, else its creation. Stored, so that all replicas share it.
         anchor: Timestamp,
     },
 }
 
-/// What to do while the previous run is open.
+/// Policy for a run that is due while the previous run is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// Start beside it.
+    /// Start the new run beside it.
     #[default]
     Allow,
-    /// Drop the new run.
+    /// Drop the run that is due.
     Skip,
     /// Start after the previous run has ended. At most one run waits; further runs are dropped.
     QueueOne,
@@ -72,10 +70,10 @@ pub enum Overlap {
 
 stored_as!(Overlap { Allow = 0, Skip = 1, QueueOne = 2 });
 
-/// What to do with runs that no node started in time.
+/// Policy for runs that no node started in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Missed {
-    /// Drop them.
+    /// Drop all missed runs.
     Skip,
     /// Start one run for all of them. A run that is due now counts as that run.
     #[default]
@@ -133,7 +131,6 @@ impl Schedule {
         }
     }
 
-    /// Checks the limits.
     pub fn check(&self) -> Result<(), BadSchedule> {
         if let Cadence::Every { every, .. } = self.cadence
             && (every < SCHEDULE_EVERY_MIN || every > SCHEDULE_EVERY_MAX || every.subsec_nanos() != 0)

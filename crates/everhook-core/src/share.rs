@@ -14,7 +14,6 @@ use crate::id::EnvironmentId;
 /// An environment with queues on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tenant {
-    /// Slots in use.
     pub running: usize,
     /// Slots that all its queues together may use.
     pub most: usize,

@@ -55,7 +55,7 @@ impl Timestamp {
     }
 }
 
-/// Converts to microseconds; saturates.
+/// Converts to microseconds, saturating at `i64::MAX`.
 pub fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
@@ -95,7 +95,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// Length of `2026-01-31`.
+/// Length of a date such as `2026-01-31`.
 const DATE_BYTES: usize = 10;
 
 impl Serialize for Timestamp {

@@ -21,7 +21,6 @@ mod tests;
 
 /// Longest part of a host name between two dots.
 const LABEL_BYTES_MAX: usize = 63;
-/// Longest host name.
 const NAME_BYTES_MAX: usize = 253;
 
 #[derive(Clone, Debug)]

@@ -94,7 +94,6 @@ impl Host {
         }
     }
 
-    /// Closes expired idle connections.
     pub(crate) fn sweep(&self, now: Instant) {
         self.kept().retain(|kept| now < kept.until);
     }

@@ -42,7 +42,6 @@ pub(crate) struct Link {
     born: Instant,
 }
 
-/// Deadlines of one exchange.
 #[derive(Clone, Copy)]
 pub(crate) struct ExchangeBy {
     pub(crate) written: Instant,
@@ -191,7 +190,7 @@ fn retry_after(headers: &HeaderMap) -> Option<String> {
     (text.len() <= RETRY_AFTER_BYTES_MAX).then(|| text.to_owned())
 }
 
-/// Parses `Keep-Alive: timeout=5`.
+/// Parses the header `Keep-Alive: timeout=5`.
 fn promised(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("keep-alive")?.to_str().ok()?;
     let secs = text.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;

@@ -51,7 +51,7 @@ pub struct Deadlines {
     pub total: Duration,
 }
 
-/// An HTTP POST.
+/// A POST request before the sender adds routing and framing headers.
 #[derive(Clone)]
 pub struct Request {
     /// Checked again before anything is sent.

@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     head_bytes: AtomicUsize,
 }
 
-/// No limit.
+/// Marks that no head is awaited.
 const ANY: usize = usize::MAX;
 
 impl Socket {
@@ -62,7 +62,6 @@ impl Watch {
         self.head_bytes.store(bytes, Relaxed);
     }
 
-    /// Lifts the limit.
     pub(crate) fn head_came(&self) {
         self.head_bytes.store(ANY, Relaxed);
     }

@@ -65,7 +65,6 @@ impl Targets {
 }
 
 impl Target {
-    /// Builds the POST request.
     pub(crate) fn message(&self, mut headers: HeaderMap, body: Bytes) -> Message {
         // The caller must not control routing and framing headers: a wrong length would smuggle a second request.
         for name in [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {

@@ -32,9 +32,9 @@ pub enum EnqueueError {
     /// The queue or kind is not a valid name.
     #[error("invalid name {name:?}")]
     Name {
-        /// The rejected text.
+        /// The text that is not a name.
         name: String,
-        /// The broken rule.
+        /// The rule that the text breaks.
         #[source]
         source: BadName,
     },

@@ -102,7 +102,6 @@ pub fn keep_result(result: Bytes) -> KeptResult {
 pub struct Note {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     error: String,
-    /// The last log lines.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     log: VecDeque<String>,
 }

@@ -45,7 +45,6 @@ pub struct Firing {
     pub fires: Vec<Timestamp>,
     /// Dropped runs, for the history.
     pub left_out: Vec<(Timestamp, LeftOut)>,
-    /// The position to write.
     pub state: ScheduleState,
 }
 

@@ -127,7 +127,7 @@ fn what_comes_twice_runs_once() {
 
 #[test]
 fn an_expression_for_every_hour_follows_the_time_that_passes() {
-    // Nothing is caught up after the gap: an hour lies between 01:30 and 03:30.
+    // The gap is not caught up: an hour lies between 01:30 and 03:30.
     check("30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", "03-29 01:30+01:00, 03-29 03:30+02:00");
     check(
         "*/15 * * * *",

@@ -1,4 +1,4 @@
-//! Forbidden destinations.
+//! Requests to forbidden destinations are refused.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Scripted receivers.
+//! Receivers that play a script.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,6 @@ pub(crate) struct Receiver<T> {
     script: JoinHandle<T>,
 }
 
-/// A received request.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) head: String,
