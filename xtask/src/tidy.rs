@@ -13,13 +13,14 @@ use crate::workspace::Workspace;
 
 mod boundaries;
 mod limits;
+mod prose;
 mod sql;
 mod text;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
 /// Each rule with its name: a sentence that is true of a tidy tree.
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 12] = [
     ("both stores have the same queries", sql::same_queries),
     ("every SQL file says what it is for", sql::opening_comments),
     ("only the store crates contain SQL", sql::only_in_stores),
@@ -28,6 +29,7 @@ const RULES: [(&str, Rule); 11] = [
     ("only tests can be told to break a promise", boundaries::only_tests_have_mutants),
     ("every limit is enforced", limits::every_limit_is_used),
     ("every source file says what it is for", text::module_docs),
+    ("comments name their subject", prose::comments_name_a_subject),
     ("nothing depends on one machine", text::machine_independent),
     ("links lead somewhere", text::links_resolve),
     ("unfinished work has an issue", text::unfinished_work),

@@ -32,9 +32,9 @@ const AHEAD: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchConfig {
-    /// Running tasks on this node at most.
+    /// Limit of running tasks on this node.
     pub slots: usize,
-    /// Running tasks of one lane on this node at most.
+    /// Limit of running tasks of one lane on this node.
     pub slots_per_lane: usize,
     /// Pause between leases if no task is due and no hint arrives.
     pub poll_interval: Duration,

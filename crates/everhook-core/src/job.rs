@@ -29,13 +29,17 @@ pub mod report;
 pub struct Job {
     /// The subject of its tasks.
     pub id: JobId,
+    /// The queue on which the job waits.
     pub queue: Name,
+    /// Selects the handler.
     pub kind: Name,
+    /// Display name; need not be unique.
     pub name: Option<String>,
     /// Any JSON value; `None` after its removal.
     pub payload: Option<Bytes>,
     /// Order among due jobs of one lane.
     pub priority: Priority,
+    /// Number of attempts, and the delays between them.
     pub retry: RetryPolicy,
     /// Time limit of one attempt.
     pub timeout: Duration,
@@ -43,8 +47,11 @@ pub struct Job {
     pub unique: Option<Unique>,
     /// Jobs with the same key share a limit.
     pub concurrency_key: Option<String>,
+    /// Labels to find the job by.
     pub tags: Vec<Name>,
+    /// Stored and shown, never interpreted.
     pub metadata: Metadata,
+    /// The batch that counts the result of the job.
     pub batch: Option<BatchId>,
     /// The schedule that created the job.
     pub schedule: Option<ScheduleId>,
@@ -57,8 +64,9 @@ pub struct Priority(i16);
 /// A key that is accepted once per window, environment and queue. The first insert wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unique {
+    /// Any text of 1 to 256 bytes.
     pub key: String,
-    /// Starts with the insert, and runs on whatever becomes of the job.
+    /// How long the key is taken. Starts with the insert, and runs on whatever becomes of the job.
     pub window: Duration,
 }
 
@@ -193,6 +201,7 @@ fn is_key(text: &str) -> bool {
 }
 
 impl Priority {
+    /// Checks that the number is 0 to 9.
     pub fn new(number: i64) -> Result<Priority, BadJob> {
         i16::try_from(number).ok().filter(|number| (0..=9).contains(number)).map(Priority).ok_or(BadJob::Priority)
     }

@@ -99,7 +99,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         // One crash frees many tasks at once. Jitter keeps them from starting at the same instant.
         Outcome::Abandoned => Verdict::RetryIn(jitter.share_of(RECLAIM_JITTER)),
         Outcome::Snoozed { wait } => Verdict::RetryIn(wait.min(SNOOZE_MAX)),
-        // A stopped lane keeps the task from starting, so no delay is needed.
+        // Another node may start an interrupted task at once. A stopped lane keeps its tasks from starting anyway.
         Outcome::Interrupted | Outcome::Stopped => Verdict::RetryIn(Duration::ZERO),
         Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => {
             match retry_delay(task, tries, policy, jitter) {

@@ -18,9 +18,9 @@ use crate::time::{Timestamp, micros};
 pub struct Queue {
     pub name: Name,
     pub state: QueueState,
-    /// Leased jobs at most, across all workers.
+    /// Limit of leased jobs, across all workers.
     pub limit: Option<u32>,
-    /// Leased jobs with the same concurrency key at most, across all workers.
+    /// Limit of leased jobs with the same concurrency key, across all workers.
     pub key_limit: Option<u32>,
     /// Leased jobs per second, across all workers.
     pub rate: Option<Rate>,

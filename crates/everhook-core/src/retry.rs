@@ -49,9 +49,9 @@ pub enum Backoff {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRetryPolicy {
-    #[error("a retry schedule has at most {RETRY_DELAYS_MAX} delays")]
+    #[error("a retry schedule must have at most {RETRY_DELAYS_MAX} delays")]
     TooMany,
-    #[error("a retry delay is at most {} seconds", RETRY_DELAY_MAX.as_secs())]
+    #[error("a retry delay must be at most {} seconds", RETRY_DELAY_MAX.as_secs())]
     TooLong,
     #[error("a retry schedule requires at least one delay")]
     Empty,
@@ -69,6 +69,7 @@ impl RetryPolicy {
         RetryPolicy::with(Backoff::List(delays), attempts_max)
     }
 
+    /// A policy with up to `attempts_max` attempts, including the first.
     pub fn with(backoff: Backoff, attempts_max: u32) -> Result<RetryPolicy, BadRetryPolicy> {
         match &backoff {
             Backoff::List(delays) if delays.len() > RETRY_DELAYS_MAX => return Err(BadRetryPolicy::TooMany),
@@ -86,10 +87,12 @@ impl RetryPolicy {
         Ok(RetryPolicy { backoff, attempts_max })
     }
 
+    /// Number of attempts, including the first.
     pub fn attempts_max(&self) -> u32 {
         self.attempts_max
     }
 
+    /// The delays, without jitter.
     pub fn backoff(&self) -> &Backoff {
         &self.backoff
     }

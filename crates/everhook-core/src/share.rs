@@ -55,7 +55,7 @@ pub fn share_out(slots: usize, places: usize, tenants: &BTreeMap<EnvironmentId, 
 pub fn split(mut total: usize, rooms: &mut [usize]) {
     let count = rooms.len();
     for (n, room) in rooms.iter_mut().enumerate() {
-        // The first lanes take the rounded-up share; later lanes share what is left.
+        // The first lanes take the rounded-up share; later lanes share the rest.
         *room = (*room).min(total.div_ceil(count - n));
         total -= *room;
     }

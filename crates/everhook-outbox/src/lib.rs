@@ -5,6 +5,8 @@
 //! Features: `postgres` for `tokio-postgres`, `sqlite` for `rusqlite`. Without features, only the SQL texts of the
 //! tables are available.
 
+#![warn(missing_docs)]
+
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod schema;

@@ -40,6 +40,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 mod client;
 mod handler;
 mod store;
