@@ -1,6 +1,6 @@
 -- The outbox in a database that is not Everhook's own. The script can be run repeatedly.
--- Callers of `everhook.send` need no other rights: the function runs with the rights of the schema's owner. Only the relay
--- knows whether the application exists; it sets aside rows that it cannot relay.
+-- Callers of `everhook.send` need no other rights: the function runs with the rights of the schema's owner. Only the
+-- relay knows whether the application exists; it sets aside rows that it cannot relay.
 
 create schema if not exists everhook;
 

@@ -1,5 +1,5 @@
--- The outbox in a customer's own file. The script can be run repeatedly. Times are microseconds since the Unix epoch, lists
--- are JSON. Strict tables need SQLite 3.37; newer clock functions would return null there.
+-- The outbox in a customer's own file. The script can be run repeatedly. Times are microseconds since the Unix epoch,
+-- lists are JSON. Strict tables need SQLite 3.37; newer clock functions would return null there.
 
 -- Ids are never reused: a row is relayed once by its id.
 create table if not exists everhook_outbox (

@@ -34,7 +34,8 @@ pub(crate) enum BatchCommand {
   everhook job enqueue imports import.file '{\"file\": 1}' --batch $batch
   everhook batch seal $batch
 
-When a job dies, the application gets the message import.failed. When all jobs have ended well, it gets import.completed.")]
+When a job dies, the application gets the message import.failed.
+When all jobs have ended well, it gets import.completed.")]
     Create {
         /// Display name of the batch, such as 'import of 4 May'.
         name: String,

@@ -52,9 +52,9 @@ pub(crate) fn fit(config: &mut Config) -> Files {
     if files != wanted {
         let (asked, Files { deliveries, jobs, clients, .. }) = (wanted.total(), files);
         warn!(
-            "this process may open {limit} files but its configuration needs {asked}: it runs at most {deliveries} deliveries and \
-              {jobs} pushes at once, and serves {clients} clients; raise the limit (`ulimit -n`, LimitNOFILE of systemd), or \
-             lower `slots` and `job_slots`"
+            "this process may open {limit} files but its configuration needs {asked}: it runs at most {deliveries} \
+             deliveries and {jobs} pushes at once, and serves {clients} clients; raise the limit (`ulimit -n`, \
+             LimitNOFILE of systemd), or lower `slots` and `job_slots`"
         );
     }
     (dispatch.slots, jobs.slots) = (files.deliveries, files.jobs);

@@ -117,7 +117,8 @@ fn a_limit_is_used_outside_its_file() {
 
 #[test]
 fn a_comment_starts_with_a_named_thing() {
-    let text = "//! What a task is.\n\n/// Who asks.\n// The node\n// Which asks.\n/// Whether it is due.\n///\n/// Whose turn it is.\n";
+    let text = "//! What a task is.\n\n/// Who asks.\n// The node\n// Which asks.\n\
+                /// Whether it is due.\n///\n/// Whose turn it is.\n";
     let path = "crates/everhook-core/src/task.rs";
     let want = [1, 3, 8].map(|line| format!("{path}:{line}"));
     check(prose::comments_name_a_subject, &[(path, text)], &want.each_ref().map(String::as_str));

@@ -99,8 +99,7 @@ pub fn decide_fire(schedule: &Schedule, state: &ScheduleState, now: Timestamp, l
 
 /// Nominal times that have become due.
 struct Due {
-    /// The latest due times, oldest first: one more than the policy can start, so that the current run has a place,
-    /// too.
+    /// The latest due times, oldest first: the current run, and as many missed runs as the policy may start.
     latest: VecDeque<Timestamp>,
     /// The latest of the earlier due times. It stands for all of them.
     older: Option<Timestamp>,

@@ -35,9 +35,7 @@ impl Settings {
         let slots = self.number("slots", 1..=100_000)?;
         let slots_per_lane = self.number("slots_per_endpoint", 1..=100_000)?;
         if slots_per_lane > slots {
-            bail!(
-                "`slots_per_endpoint` is {slots_per_lane} but `slots` is {slots}: `slots_per_endpoint` must not be larger"
-            );
+            bail!("`slots_per_endpoint` is {slots_per_lane} but `slots` is {slots}: lower `slots_per_endpoint`");
         }
         let timeout = self.seconds("timeout_seconds", 1..=3600)?;
         let connect_timeout = self.seconds("connect_timeout_seconds", 1..=3600)?;
@@ -101,9 +99,7 @@ impl Settings {
         let Some(url) = self.url("database")? else {
             if direct_url.is_some() {
                 let source = self.source("database_direct");
-                bail!(
-                    "`database_direct` is set ({source}) but `database` is not: set `database`, or remove `database_direct`"
-                );
+                bail!("`database_direct` is set ({source}) but `database` is not: set `database`, or remove this");
             }
             let folder = self.text("data").filter(|folder| !folder.is_empty());
             let folder = folder.context("`data` is empty: set it to a folder, or set `database`")?.into();
@@ -157,10 +153,7 @@ impl Settings {
             JobsConfig::slots_per_queue(slots)
         };
         if slots_per_queue > slots {
-            bail!(
-                "`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: \
-                 `job_slots_per_queue` must not be larger"
-            );
+            bail!("`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: lower `job_slots_per_queue`");
         }
         Ok(JobsConfig {
             enabled: self.switch("jobs"),
@@ -200,7 +193,8 @@ impl Settings {
         match self.text("jwt_secret") {
             None | Some("") => Ok(None),
             Some(secret) if secret.len() < JWT_SECRET_BYTES_MIN => bail!(
-                "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as the output of `openssl rand -base64 32`"
+                "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as the output of \
+                 `openssl rand -base64 32`"
             ),
             Some(secret) => Ok(Some(secret.to_owned())),
         }
