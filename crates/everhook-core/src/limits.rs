@@ -74,7 +74,7 @@ pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
 pub const SEARCH_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest delay between two attempts, whatever the policy or receiver asks for.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Longest hold of a lane after a timeout or `429`, unless the receiver asks for more.
+/// Longest hold of a lane after a timeout or `429` without `Retry-After`.
 pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
 /// Entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
@@ -171,7 +171,7 @@ pub const ERROR_BYTES_MAX: usize = 4096;
 /// Stored log lines of an attempt, the last ones.
 pub const LOG_LINES_MAX: usize = 100;
 pub const LOG_LINE_BYTES_MAX: usize = 512;
-/// Stored bytes of a worker's report (error, logs, progress), before encoding as JSON.
+/// Stored bytes of an attempt's error and log together, before encoding as JSON.
 pub const NOTE_BYTES_MAX: usize = 12 * 1024;
 /// Lanes of a queue that one transaction deletes.
 pub const QUEUE_LANES_DELETED_MAX: usize = 1000;

@@ -155,8 +155,8 @@ pub enum Outcome {
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
-        // A hanging receiver hangs for other tasks, too, and every one of them would block a slot until its timeout:
-        // the lane backs off as after 429.
+        // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
+        // The lane backs off, as after 429.
         Err(failure) if failure.class == Class::Timeout => {
             return (Class::Timeout, Outcome::Throttled { retry_after: None });
         }

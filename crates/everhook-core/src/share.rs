@@ -22,6 +22,7 @@ pub struct Tenant {
 /// Free slots of a node, by who may use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
+    /// Free slots for any environment.
     pub pool: usize,
     /// Reserved and unused slots by environment. Environments without any are absent.
     pub promised: BTreeMap<EnvironmentId, usize>,

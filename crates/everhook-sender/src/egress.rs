@@ -186,7 +186,7 @@ const IPV4_DENIED: [Ipv4Net; 20] = [
     v4([255, 255, 255, 255], 32),
 ];
 
-/// Everything else is loopback, private, link-local, multicast, or an IPv4 address in disguise.
+/// Global unicast. Every other address is loopback, private, link-local or multicast, or embeds an IPv4 address.
 const IPV6_GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 3);
 
 const IPV6_DENIED: [Ipv6Net; 5] = [

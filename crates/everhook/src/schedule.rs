@@ -78,10 +78,10 @@ pub(crate) struct NewSchedule {
     /// Time of the first possible run.
     #[arg(long, value_name = "TIME")]
     starts_at: Option<String>,
-    /// Time after which no run starts.
+    /// Time from which on no run starts.
     #[arg(long, value_name = "TIME")]
     ends_at: Option<String>,
-    /// Delay each run by a random part of this many seconds.
+    /// Delay each run by up to this many seconds.
     #[arg(long, value_name = "SECONDS")]
     jitter: Option<u64>,
     /// While the previous run is open: start beside it (allow), drop the new run (skip), or start afterwards
