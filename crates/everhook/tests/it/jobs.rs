@@ -225,7 +225,7 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     assert_eq!(operator.prints(&["queue", "resume", "email"]), "email is open\n");
     let target = operator.prints(&["queue", "target", "hooks", "http://127.0.0.1:9/"]);
     assert!(target.contains("http://127.0.0.1:9/") && target.contains("whsec_"), "{target}");
-    assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers take its jobs"));
+    assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers lease its jobs"));
     operator.is_refused(&["queue", "pause", "nowhere"], "queue \"nowhere\" not found");
     operator.is_refused(&["queue", "delete", "email"], "has jobs that wait, run or are dead");
     assert_eq!(operator.prints(&["queue", "delete", "hooks"]), "deleted hooks\n");
