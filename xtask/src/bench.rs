@@ -9,32 +9,31 @@ use crate::workspace::Workspace;
 
 /// Measure throughput, latency, flatness and isolation on both stores.
 ///
-/// Builds the release binary, starts a throwaway PostgreSQL, a load generator and a receiver, and prints a table: medians over
-/// the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU and WAL per message, and what the
-/// check at the end found.
+/// Builds the release binary, starts a temporary PostgreSQL, a load generator and a receiver, and prints a table:
+/// medians over the runs, the raw limit of generator and receiver in the same run, the ratio to it, CPU and WAL per
+/// message, and the result of the final check.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention,
-    /// replicas, start. All if none is named. For `jobs`, other job queues are installed from npm into a temporary folder.
+    /// Scenarios: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention, replicas,
+    /// start. Default: all. `jobs` installs other job queues from npm into a temporary folder.
     names: Vec<String>,
-    /// How often each scenario runs.
+    /// Number of runs per scenario.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Scales the number of messages and rows, and shortens spans of time; 0.01 is a smoke run.
+    /// Factor for the number of messages and rows and for durations; 0.01 is a smoke test.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Measure only this store: sqlite or postgres.
     #[arg(long)]
     store: Option<String>,
-    /// Seconds that the old snapshot of `pinned` is open.
+    /// Seconds that the old snapshot of `pinned` stays open.
     #[arg(long, default_value_t = 60.0)]
     pinned_seconds: f64,
-    /// Print JSON.
+    /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// `cargo xtask bench`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let packages = ["build", "--release", "--bin", "everhook", "--bin", "everhook-bench"];
@@ -67,7 +66,7 @@ impl Arguments {
     }
 }
 
-/// Installs the job queues that ours is compared with.
+/// Installs the job queues to compare with.
 fn install_peers() -> Result<tempfile::TempDir> {
     const PACKAGES: [&str; 4] =
         ["graphile-worker@0.18.0", "pg-boss-10@npm:pg-boss@10.4.2", "pg-boss-12@npm:pg-boss@12.35.0", "pg@8"];
@@ -75,7 +74,7 @@ fn install_peers() -> Result<tempfile::TempDir> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-save", "--prefix"]).arg(folder.path()).args(PACKAGES);
     let status =
-        npm.stdin(Stdio::null()).status().context("could not run npm: install Node.js, or name other scenarios")?;
+        npm.stdin(Stdio::null()).status().context("could not run npm: install Node.js, or choose other scenarios")?;
     if !status.success() {
         bail!("npm could not install {}", PACKAGES.join(", "));
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask callgrind`: counts the instructions of the hot paths and compares them with what was recorded.
+//! `cargo xtask callgrind`: counts instructions on the hot paths and compares them with a baseline.
 //!
-//! Times differ from machine to machine and from minute to minute; instructions hardly do. So this finds a path that has become
-//! longer, on any machine, however busy it is. It says nothing about waiting.
+//! Times vary with the machine and its load; instruction counts hardly do. The comparison finds a longer path on any
+//! machine, however busy. It says nothing about waiting.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,26 +12,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// What was recorded, beside the paths it is about.
+/// The file of recorded counts.
 const BASELINE: &str = "crates/everhook-bench/callgrind.txt";
-/// Instructions may differ by this share: compilers and libraries change, threads meet differently.
+/// Tolerated increase: compilers and libraries change, and thread schedules vary.
 const TOLERANCE: f64 = 0.05;
-/// Runs of two lengths; the difference is free of what starting and stopping costs.
+/// Two run lengths. Their difference excludes start and stop.
 const MESSAGES: [u64; 2] = [1_000, 3_000];
-/// What is run, and from which other path's count it is told apart.
+/// Measured paths, each with the path whose count is subtracted.
 const PATHS: [(&str, Option<&str>); 3] = [("append", None), ("settle", Some("append")), ("engine", None)];
 
-/// Count instructions per message on the hot paths, and fail if there are more than recorded.
+/// Count instructions per message on the hot paths, and fail if they exceed the baseline.
 ///
-/// Needs valgrind. Not part of the tests: under valgrind everything takes fifty times as long.
+/// Requires valgrind. Not part of the tests: under valgrind everything takes fifty times as long.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Write what was counted as the new baseline.
+    /// Write the counts as the new baseline.
     #[arg(long)]
     record: bool,
 }
 
-/// `cargo xtask callgrind`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let version = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {
@@ -59,12 +58,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("{path:<8} {instructions:>16} {before:>12} {:>+7.1}%", change * 100.0);
     }
     if longer {
-        println!("a path has become longer by more than {:.0} %: find out why, or --record", TOLERANCE * 100.0);
+        println!("a path grew by more than {:.0} %: find the cause, or accept it with --record", TOLERANCE * 100.0);
     }
     Ok(if longer { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Instructions per message of each path.
 fn count(program: &Path) -> Result<BTreeMap<String, u64>> {
     let mut counted = BTreeMap::new();
     for (path, less) in PATHS {
@@ -86,7 +84,9 @@ fn instructions(program: &Path, path: &str, messages: u64) -> Result<u64> {
         bail!("{path} failed under valgrind:\n{text}");
     }
     let collected = text.lines().find_map(|line| line.split("Collected :").nth(1));
-    collected.and_then(|count| count.trim().parse().ok()).with_context(|| format!("valgrind counted nothing:\n{text}"))
+    collected
+        .and_then(|count| count.trim().parse().ok())
+        .with_context(|| format!("valgrind reported no count:\n{text}"))
 }
 
 fn parse(text: &str) -> BTreeMap<String, u64> {

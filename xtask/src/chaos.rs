@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: builds the release binary and hurts it.
+//! `cargo xtask chaos`: builds the release binary and injects faults.
 
 use std::fs;
 use std::path::Path;
@@ -10,26 +10,25 @@ use crate::workspace::Workspace;
 
 /// Run the fault suite on real processes, and check every promise.
 ///
-/// Builds the release binary and starts replicas of it on a PostgreSQL primary with a synchronous standby, each behind a
+/// Builds the release binary and starts replicas on a PostgreSQL primary with a synchronous standby, each behind a
 /// proxy, with clients and receivers that record everything. Kills, pauses, cuts and fails over by a seed, heals, and
-/// compares what clients were told with what receivers got. Ends with 1 if a promise was broken.
+/// compares the replies of clients with the receipts of receivers. Exits with 1 if a promise was broken.
 ///
-///     cargo xtask chaos --minutes 10 --seed 7              everything that can go wrong
-///     cargo xtask chaos --minutes 5 --events failover      one kind; `--events help` names them all
+///     cargo xtask chaos --minutes 10 --seed 7              all kinds of faults
+///     cargo xtask chaos --minutes 5 --events failover      one kind; `--events help` lists all
 ///     cargo xtask chaos --minutes 1 --events failover --standby async      must report loss
-///     cargo xtask chaos --minutes 5 --manager patroni      failovers that Patroni with etcd decides about
+///     cargo xtask chaos --minutes 5 --manager patroni      failovers by Patroni with etcd
 ///     cargo xtask chaos --minutes 2 --sqlite               one process: kill -9, pauses, a full disk
 ///
 /// More: --nodes, --lease, --rate, --trace, --keep-logs.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Handed to the suite.
+    /// Arguments of the fault suite.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }
 
-/// `cargo xtask chaos`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let packages = ["build", "--release", "--bin", "everhook", "--bin", "everhook-chaos"];
@@ -46,12 +45,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A release that could be told to break a promise would be worse than one that cannot be tested for it.
+/// A release must not contain the switch that breaks promises.
 fn refuse_mutants(binary: &Path) -> Result<()> {
     const MUTANT: &[u8] = b"acknowledge-before-commit";
     let bytes = fs::read(binary).with_context(|| format!("could not read {}", binary.display()))?;
     if bytes.windows(MUTANT.len()).any(|window| window == MUTANT) {
-        bail!("{} was built with the feature `mutants`, which only test builds may have", binary.display());
+        bail!("{} was built with the feature `mutants`, which is allowed in test builds only", binary.display());
     }
     Ok(())
 }

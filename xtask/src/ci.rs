@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what a change has to pass, in the order in which it fails fastest.
+//! `cargo xtask ci`: all checks of a change, the fastest first.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -7,16 +7,15 @@ use anyhow::{Context, Result, bail};
 use crate::test;
 use crate::workspace::Workspace;
 
-/// `cargo xtask ci`.
 pub(crate) fn run() -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     step(workspace.cargo().args(["fmt", "--all", "--check"]), "run `cargo fmt --all`")?;
     step(
         workspace.cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-        "repair the code, or `#[expect(…, reason = \"…\")]` where it is right",
+        "fix the code, or add `#[expect(…, reason = \"…\")]` if it is right",
     )?;
     if has_deny(&workspace) {
-        step(workspace.cargo().args(["deny", "check"]), "see deny.toml for what may enter the tree")?;
+        step(workspace.cargo().args(["deny", "check"]), "deny.toml lists the allowed dependencies")?;
     } else {
         println!("==> skipping `cargo deny check`: cargo-deny is not installed");
     }

@@ -1,7 +1,7 @@
-//! Runs a test command, shows its output as it comes, and counts the results in it.
+//! Runs a test command, shows its output, and counts the results.
 //!
-//! Understands the summaries of `cargo nextest` and of `cargo test`. A command that fails without reporting a failed
-//! test, for instance because the code does not compile, counts as one failure: the total never claims success for it.
+//! Parses the summaries of `cargo nextest` and `cargo test`. A command that fails without a failed test, for example
+//! because the code does not compile, counts as one failure: the total never claims success for it.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,6 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
-/// How many tests ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
@@ -19,7 +18,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// What a step counts as that could not even begin.
+    /// The count of a step that could not start.
     pub(crate) const FAILED_ONCE: Self = Self { passed: 0, failed: 1, skipped: 0 };
 }
 
@@ -62,7 +61,7 @@ pub(crate) fn cargo_test(command: &mut Command) -> Result<Counts> {
 fn show_and_count(output: impl Read, show: fn(&str), parse: fn(&str) -> Option<Counts>) -> Result<Counts> {
     let mut found = Vec::new();
     for line in BufReader::new(output).split(b'\n') {
-        // A failing test may print anything; what is not UTF-8 is still worth showing.
+        // A failing test may print anything, also bytes that are not UTF-8.
         let line = line.context("could not read the output of the tests")?;
         let line = String::from_utf8_lossy(&line);
         show(&line);
@@ -78,13 +77,13 @@ fn settle(mut counts: Counts, status: ExitStatus) -> Counts {
     counts
 }
 
-/// `Summary [ 0.5s] 4/5 tests run: 2 passed (1 slow), 1 failed, 1 timed out, 3 skipped`
+/// Parses `Summary [ 0.5s] 4/5 tests run: 2 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
 fn parse_nextest(line: &str) -> Option<Counts> {
     let results = line.trim_start().strip_prefix("Summary [")?.split_once(" run: ")?.1;
     Some(results.split(", ").filter_map(number_and_word).map(|(number, word)| count(number, word)).sum())
 }
 
-/// `test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 4 filtered out; finished in 0.01s`
+/// Parses `test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 4 filtered out; finished in 0.01s`.
 fn parse_cargo_test(line: &str) -> Option<Counts> {
     let results = line.strip_prefix("test result: ")?.split_once(". ")?.1;
     Some(results.split("; ").filter_map(number_and_word).map(|(number, word)| count(number, word)).sum())
@@ -106,7 +105,7 @@ fn count(number: u64, word: &str) -> Counts {
     }
 }
 
-/// Drops the terminal's colour codes: `ESC [ … m`.
+/// Removes colour codes: `ESC [ … m`.
 fn without_colours(line: &str) -> String {
     let mut pieces = line.split("\x1b[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();

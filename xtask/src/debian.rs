@@ -1,29 +1,28 @@
-//! Installs what a task needs from Debian's packages, where that is possible; else says what to install.
+//! Installs required Debian packages, or prints the command that would.
 //!
-//! It never asks for a password: without root it only explains.
+//! Never asks for a password: without root it only prints the command.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Something a task cannot do without, and the Debian package that brings it.
+/// A requirement of a task, and its Debian package.
 pub(crate) struct Requirement {
-    /// What is missing, in words that finish the sentence "… is not installed".
+    /// The missing program, as subject of "… is not installed".
     pub(crate) what: &'static str,
-    /// The Debian package.
     pub(crate) package: &'static str,
-    /// What else the user can do about it, as one sentence.
+    /// An alternative for the user, as one sentence.
     pub(crate) otherwise: &'static str,
 }
 
-/// Installs the requirement's package, or fails with the command that would.
+/// Installs the package, or fails with the command to run.
 pub(crate) fn install(requirement: &Requirement) -> Result<()> {
     let Requirement { what, package, otherwise } = requirement;
     if !is_root()? || !apt_get_exists() {
         bail!("{what} is not installed. On Debian or Ubuntu: `sudo apt-get install {package}`. {otherwise}");
     }
     println!("==> installing the package {package}: {what} is missing");
-    // The package lists of a fresh machine are empty or old; a mirror that is out of reach shows in the install.
+    // A new machine may have no package lists. An unreachable mirror shows in the install step.
     let _ = apt_get(&["update", "--quiet"]);
     let installed = apt_get(&["install", "--yes", "--quiet", "--no-install-recommends", package])?;
     if !installed {
@@ -32,7 +31,6 @@ pub(crate) fn install(requirement: &Requirement) -> Result<()> {
     Ok(())
 }
 
-/// Whether this process runs as root.
 pub(crate) fn is_root() -> Result<bool> {
     let output = Command::new("id").arg("-u").output().context("could not run `id -u`")?;
     Ok(output.stdout.trim_ascii() == b"0")

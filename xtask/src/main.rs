@@ -1,9 +1,9 @@
 //! Everhook's development tasks: `cargo xtask <task>`.
 //!
-//! Each task is one file. This one reads the command line and hands over; it decides nothing.
+//! Each task is one file. This file parses the command line.
 
-#![expect(clippy::print_stdout, reason = "a command-line tool talks to its user on stdout")]
-#![expect(clippy::disallowed_methods, reason = "a task takes its settings from the environment, as the binary does")]
+#![expect(clippy::print_stdout, reason = "a command-line tool prints to stdout")]
+#![expect(clippy::disallowed_methods, reason = "tasks read the environment, as the binary does")]
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ mod tidy;
 mod upgrade;
 mod workspace;
 
-/// Everhook's development tasks.
+/// Development tasks of the Everhook repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -41,10 +41,10 @@ enum Task {
     Bench(bench::Arguments),
     Callgrind(callgrind::Arguments),
     Chaos(chaos::Arguments),
-    /// Check what the compiler cannot: who may use what, SQL files, links, words.
+    /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
-    /// Run what a change has to pass: formatting, clippy, dependencies, then `test`.
+    /// Run all checks of a change: formatting, clippy, dependencies, then `test`.
     Ci,
     Pg(postgres::Arguments),
     Sql(sql::Arguments),

@@ -1,6 +1,6 @@
-//! Node with the packages of the examples, for the tests that run them.
+//! Node with the packages of the examples, for their tests.
 //!
-//! The packages live in the build folder, so that the second run finds them ready and `cargo clean` removes them.
+//! The packages live in the build folder: a second run reuses them, and `cargo clean` removes them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::debian::{self, Requirement};
 use crate::workspace::Workspace;
 
-/// The tests look here: the folder that holds the packages.
+/// The variable that passes the folder to the tests.
 pub(crate) const VARIABLE: &str = "EVERHOOK_TEST_NODE_MODULES";
 
 /// Packages as `npm` names them.
@@ -23,7 +23,7 @@ const NPM: Requirement = Requirement {
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
-/// Where the packages are, installing them first where needed.
+/// Returns the folder of the packages. Installs them if needed.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target().join("node");
     let modules = folder.join("node_modules");
@@ -34,7 +34,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     if !npm_exists() {
         debian::install(&NPM)?;
     }
-    std::fs::create_dir_all(&folder).context("could not make a folder for Node's packages")?;
+    std::fs::create_dir_all(&folder).context("could not create a folder for Node's packages")?;
     let installed = Command::new("npm")
         .args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
         .arg(&folder)
@@ -43,7 +43,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
         .status()
         .context("could not run npm")?;
     if !installed.success() || !modules.join("pg").is_dir() {
-        bail!("could not install {} with npm (see above); the tests of the examples need them", PACKAGES.join(" and "));
+        bail!("could not install {} with npm (see above): the tests of the examples need them", PACKAGES.join(" and "));
     }
     Ok(modules)
 }

@@ -1,11 +1,11 @@
-//! A throwaway PostgreSQL cluster: started in a temporary folder, gone when its owner is.
+//! A temporary PostgreSQL cluster: started in a temporary folder, deleted with its owner.
 //!
 //! A small shell process, the guardian, owns the cluster. It waits on a pipe that only this process holds open, so the
-//! cluster is stopped and deleted however we end: normally, by an error, by Ctrl-C or by `kill -9`. The guardian has a
-//! process group of its own, which keeps a Ctrl-C from stopping the database under the tests that are still using it.
+//! cluster is stopped and deleted after any exit: normal, by an error, by Ctrl-C or by `kill -9`. The guardian has its
+//! own process group, so that Ctrl-C does not stop the database under running tests.
 //!
-//! PostgreSQL refuses to run as root; the guardian then runs as `postgres` or `nobody`. It keeps the server's default
-//! durability settings: a crash test on a database that does not fsync would prove nothing.
+//! PostgreSQL refuses to run as root; the guardian then runs as `postgres` or `nobody`. The server keeps its default
+//! durability settings: a crash test on a database without fsync would prove nothing.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
@@ -19,10 +19,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian::{self, Requirement};
 
-/// Tests run in parallel, and each of them opens pools of its own.
+/// Tests run in parallel, each with its own pools.
 const CONNECTIONS_MAX: u32 = 200;
 
-/// Another program may take the free port between our look and PostgreSQL's bind.
+/// Another program may take the free port before PostgreSQL binds it.
 const START_ATTEMPTS_MAX: u32 = 3;
 
 const POSTGRESQL: Requirement = Requirement {
@@ -31,7 +31,8 @@ const POSTGRESQL: Requirement = Requirement {
     otherwise: "Or set EVERHOOK_TEST_DATABASE=postgres://… to a server whose user may create databases.",
 };
 
-/// Runs until its standard input ends, then removes every trace. `$1` folder, `$2` binaries, `$3` port, `$4` connections.
+/// Runs until its standard input ends, then removes every trace. `$1` folder, `$2` binaries, `$3` port, `$4`
+/// connections.
 const GUARDIAN: &str = r#"
 folder=$1 bin=$2 port=$3 connections=$4
 if "$bin/initdb" --pgdata="$folder/data" --username=everhook --auth=trust --encoding=UTF8 --locale=C --no-sync \
@@ -48,9 +49,9 @@ read -r _
 rm -rf "$folder"
 "#;
 
-/// Start a throwaway PostgreSQL, print its URL, and keep it until Ctrl-C.
+/// Start a temporary PostgreSQL, print its URL, and keep it until Ctrl-C.
 ///
-/// The cluster lives in a temporary folder and is deleted at the end, whatever ends the command. Use it for development:
+/// The cluster lives in a temporary folder and is always deleted at the end. Use it for development:
 ///
 ///     export EVERHOOK_TEST_DATABASE=postgres://…   (the line this prints)
 ///     cargo nextest run -p everhook-postgres
@@ -62,7 +63,6 @@ pub(crate) struct Arguments {
     url_file: Option<PathBuf>,
 }
 
-/// `cargo xtask pg`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let cluster = Cluster::start()?;
     if let Some(file) = &arguments.url_file {
@@ -75,22 +75,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// A running cluster; dropping it stops the server and deletes its folder.
+/// A running cluster. Dropping it stops the server and deletes its folder.
 pub(crate) struct Cluster {
     guardian: Child,
-    /// Open for as long as the cluster is wanted.
+    /// Open for as long as the cluster is needed.
     leash: Option<ChildStdin>,
     url: String,
 }
 
 impl Cluster {
-    /// Starts a fresh cluster, installing PostgreSQL first where it is missing and can be installed.
+    /// Starts a new cluster. Installs PostgreSQL first if it is missing and can be installed.
     pub(crate) fn start() -> Result<Self> {
         let bin = match find_binaries() {
             Some(bin) => bin,
             None => {
                 debian::install(&POSTGRESQL)?;
-                find_binaries().context("PostgreSQL was installed, but initdb and pg_ctl are not where expected")?
+                find_binaries().context("PostgreSQL was installed, but initdb and pg_ctl were not found")?
             }
         };
         let mut attempt = 1;
@@ -103,16 +103,16 @@ impl Cluster {
         }
     }
 
-    /// The superuser's URL; tests create databases of their own beside this one.
+    /// The superuser's URL. Tests create their own databases on the same server.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     fn start_once(bin: &Path) -> Result<Self> {
         let account = Account::for_server()?;
-        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir().context("could not make a folder")?;
+        let folder = tempfile::Builder::new().prefix("everhook-pg-").tempdir().context("could not create a folder")?;
         if let Some(Account { user, group }) = account {
-            chown(folder.path(), Some(user), Some(group)).context("could not hand the folder to the server's user")?;
+            chown(folder.path(), Some(user), Some(group)).context("could not change the owner of the folder")?;
         }
         let port = free_port()?;
         let mut command = Command::new("sh");
@@ -130,7 +130,7 @@ impl Cluster {
             command.uid(user).gid(group);
         }
         let mut guardian = command.spawn().context("could not start a shell for PostgreSQL")?;
-        // From here on the guardian deletes the folder, also when we no longer can.
+        // From here on the guardian deletes the folder, even if this process cannot.
         let _ = folder.keep();
         let leash = guardian.stdin.take();
         let url = format!("postgres://everhook@127.0.0.1:{port}/postgres");
@@ -156,7 +156,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The unprivileged account that runs the server when we are root.
+/// The unprivileged account of the server if this process runs as root.
 #[derive(Clone, Copy)]
 struct Account {
     user: u32,
@@ -180,7 +180,7 @@ impl Account {
     }
 }
 
-/// The folder of the server's programs: what `pg_config` says, else the newest version Debian has installed.
+/// Folder of the server's programs: from `pg_config`, else Debian's newest installed version.
 fn find_binaries() -> Option<PathBuf> {
     let configured = Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok();
     let configured = configured.and_then(|output| String::from_utf8(output.stdout).ok());
@@ -191,7 +191,7 @@ fn find_binaries() -> Option<PathBuf> {
     versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
     let installed = versions.into_iter().rev().map(|version| version.join("bin"));
 
-    // `pg_config` also comes with the client library alone, so the server's programs have to be looked for.
+    // `pg_config` also comes with the client library, so the server's programs are checked.
     configured.into_iter().chain(installed).find(|bin| bin.join("initdb").is_file() && bin.join("pg_ctl").is_file())
 }
 

@@ -1,6 +1,6 @@
-//! The Python environment of the contract tests: the client libraries that Everhook's users already have.
+//! The Python environment of the contract tests, with published client libraries.
 //!
-//! It lives in the build folder, so that the second run finds it ready and `cargo clean` removes it.
+//! It lives in the build folder: a second run reuses it, and `cargo clean` removes it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::debian::{self, Requirement};
 use crate::workspace::Workspace;
 
-/// Packages as `pip` names them, and the names they are imported under.
+/// Packages as `pip` names them, with their import names.
 const PACKAGES: [(&str, &str); 3] =
     [("svix", "svix"), ("standardwebhooks", "standardwebhooks"), ("psycopg[binary]", "psycopg")];
 
@@ -21,7 +21,7 @@ const VENV: Requirement = Requirement {
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
-/// Returns a Python that can import every package, making the environment first where needed.
+/// Returns a Python that can import every package. Creates the environment if needed.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let venv = workspace.target().join("venv");
     let python = venv.join("bin/python");
@@ -33,7 +33,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     if !make(&venv) {
         debian::install(&VENV)?;
         if !make(&venv) {
-            bail!("could not make a Python environment: see `python3 -m venv {}`", venv.display());
+            bail!("could not create a Python environment: see `python3 -m venv {}`", venv.display());
         }
     }
     let installed = Command::new(&python)
@@ -43,7 +43,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
         .status()
         .context("could not run pip")?;
     if !installed.success() || !has_packages(&python) {
-        bail!("could not install {} with pip (see above); the contract tests need them", packages.join(" and "));
+        bail!("could not install {} with pip (see above): the contract tests need them", packages.join(" and "));
     }
     Ok(python)
 }
@@ -52,7 +52,7 @@ fn has_packages(python: &Path) -> bool {
     succeeds(Command::new(python).args(["-c", &format!("import {}", PACKAGES.map(|(_, name)| name).join(", "))]))
 }
 
-/// Debian's Python comes without `ensurepip`, and a `venv` without it fails half made: hence `--clear`.
+/// Debian's Python lacks `ensurepip`, and without it `venv` fails half way: hence `--clear`.
 fn make(venv: &Path) -> bool {
     succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask test`: sets up what the tests need, runs them all, and ends with one plain summary.
+//! `cargo xtask test`: prepares the environment of the tests, runs them all, and prints one summary.
 //!
-//! The set-up is a PostgreSQL, a pgbouncer, a Python with the client libraries, the binary of today and an earlier one, each
-//! handed to the tests in an environment variable. It needs nothing but Rust and Python, and leaves nothing behind outside the build folder.
+//! The environment is a PostgreSQL, a pgbouncer, a Python with client libraries, today's binary and an earlier one,
+//! each passed in a variable. It requires only Rust and Python, and leaves nothing behind outside the build folder.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -15,19 +15,19 @@ use crate::postgres::Cluster;
 use crate::workspace::Workspace;
 use crate::{node, pgbouncer, python, tidy, upgrade};
 
-/// Parts of the names of the binary's tests that take long or need more than a database; `--fast` leaves them out.
-/// `cargo test` cannot ask for a crate, so without nextest a few more tests are left out.
+/// Parts of test names that mark slow tests, or tests that need more than a database; `--fast` skips them. `cargo test`
+/// cannot filter by crate, so without nextest a few more tests are skipped.
 const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
 
-/// The feature of builds that break a promise when told to; no other build has it.
+/// The feature of builds that can break a promise on request. No release has it.
 const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 
 /// Run every test, with all the set-up they need.
 ///
-/// Uses the PostgreSQL in EVERHOOK_TEST_DATABASE if that is set, else starts a throwaway one from the installed
-/// programs, else installs the package (as root on Debian), else says what to install. Prepares a Python with the
-/// client libraries, builds the binary (and an earlier one to upgrade from), runs all tests, doc tests and `tidy`. The last
-/// line is the total.
+/// Uses the PostgreSQL in EVERHOOK_TEST_DATABASE if set. Otherwise starts a temporary one from the installed programs,
+/// or installs the package (as root on Debian), or prints what to install. Prepares a Python with the client libraries,
+/// builds the binary (and an earlier one to upgrade from), and runs all tests, doc tests and `tidy`. The last line is
+/// the total.
 ///
 ///     cargo xtask test                                   everything, as CI does
 ///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
@@ -36,23 +36,22 @@ const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Leave out the crash, contract, upgrade and doc tests, and what only they need.
+    /// Skip the crash, contract, upgrade and doc tests, and their set-up.
     #[arg(long)]
     fast: bool,
 
-    /// Arguments for `cargo nextest run` (or `cargo test`): names, -p CRATE. Leaves out doc tests and tidy.
+    /// Arguments of `cargo nextest run` (or `cargo test`): names, -p CRATE. Skips doc tests and tidy.
     #[arg(last = true, value_name = "FILTER")]
     filter: Vec<String>,
 }
 
 impl Arguments {
-    /// Everything, as CI runs it.
+    /// All tests, as in CI.
     pub(crate) fn everything() -> Self {
         Self { fast: false, filter: Vec::new() }
     }
 }
 
-/// `cargo xtask test`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let steps = match SetUp::prepare(&workspace, arguments) {
@@ -119,7 +118,7 @@ fn summarise(steps: &[Step]) -> ExitCode {
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What the tests find in their environment. Dropping it stops the database, if it is ours.
+/// The environment of the tests. Dropping it stops the temporary database.
 struct SetUp {
     _cluster: Option<Cluster>,
     variables: Vec<(&'static str, OsString)>,
@@ -143,19 +142,19 @@ impl SetUp {
         if !arguments.fast && env::var_os(node::VARIABLE).is_none() {
             match node::prepare(workspace) {
                 Ok(modules) => variables.push((node::VARIABLE, modules.into())),
-                // Only the test of an example needs it, and it says so.
+                // Only the test of an example needs it, and reports that it is skipped.
                 Err(error) => eprintln!("warning: {error:#}"),
             }
         }
         if env::var_os(pgbouncer::VARIABLE).is_none() {
             match pgbouncer::prepare() {
                 Ok(program) => variables.push((pgbouncer::VARIABLE, program.into())),
-                // Only the tests of a pooler need it, and they say so.
+                // Only the tests of a pooler need it, and report that they are skipped.
                 Err(error) => eprintln!("warning: {error:#}"),
             }
         }
         if wants_old_binary(arguments) && env::var_os(upgrade::VARIABLE).is_none() {
-            // First, for it is built where the binary of today is put afterwards.
+            // Built first, because today's binary is built in the same place afterwards.
             let binary = upgrade::prepare(workspace)?;
             variables.extend(binary.map(|binary| (upgrade::VARIABLE, binary.into())));
         }
@@ -170,8 +169,8 @@ impl SetUp {
     }
 }
 
-/// Builds the binary together with the tests: in one call cargo chooses one set of features for both, and compiles no
-/// dependency twice. The fault suite's tests need a binary that can break promises.
+/// Builds the binary together with the tests: one call uses one set of features, so no dependency is compiled twice.
+/// The tests of the fault suite need a binary that can break promises.
 fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["build", "--bin", "everhook"]);
@@ -188,17 +187,17 @@ fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What the tests of several crates need is asked for in the same way when they run, or cargo would build anew.
+/// The test run uses the same packages and features as the build, or cargo would build again.
 fn packages(arguments: &Arguments) -> impl Iterator<Item = &'static str> {
     iter::once("--workspace").chain(MUTANTS).filter(|_| !names_a_package(arguments))
 }
 
-/// Only the fault suite's tests tell the binary to break a promise.
+/// Only the tests of the fault suite let the binary break a promise.
 fn wants_mutants(arguments: &Arguments) -> bool {
     !names_a_package(arguments) || arguments.filter.iter().any(|argument| argument.contains("everhook-chaos"))
 }
 
-/// An old binary takes long to build the first time; only one test needs it.
+/// An old binary takes long to build the first time, and only one test needs it.
 fn wants_old_binary(arguments: &Arguments) -> bool {
     let named = arguments.filter.iter().any(|argument| argument.contains("upgrade"));
     named || (!arguments.fast && arguments.filter.is_empty())

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules of the tree that neither rustc nor clippy can check.
+//! `cargo xtask tidy`: rules of the tree that neither rustc nor clippy can check.
 //!
-//! Each rule is a pure function from the files to its findings, one line each, with the place and the remedy. The rules
-//! are deliberately simple: they look for words, not for meaning, and prefer to miss a case over crying wolf.
+//! Each rule is a pure function from the files to findings, one line each, with place and remedy. The rules are simple
+//! on purpose: they look for words, not for meaning, and miss a case rather than report a false one.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -13,14 +13,14 @@ use crate::workspace::Workspace;
 
 mod boundaries;
 mod limits;
+mod prose;
 mod sql;
 mod text;
 
-/// Where a tree breaks the rule.
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-/// Each rule with its name, a sentence that is true of a tidy tree.
-const RULES: [(&str, Rule); 11] = [
+/// Each rule with its name: a sentence that is true of a tidy tree.
+const RULES: [(&str, Rule); 12] = [
     ("both stores have the same queries", sql::same_queries),
     ("every SQL file says what it is for", sql::opening_comments),
     ("only the store crates contain SQL", sql::only_in_stores),
@@ -29,19 +29,19 @@ const RULES: [(&str, Rule); 11] = [
     ("only tests can be told to break a promise", boundaries::only_tests_have_mutants),
     ("every limit is enforced", limits::every_limit_is_used),
     ("every source file says what it is for", text::module_docs),
+    ("comments name their subject", prose::comments_name_a_subject),
     ("nothing depends on one machine", text::machine_independent),
     ("links lead somewhere", text::links_resolve),
     ("unfinished work has an issue", text::unfinished_work),
 ];
 
-/// `cargo xtask tidy`.
 pub(crate) fn run() -> Result<ExitCode> {
     let counts = check(&Workspace::find()?)?;
     println!("{counts}");
     Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Checks every rule and prints the findings; a rule counts as one test.
+/// Checks every rule and prints the findings. A rule counts as one test.
 pub(crate) fn check(workspace: &Workspace) -> Result<Counts> {
     let tree = Tree::read(workspace)?;
     let mut counts = Counts::default();
@@ -61,7 +61,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Counts> {
     Ok(counts)
 }
 
-/// One place that breaks a rule, and what to do about it.
+/// A place that breaks a rule, and the remedy.
 struct Finding {
     path: String,
     line: usize,
@@ -74,19 +74,19 @@ impl Finding {
     }
 }
 
-/// The files of the repository by their path from its root. A file that is not text is present, but empty.
+/// The files of the repository by path. A file that is not text is present, but empty.
 struct Tree {
     files: BTreeMap<String, String>,
 }
 
 impl Tree {
-    /// Reads what git tracks or would track, so that a new file is checked before it is committed.
+    /// Reads tracked and untracked files, so that a new file is checked before it is committed.
     fn read(workspace: &Workspace) -> Result<Self> {
         let output = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(&workspace.root)
             .output()
-            .context("could not run git, which knows the files to check")?;
+            .context("could not run git to list the files")?;
         if !output.status.success() {
             bail!("git could not list the files: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
@@ -114,7 +114,7 @@ impl Tree {
         path.is_empty() || self.files.contains_key(path) || self.files.keys().any(|file| file.starts_with(&folder))
     }
 
-    /// The Rust files that end up in the product: `crates/*/src`, without test modules.
+    /// The Rust files of the product: `crates/*/src`, without test modules.
     fn product_sources(&self) -> impl Iterator<Item = Source<'_>> {
         self.iter().filter_map(|(path, text)| {
             let (name, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
@@ -124,10 +124,9 @@ impl Tree {
     }
 }
 
-/// They measure and hurt the product from outside; no part of it.
+/// Crates that test the product from outside.
 const TOOLS: [&str; 2] = ["everhook-bench", "everhook-chaos"];
 
-/// One Rust file of a crate.
 struct Source<'a> {
     crate_name: &'a str,
     path: &'a str,
@@ -135,7 +134,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The numbered lines that are code: no comments, and nothing after an inline `mod tests {`.
+    /// Numbered lines of code, without comments and without an inline `mod tests {`.
     fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = (1..).zip(self.text.lines()).take_while(|(_, line)| !line.starts_with("mod tests {"));
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))

@@ -1,7 +1,7 @@
-//! The binary of an earlier commit, for the test of a rolling upgrade: built from the history of this clone.
+//! The binary of an earlier commit, built from the history of this clone, for the test of a rolling upgrade.
 //!
-//! It is built in the workspace's own build folder, so that dependencies which did not change are not compiled again, under
-//! a version of its own, so that cargo does not take its crates for those of today; then it is put aside.
+//! It is built in the workspace's own build folder, so that unchanged dependencies are not compiled again. It gets its
+//! own version, so that cargo does not confuse its crates with today's. Then the binary is copied elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// The tests look here; without it they say that they were left out.
+/// The variable that passes the binary to the tests. Without it they report that they are skipped.
 pub(crate) const VARIABLE: &str = "EVERHOOK_TEST_OLD_BINARY";
 
-/// The oldest binary that may run beside today's: it knows version 3 of the schema. A release that no longer works beside
-/// it, because a migration raised `compatible_from`, pins a later one.
+/// The oldest binary that may run beside today's: it knows version 3 of the schema. When a migration raises
+/// `compatible_from`, a later commit is pinned.
 const COMMIT: &str = "e3c4d057d93208a4730ee9012a51d491dc0469cd";
-/// What it says of itself, in `everhook node list` for one.
+/// The version that the old binary reports, for example in `everhook node list`.
 const VERSION: &str = "0.0.1";
 
-/// Where the old binary is, built if need be. None if there is no history to build it from, which is said.
+/// Returns the old binary, and builds it if needed. Without the history to build it from, prints a warning and returns
+/// `None`.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
     let short = &COMMIT[..12];
     let folder = workspace.target().join("upgrade");
@@ -29,7 +30,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
         return Ok(Some(binary));
     }
     if let Err(reason) = check_history(workspace) {
-        eprintln!("warning: the test of a rolling upgrade is left out: {reason}");
+        eprintln!("warning: skipping the test of a rolling upgrade: {reason}");
         return Ok(None);
     }
     println!("==> building the binary of commit {short}, to upgrade from");
@@ -37,7 +38,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<Option<PathBuf>> {
     extract(workspace, &source)?;
     rename(&source.join("Cargo.toml"))?;
     build(workspace, &source)?;
-    fs::copy(workspace.binary(), &binary).context("could not put the old binary aside")?;
+    fs::copy(workspace.binary(), &binary).context("could not copy the old binary")?;
     fs::remove_dir_all(&source).context("could not remove the old sources")?;
     Ok(Some(binary))
 }
@@ -50,7 +51,7 @@ fn check_history(workspace: &Workspace) -> Result<(), String> {
         status.is_ok_and(|status| status.success())
     };
     if !git(&["rev-parse", "--git-dir"]) {
-        return Err("this is no clone, so that there is no history to build an earlier binary from".to_owned());
+        return Err("this is not a clone, so there is no history to build an earlier binary from".to_owned());
     }
     if !git(&["cat-file", "-e", &format!("{COMMIT}^{{commit}}")]) {
         return Err(format!("this clone does not reach back to commit {COMMIT}: `git fetch --unshallow`"));
@@ -60,7 +61,7 @@ fn check_history(workspace: &Workspace) -> Result<(), String> {
 
 fn extract(workspace: &Workspace, source: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(source);
-    fs::create_dir_all(source).context("could not make a folder for the old sources")?;
+    fs::create_dir_all(source).context("could not create a folder for the old sources")?;
     let mut archive = Command::new("git");
     archive.args(["archive", "--format=tar", COMMIT]).current_dir(&workspace.root);
     let mut archive = archive.stdout(Stdio::piped()).spawn().context("could not run git")?;

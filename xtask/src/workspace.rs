@@ -1,4 +1,4 @@
-//! Where the workspace and its build output are, and how to call cargo from inside a task.
+//! Paths of the workspace and its build output, and cargo commands inside a task.
 
 use std::env;
 use std::path::PathBuf;
@@ -6,16 +6,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The paths every task needs, found at run time so that a moved or copied clone works at once.
+/// Paths of the workspace, found at run time so that a moved or copied clone works at once.
 pub(crate) struct Workspace {
     /// The folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo puts the binaries of the profile the tests use: `target/debug`.
+    /// The folder of the test profile's binaries: `target/debug`.
     binaries: PathBuf,
 }
 
 impl Workspace {
-    /// Finds the workspace around the current directory.
     pub(crate) fn find() -> Result<Self> {
         let here = env::current_dir().context("could not read the current directory")?;
         let Some(root) = here.ancestors().find(|folder| folder.join("xtask/Cargo.toml").is_file()) else {
@@ -26,22 +25,21 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), binaries: binaries.to_owned() })
     }
 
-    /// Cargo's build folder: what a task caches there goes away with `cargo clean`.
+    /// Cargo's build folder. `cargo clean` removes everything that a task caches there.
     pub(crate) fn target(&self) -> PathBuf {
         self.binaries.parent().unwrap_or(&self.binaries).to_owned()
     }
 
-    /// Everhook itself, once built.
     pub(crate) fn binary(&self) -> PathBuf {
         self.binaries.join("everhook")
     }
 
-    /// A cargo command in the workspace's root.
+    /// Returns a cargo command in the workspace root.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(&self.root);
-        // `cargo run` describes the xtask package to us in these variables. Build scripts that watch them would see a
-        // change and compile their crates again.
+        // `cargo run` sets these variables for the xtask package. Build scripts that watch them would see a change and
+        // compile their crates again.
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy();
             if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|prefix| name.starts_with(prefix)) {

@@ -1,7 +1,7 @@
 //! API keys: `ehk_` + 32 base62 characters of randomness + a 6 character checksum.
 //!
-//! The checksum lets a scanner or a typo be told from a key without asking the store. Only the SHA-256 of a key is kept:
-//! it has enough entropy that no slow hash is needed, and the look-up is by index, so no comparison leaks time.
+//! The checksum tells a key from a typo, and lets secret scanners recognise keys, without asking the store. Stores keep
+//! only the SHA-256 of a key: a key has enough entropy to need no slow hash, and an index look-up leaks no timing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,25 +16,22 @@ const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 6;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many random bytes a key is made of; a surplus, because those above a multiple of 62 are skipped.
+/// Random bytes for one key. More than needed, because bytes above a multiple of 62 are skipped.
 pub const KEY_RANDOM_BYTES: usize = 64;
 
-/// A key as the user holds it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// What is kept of a key.
 pub type ApiKeyHash = [u8; 32];
 
-/// The text is not a key: wrong prefix, length, alphabet or checksum.
+/// Error of text with a wrong prefix, length, alphabet or checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid API key")]
 pub struct BadApiKey;
 
 impl ApiKey {
-    /// A new key from random bytes.
     pub fn generate(random: [u8; KEY_RANDOM_BYTES]) -> ApiKey {
-        // 248 = 4 × 62: bytes above would make some characters likelier than others.
+        // 248 = 4 × 62: larger bytes would make some characters more likely than others.
         let fair = random.iter().filter(|byte| **byte < 248).chain(random.iter());
         let mut text = String::from(PREFIX);
         text.extend(fair.take(RANDOM_CHARS).map(|byte| char::from(ALPHABET[usize::from(byte % 62)])));
@@ -42,17 +39,16 @@ impl ApiKey {
         ApiKey(text + &check)
     }
 
-    /// The key itself. To be shown once, never logged.
+    /// Returns the secret text: show it once, never log it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What is kept and looked up.
     pub fn hash(&self) -> ApiKeyHash {
         digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 
-    /// Enough to recognise a key in a list, not enough to use it.
+    /// Returns the first and last characters: enough to recognise a key in a list, too few to use it.
     pub fn hint(&self) -> String {
         format!("{}…{}", &self.0[..PREFIX.len() + 4], &self.0[self.0.len() - 4..])
     }
@@ -79,27 +75,21 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyScope {
-    /// Everything within one environment.
     Environment(EnvironmentId),
-    /// What spans environments.
+    /// Grants the routes that span environments, and no others.
     Admin,
 }
 
-/// A key as it is listed.
+/// A key as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Its handle.
     pub id: KeyId,
-    /// What it may do.
     pub scope: KeyScope,
-    /// Beginning and end of the key, to recognise it.
+    /// First and last characters of the key.
     pub hint: String,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it stopped working.
     pub revoked_at: Option<Timestamp>,
 }
 

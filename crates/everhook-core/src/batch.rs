@@ -1,8 +1,9 @@
-//! Batches: a set of jobs, and what is announced of it, once per phase.
+//! Batches: sets of jobs that announce their end once per phase.
 //!
-//! Pure. A store locks the batch's row, adds up what one transaction does to the batch's jobs, applies it here, and writes the row and the
-//! announcement in that same transaction. It does so whoever ends a job: a handler, a timeout, a sweep, an operator. The lock is what makes it
-//! one announcement when two replicas end the last two jobs at the same instant; rows are locked in the order of their ids.
+//! Pure. A store locks the batch row, adds up the changes of one transaction to the batch's jobs, applies them here,
+//! and writes the row and the announcement in the same transaction. Every path that ends a job does so: handler,
+//! timeout, sweep, operator. When two replicas end the last two jobs at the same instant, the row lock leaves one
+//! announcement. Rows are locked in the order of their ids.
 //!
 //! ```text
 //! phase n:  ── a job dies ──────────────────────────► <prefix>.failed      (also while the batch is open)
@@ -10,7 +11,8 @@
 //!           ── dead jobs are retried, skipped or cancelled ─► phase n + 1, nothing announced yet
 //! ```
 //!
-//! A phase announces one of the two at most. Every way by which a dead job stops being dead opens a new phase, or what follows would be silent.
+//! A phase makes at most one of the two announcements. Whenever dead jobs are retried, skipped or cancelled, a new
+//! phase opens; without it the batch could never announce its new end.
 
 use serde::Serialize;
 
@@ -21,49 +23,41 @@ use crate::name::{BadName, Metadata, Name};
 use crate::task::stored_as;
 use crate::time::Timestamp;
 
-/// Where a batch stands; what a store keeps of it besides its name, application, prefix and metadata.
+/// The stored state of a batch, without name, application, prefix and metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Whether jobs can be added.
     pub intake: Intake,
-    /// Counted from 1.
+    /// Starts at 1.
     pub phase: u32,
-    /// What this phase has announced.
+    /// The announcement that this phase has already made.
     pub announced: Option<Announcement>,
-    /// Its jobs by what became of them.
     pub counts: Counts,
 }
 
-/// Whether jobs can be added to a batch.
+/// Whether a batch still accepts jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intake {
-    /// They can.
     Open,
-    /// All are there.
     Sealed,
 }
 
 stored_as!(Intake { Open = 0, Sealed = 1 });
 
-/// The jobs of a batch by what became of them.
+/// Number of jobs by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Waiting or leased.
     pub pending: u32,
-    /// Done.
     pub succeeded: u32,
-    /// Given up, waiting for someone.
+    /// Failed jobs that need an operator.
     pub dead: u32,
-    /// Ended on request.
     pub cancelled: u32,
-    /// Given up, and left at that.
+    /// Dead jobs that an operator has written off.
     pub skipped: u32,
 }
 
-/// What is announced of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announcement {
-    /// A job died.
+    /// At least one job died.
     Failed,
     /// All jobs succeeded, or were skipped or cancelled.
     Completed,
@@ -71,37 +65,31 @@ pub enum Announcement {
 
 stored_as!(Announcement { Failed = 0, Completed = 1 });
 
-/// What one transaction does to the jobs of a batch.
+/// A change to the jobs of a batch, made by one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// So many were added, pending.
+    /// Number of new pending jobs.
     Added(u32),
-    /// So many that were pending have ended.
     Ended(Ended),
-    /// There will be no more.
+    /// No more jobs will be added.
     Sealed,
-    /// So many that were dead are so no more.
+    /// Dead jobs left the dead state.
     Resolved {
-        /// How many.
         jobs: u32,
-        /// What they are now.
         how: Resolution,
     },
 }
 
-/// Jobs that ended, by how.
+/// Number of pending jobs that ended, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Done.
     pub succeeded: u32,
-    /// Given up.
     pub dead: u32,
-    /// Ended on request.
     pub cancelled: u32,
 }
 
 impl std::ops::AddAssign for Ended {
-    /// Adds up what one transaction has ended; no transaction ends as many as could not be counted.
+    /// Plain addition cannot overflow here: one transaction ends far fewer than `u32::MAX` jobs.
     fn add_assign(&mut self, other: Ended) {
         self.succeeded += other.succeeded;
         self.dead += other.dead;
@@ -109,49 +97,45 @@ impl std::ops::AddAssign for Ended {
     }
 }
 
-/// What became of dead jobs.
+/// The new state of resolved dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// They are pending again, by a retry of the batch, of the job or a redrive.
+    /// Pending again: by a retry of the batch, a retry of the job, or a redrive.
     Retried,
-    /// The batch goes on without them.
+    /// Written off: the batch can complete without them.
     Skipped,
-    /// They were cancelled or deleted.
     Cancelled,
 }
 
-/// A change, applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// What to keep.
+    /// The batch row to write.
     pub batch: Batch,
-    /// What to announce, in the same transaction.
+    /// The announcement to append in the same transaction.
     pub announce: Option<Announcement>,
 }
 
-/// Why a change was not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadChange {
-    /// Jobs cannot be added any more: a conflict.
-    #[error("the batch is sealed")]
+    /// Sealed batches accept no jobs.
+    #[error("the batch is sealed: it accepts no more jobs")]
     Sealed,
-    /// No jobs to retry or to skip.
-    #[error("at least one job must be named")]
+    /// A retry or skip that names no jobs.
+    #[error("at least one job is required")]
     Empty,
-    /// More jobs than there are in that state: the row is corrupt.
-    #[error("the counts of the batch do not add up")]
+    /// A count would drop below zero or overflow: the row is corrupt.
+    #[error("the job counts of the batch are inconsistent")]
     Corrupt,
 }
 
 impl Batch {
-    /// A batch without jobs.
     pub const fn new() -> Batch {
         let counts = Counts { pending: 0, succeeded: 0, dead: 0, cancelled: 0, skipped: 0 };
         Batch { intake: Intake::Open, phase: 1, announced: None, counts }
     }
 
-    /// Applies a change and says what it makes of the batch. A seal can be repeated; nothing else can, so that a store applies
-    /// only what it has just done to the rows of jobs.
+    /// Applies a change and returns the new row and its announcement. Only a seal is idempotent. A store must apply
+    /// each other change exactly once, together with the rows of the jobs.
     pub fn apply(&self, change: Change) -> Result<Applied, BadChange> {
         let mut batch = *self;
         let deaths = match change {
@@ -199,18 +183,19 @@ impl Batch {
             Resolution::Cancelled => &mut self.counts.cancelled,
         };
         add(count, jobs)?;
+        // A new phase may announce again. Without the reset, a retried batch would end in silence.
         self.announced = None;
         add(&mut self.phase, 1)
     }
 
-    /// What this phase has to announce now.
+    /// Returns the announcement that is due, if this phase has made none. `deaths` counts the jobs of this change only.
     fn verdict(&self, deaths: u32) -> Option<Announcement> {
         if self.announced.is_some() {
             return None;
         }
         let is_over = self.intake == Intake::Sealed && self.counts.pending == 0;
         match self.counts.dead {
-            // Those that died in an earlier phase were announced then.
+            // Jobs that died in an earlier phase were announced in that phase, so only new deaths count.
             _ if deaths > 0 => Some(Announcement::Failed),
             0 if is_over => Some(Announcement::Completed),
             _ => None,
@@ -234,25 +219,21 @@ fn take(count: &mut u32, jobs: u32) -> Result<(), BadChange> {
     Ok(())
 }
 
-/// Why jobs of a batch cannot be retried or skipped: nothing is changed, and no phase opens.
+/// Refused retry or skip of jobs: no job changes and no phase opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSelection {
-    /// No jobs were named.
-    #[error("at least one job must be named")]
+    #[error("at least one job is required")]
     Empty,
-    /// More than one call takes.
-    #[error("at most {BATCH_SELECTION_MAX} jobs can be named")]
+    #[error("at most {BATCH_SELECTION_MAX} jobs are allowed")]
     TooMany,
-    /// One that this batch does not have.
     #[error("job {0} is not in this batch")]
     Foreign(JobId),
-    /// One that has not failed.
     #[error("job {0} is not dead")]
     NotDead(JobId),
 }
 
-/// Accepts jobs to retry or to skip: each once, all of this batch, all dead. `found` are those of them that are in the batch, read
-/// under its lock.
+/// Checks the jobs of a retry or skip: each belongs to the batch and is dead. `found` holds the jobs of the batch, read
+/// under the row lock. Returns the jobs without duplicates, in the order of their ids.
 pub fn check_selection(asked: &[JobId], found: &[(JobId, JobState)]) -> Result<Vec<JobId>, BadSelection> {
     if asked.is_empty() {
         return Err(BadSelection::Empty);
@@ -273,19 +254,20 @@ pub fn check_selection(asked: &[JobId], found: &[(JobId, JobState)]) -> Result<V
     Ok(jobs)
 }
 
-/// A prefix, which leaves room for what is put behind it.
+/// Checks a prefix: with the longest suffix it still has to be a valid name.
 pub fn prefix(text: &str) -> Result<Name, BadName> {
     let longest = Announcement::Completed.suffix();
     if text.len() + longest.len() > NAME_CHARS_MAX { Err(BadName::TooLong) } else { text.parse() }
 }
 
 impl Announcement {
-    /// The type of the message that announces it.
+    /// Event type of the announcing message.
     pub fn event_type(self, prefix: &Name) -> Result<Name, BadName> {
         format!("{prefix}{}", self.suffix()).parse()
     }
 
-    /// The event id of the message: the same for every transaction that might announce it.
+    /// Event id of the announcing message. Every transaction that might announce uses the same id, so the message is
+    /// accepted once.
     pub fn event_id(self, batch: BatchId, phase: u32) -> Result<Name, BadName> {
         format!("{batch}.{phase}{}", self.suffix()).parse()
     }
@@ -298,47 +280,36 @@ impl Announcement {
     }
 }
 
-/// The payload of an announcement.
+/// JSON payload of the announcing message.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
-    /// The batch.
     pub batch_id: BatchId,
-    /// Its name.
     pub name: String,
-    /// Its phase.
     pub phase: u32,
-    /// Its jobs by what became of them.
     pub counts: Counts,
-    /// Its metadata.
     pub metadata: Metadata,
-    /// The jobs that are dead; at most `BATCH_FAILED_LISTED_MAX`, and `counts.dead` says how many there are.
+    /// The first `BATCH_FAILED_LISTED_MAX` dead jobs; `counts.dead` is the total.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedJob>,
 }
 
-/// A dead job in an announcement.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedJob {
-    /// Its id.
     pub id: JobId,
-    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Which handler took it.
     pub kind: Name,
-    /// What its last attempt said.
+    /// Error of the last attempt.
     pub error: String,
-    /// When it died.
     pub failed_at: Timestamp,
-    /// Its metadata.
     pub metadata: Metadata,
 }
 
 impl Notice {
-    /// The bytes of the message: bounded, however many jobs have died and whatever they said.
+    /// Returns the payload with bounded size: the list of dead jobs and their errors are cut.
     pub fn to_json(mut self) -> String {
-        /// Of each error, so that a full list stays well below the largest body.
+        /// Keeps a full list well below the largest body.
         const ERROR_BYTES: usize = 1024;
         self.failed.truncate(BATCH_FAILED_LISTED_MAX);
         for job in &mut self.failed {

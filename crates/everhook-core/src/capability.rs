@@ -1,29 +1,27 @@
 //! Capabilities: the rights of a token that belongs to one application.
 //!
-//! Pure. The API asks [`Capabilities::allow`] for the capability that a route needs; which route needs which is in its `access`.
+//! Pure. The `access` module of the API maps routes to capabilities and calls [`Capabilities::allow`].
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A right of an application token, under the name that the API and the token use.
+/// A right of an application token. API and tokens use the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Read everything but secrets.
+    /// Read everything except the signing secrets.
     ViewBase,
     /// Read the signing secret of an endpoint.
     ViewEndpointSecret,
     /// Read and rotate the signing secret of an endpoint.
     ManageEndpointSecret,
-    /// Change transformations. No route needs it yet.
+    /// Change transformations. No route requires it yet.
     ManageTransformations,
-    /// Send messages again.
     CreateAttempts,
     /// Create, change and delete endpoints, their headers and secrets.
     ManageEndpoint,
 }
 
 impl Capability {
-    /// Every capability.
     pub const ALL: [Capability; 6] = [
         Capability::ViewBase,
         Capability::ViewEndpointSecret,
@@ -33,7 +31,7 @@ impl Capability {
         Capability::ManageEndpoint,
     ];
 
-    /// The name in requests and tokens.
+    /// Name in requests and tokens.
     pub const fn name(self) -> &'static str {
         match self {
             Capability::ViewBase => "ViewBase",
@@ -45,7 +43,7 @@ impl Capability {
         }
     }
 
-    /// The capabilities that include this one.
+    /// Capabilities that imply this one.
     const fn holders(self) -> &'static [Capability] {
         match self {
             Capability::ViewEndpointSecret => &[Capability::ManageEndpointSecret, Capability::ManageEndpoint],
@@ -58,34 +56,29 @@ impl Capability {
     }
 }
 
-/// The capabilities of one token.
+/// The set of capabilities of one token, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities(u8);
 
-/// Why a list of capabilities is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCapabilities {
-    /// One of them has no known name.
     #[error(
         "must be ViewBase, ViewEndpointSecret, ManageEndpointSecret, ManageTransformations, CreateAttempts or ManageEndpoint"
     )]
     Unknown,
-    /// One of them is in the list twice.
-    #[error("must not have an entry twice")]
+    #[error("must not contain duplicates")]
     Twice,
-    /// A token that cannot read anything is of no use.
+    /// A token without `ViewBase` could read nothing.
     #[error("must contain ViewBase")]
     NoBase,
 }
 
 impl Capabilities {
-    /// Every right that an application token can have.
     pub const ALL: Capabilities = Capabilities(0b11_1111);
-    /// Reading, without secrets.
     pub const READ_ONLY: Capabilities = Capabilities(1 << Capability::ViewBase as u8);
     const NONE: Capabilities = Capabilities(0);
 
-    /// Reads the list of a request.
+    /// Parses the list of a request.
     pub fn of_request<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Capabilities, BadCapabilities> {
         let mut all = Capabilities::NONE;
         for name in names {
@@ -98,23 +91,22 @@ impl Capabilities {
         if all.has(Capability::ViewBase) { Ok(all) } else { Err(BadCapabilities::NoBase) }
     }
 
-    /// Reads the list of a token. A name that a newer server wrote grants nothing here.
+    /// Parses the list of a token. Names from newer servers grant nothing here.
     pub fn of_token<'a>(names: impl IntoIterator<Item = &'a str>) -> Capabilities {
         let known = names.into_iter().filter_map(|name| name.parse().ok());
         known.fold(Capabilities::NONE, Capabilities::with)
     }
 
-    /// Whether a holder of these may use a route that needs `capability`.
+    /// Whether the set grants `capability`, directly or through a stronger one.
     pub fn allow(self, capability: Capability) -> bool {
         self.has(capability) || capability.holders().iter().any(|holder| self.has(*holder))
     }
 
-    /// The names, as a token carries them.
+    /// The names as tokens carry them.
     pub fn names(self) -> Vec<&'static str> {
         Capability::ALL.into_iter().filter(|one| self.has(*one)).map(Capability::name).collect()
     }
 
-    /// Those that are in both.
     #[must_use]
     pub const fn and(self, other: Capabilities) -> Capabilities {
         Capabilities(self.0 & other.0)

@@ -1,52 +1,46 @@
-//! Where a delivery stands, for people: computed from its open task, or from its last attempt once the task is gone.
+//! The state of a delivery as users see it, computed from its open task, or from its last attempt once the task is
+//! gone.
 
 use crate::lifecycle::EndState;
 use crate::task::TaskState;
 
-/// Where one message stands with one endpoint.
+/// The state of one message at one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// Waits for its first attempt, or for a retry.
+    /// Waiting for the first attempt or a retry.
     Pending,
-    /// Held by a node.
     Sending,
-    /// Waits because its endpoint is disabled.
+    /// Waiting because the endpoint is disabled.
     Held,
-    /// Delivered.
     Succeeded,
-    /// Given up; can be redriven.
+    /// Out of attempts. A redrive is possible.
     Dead,
-    /// Ended because its endpoint was deleted, or on request.
+    /// Ended by request, or because the endpoint was deleted.
     Cancelled,
 }
 
-/// What the store knows of one life of a delivery.
+/// The stored evidence of one life of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryTrace {
-    /// Its task is open.
     Open(TaskState),
-    /// Its task is gone; the last attempt says how.
+    /// The task row is gone; the last attempt recorded its end.
     Ended(EndState),
 }
 
-/// What the store knows of the endpoint, as far as a delivery's state depends on it.
+/// The endpoint, as far as it affects the state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointPresence {
-    /// It takes deliveries.
     Enabled,
-    /// It holds them.
     Disabled,
-    /// It cancels them.
     Deleted,
 }
 
-/// Where a delivery stands.
 pub fn state(trace: DeliveryTrace, endpoint: EndpointPresence) -> DeliveryState {
     match trace {
         DeliveryTrace::Open(TaskState::Dead) => DeliveryState::Dead,
         DeliveryTrace::Open(TaskState::Leased) => DeliveryState::Sending,
         DeliveryTrace::Open(TaskState::Pending) => match endpoint {
-            // The row is still on its way out, however late it is due.
+            // The task row stays until it becomes due and is cancelled, but the delivery will never be sent.
             EndpointPresence::Deleted => DeliveryState::Cancelled,
             EndpointPresence::Disabled => DeliveryState::Held,
             EndpointPresence::Enabled => DeliveryState::Pending,

@@ -1,6 +1,6 @@
-//! A message as its producer wrote it, and the rules it has to keep: the same for a request and for a row of an outbox.
+//! An unchecked message and its rules, the same for API requests and outbox rows.
 //!
-//! Pure. Called by the API and by the relay; each tells its own producer which field broke which rule.
+//! Pure. The API and the relay call it, and each reports the broken rule to its own producer.
 
 use std::fmt;
 
@@ -12,40 +12,33 @@ use crate::message::{BadPayload, check_payload};
 use crate::name::Name;
 use crate::time::Timestamp;
 
-/// What a producer wrote.
+/// A message as its producer wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// What kind of thing happened.
     pub event_type: String,
-    /// The producer's own id for it.
     pub event_id: Option<String>,
-    /// Only endpoints that listen to one of these, or to all, get it.
     pub channels: Option<Vec<String>>,
-    /// For finding it again.
     pub tags: Option<Vec<String>>,
 }
 
-/// What a producer wrote, checked.
+/// A message whose fields are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What kind of thing happened.
     pub event_type: Name,
-    /// The producer's own id for it.
+    /// The producer's own id, accepted once per application.
     pub event_id: Option<Name>,
-    /// Only endpoints that listen to one of these, or to all, get it.
+    /// Only endpoints that listen to one of these channels, or to all channels, get the message.
     pub channels: Vec<Name>,
-    /// For finding it again.
     pub tags: Vec<Name>,
 }
 
-/// A field that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadField {
-    /// Its name in the API.
+    /// Field name in the API.
     pub field: &'static str,
-    /// Which entry, in a list.
+    /// Position of the entry, if the field is a list.
     pub index: Option<usize>,
-    /// What is wrong with it.
+    /// The broken rule, as a predicate: "must not be empty".
     pub rule: String,
 }
 
@@ -59,7 +52,6 @@ impl fmt::Display for BadField {
 }
 
 impl Draft {
-    /// Checks every field.
     pub fn check(self) -> Result<Checked, BadField> {
         let tags = self.tags.unwrap_or_default();
         if tags.len() > MESSAGE_TAGS_MAX {
@@ -78,7 +70,7 @@ impl Draft {
     }
 }
 
-/// Accepts a payload that came as text: a JSON object, with white space around it or without.
+/// Checks a payload in text form: a JSON object, optionally surrounded by white space.
 pub fn check_payload_text(text: &str) -> Result<(), BadField> {
     if serde_json::from_str::<IgnoredAny>(text).is_err() {
         return Err(bad("payload", BadPayload::NotAnObject));
@@ -86,7 +78,7 @@ pub fn check_payload_text(text: &str) -> Result<(), BadField> {
     check_payload(text.trim_start()).map_err(|error| bad("payload", error))
 }
 
-/// Accepts a time of delivery that is not too far ahead; one in the past means now.
+/// Checks that the delivery time is not too far ahead. A time in the past means now.
 pub fn check_deliver_at(at: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, BadField> {
     if at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
         let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
@@ -125,7 +117,7 @@ mod tests {
         check(|draft| draft.event_type.clear(), "eventType must not be empty");
         check(
             |draft| draft.event_id = Some("msg_1".to_owned()),
-            "eventId must not begin with \"msg_\", which is reserved for ids",
+            "eventId must not start with \"msg_\", which is reserved for ids",
         );
         check(|draft| draft.tags = list(&["a", "b c"]), "tags[1] may only contain letters, digits, '-', '_' and '.'");
         check(|draft| draft.tags = list(&["a"; 9]), "tags must have at most 8 entries");

@@ -1,29 +1,24 @@
-//! An event type: a name in the catalogue, with its description and schemas.
+//! Event types: names in the catalogue, with description and schemas.
 
 use crate::name::Name;
 use crate::time::Timestamp;
 
-/// A name in the catalogue of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventType {
-    /// Unique in the environment.
     pub name: Name,
-    /// A text for people.
     pub description: String,
-    /// No longer offered to new endpoints.
+    /// New endpoints cannot choose an archived type.
     pub archived: bool,
-    /// Still offered, but on its way out.
+    /// Deprecated types can still be chosen.
     pub deprecated: bool,
     /// JSON Schemas by version, as JSON text.
     pub schemas: Option<String>,
-    /// Application tokens without this flag do not see it.
+    /// Application tokens without this flag do not see the type.
     pub feature_flag: Option<Name>,
-    /// The group it is listed under.
+    /// Heading under which lists show the type.
     pub group_name: Option<String>,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// One more with every change: what a concurrent change is told apart by.
+    /// Raised by every change; a concurrent change is detected by it.
     pub revision: i64,
 }

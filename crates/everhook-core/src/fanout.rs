@@ -1,11 +1,11 @@
-//! Which endpoints get a message.
+//! Fan-out: the choice of endpoints for a message.
 //!
-//! Pure. Called by the stores, inside the transaction that appends the message, with the endpoints of that moment.
+//! Pure. The stores call it inside the transaction that appends the message, with the endpoints as of that transaction.
 
 use crate::endpoint::{Endpoint, EndpointState};
 use crate::name::Name;
 
-/// Whether `endpoint` wants a message of this type on these channels.
+/// Whether `endpoint` gets a message of this type on these channels.
 pub fn wants(endpoint: &Endpoint, event_type: &Name, channels: &[Name]) -> bool {
     endpoint.state == EndpointState::Enabled
         && endpoint.event_types.as_ref().is_none_or(|wanted| wanted.contains(event_type))

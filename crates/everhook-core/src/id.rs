@@ -1,9 +1,11 @@
 //! Ids: a prefix and 27 base62 characters of a 160-bit value that sorts by time.
 //!
-//! Layout, most significant byte first: 4 bytes of seconds since 2014-05-13, 1 byte of the second's fraction in steps of
-//! 4 ms (so far the format of existing installations, whose ids can be imported), 1 byte reserved for a shard, 2 bytes
-//! of the remaining milliseconds and a counter, 12 random bytes. Stores keep the 20 bytes and compare them bytewise.
-//! Refuses to make ids by itself: time and randomness are the caller's.
+//! Layout, most significant byte first: 4 bytes of seconds since 2014-05-13, 1 byte with the fraction of the second in
+//! steps of 4 ms, 1 byte reserved for a shard, 2 bytes with the remaining milliseconds and a counter, 12 random bytes.
+//! The first 5 bytes follow the format of existing installations, whose ids can be imported.
+//!
+//! Stores keep the 20 bytes and compare them bytewise. Nothing here reads a clock or draws randomness: the caller
+//! passes both.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +15,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::time::Timestamp;
 
-/// Bytes of an id as the stores keep it.
+/// Bytes of an id in the stores.
 pub const ID_BYTES: usize = 20;
-/// Characters of an id behind its prefix.
+/// Characters of an id after its prefix.
 pub const ID_CHARS: usize = 27;
-/// How many random bytes an id ends with.
+/// Random bytes at the end of an id.
 pub const ID_RANDOM_BYTES: usize = 12;
 
 /// 2014-05-13, the zero of the seconds field.
@@ -25,49 +27,44 @@ const EPOCH_SECS: i64 = 1_400_000_000;
 const COUNTER_MAX: u16 = (1 << 14) - 1;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// An id without its prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id([u8; ID_BYTES]);
 
 impl Id {
-    /// Sorts before every other id.
     pub const MIN: Id = Id([0; ID_BYTES]);
-    /// Sorts after every other id.
     pub const MAX: Id = Id([0xff; ID_BYTES]);
 
-    /// The id kept as these bytes.
     pub const fn from_bytes(bytes: [u8; ID_BYTES]) -> Id {
         Id(bytes)
     }
 
-    /// The id kept as these bytes, if there are 20 of them.
+    /// Returns `None` unless `bytes` has 20 bytes.
     pub fn from_slice(bytes: &[u8]) -> Option<Id> {
         bytes.try_into().ok().map(Id)
     }
 
-    /// What the stores keep.
     pub const fn as_bytes(&self) -> &[u8; ID_BYTES] {
         &self.0
     }
 
-    /// The smallest id made at `at`, to bound a range of ids by time.
+    /// Returns the smallest id of time `at`: the lower bound of a time range.
     pub fn floor(at: Timestamp) -> Id {
         Id::compose(at, 0, [0; ID_RANDOM_BYTES])
     }
 
-    /// The id right above this one; itself at the end.
+    /// Returns the next larger id, or `MAX` for `MAX`.
     #[must_use]
     pub fn successor(self) -> Id {
         self.moved(0xff, 0x00)
     }
 
-    /// The id right below this one; itself at the beginning.
+    /// Returns the next smaller id, or `MIN` for `MIN`.
     #[must_use]
     pub fn predecessor(self) -> Id {
         self.moved(0x00, 0xff)
     }
 
-    /// Counts one up or down: digits that are `last` become `first`, and the one before them changes.
+    /// Increments or decrements the bytes as one number: trailing bytes equal to `last` wrap to `first`.
     fn moved(self, last: u8, first: u8) -> Id {
         let mut bytes = self.0;
         let Some(at) = bytes.iter().rposition(|byte| *byte != last) else { return self };
@@ -76,8 +73,8 @@ impl Id {
         Id(bytes)
     }
 
-    /// The id of something that is found by what it is made of: the first bytes of the SHA-256 over the parts, each with its
-    /// length before it. Says nothing about time.
+    /// Derives an id from content: the first bytes of SHA-256 over the parts, each preceded by its length, so that no
+    /// two lists of parts collide. Such an id carries no time.
     pub fn derived(parts: &[&[u8]]) -> Id {
         let mut context = digest::Context::new(&digest::SHA256);
         for part in parts {
@@ -87,7 +84,7 @@ impl Id {
         Id(*context.finish().as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
     }
 
-    /// When the id was made, to the millisecond (imported ids: to 4 ms).
+    /// Time of creation, to the millisecond (imported ids: to 4 ms).
     pub fn timestamp(&self) -> Timestamp {
         let secs = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
         let millis = i64::from(self.0[4]) * 4 + i64::from(self.0[6] >> 6);
@@ -139,7 +136,7 @@ impl fmt::Debug for Id {
     }
 }
 
-/// The text is not an id: 27 base62 characters of at most 160 bits, behind the right prefix.
+/// Error of text without the prefix, or without 27 base62 characters of at most 160 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid id")]
 pub struct BadId;
@@ -172,7 +169,7 @@ impl FromStr for Id {
     }
 }
 
-/// Makes the ids of one node strictly increasing, however many fall into one millisecond and whatever the clock does.
+/// Makes strictly increasing ids on one node, for any number of ids per millisecond and any jump of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdSequence {
     last_millis: i64,
@@ -180,14 +177,13 @@ pub struct IdSequence {
 }
 
 impl IdSequence {
-    /// The next id at `now`, ending in `random`.
     pub fn next(&mut self, now: Timestamp, random: [u8; ID_RANDOM_BYTES]) -> Id {
         let millis = now.as_millis();
         if millis > self.last_millis {
             self.last_millis = millis;
             self.counter = 0;
         } else if self.counter == COUNTER_MAX {
-            // Borrow from the next millisecond rather than repeat or run backwards.
+            // A full millisecond borrows from the next one: ids must neither repeat nor decrease.
             self.last_millis += 1;
             self.counter = 0;
         } else {
@@ -204,15 +200,14 @@ macro_rules! prefixed_ids {
         pub struct $name(pub Id);
 
         impl $name {
-            /// What this kind of id begins with in text.
+            /// Prefix of the text form.
             pub const PREFIX: &'static str = $prefix;
 
-            /// The id kept as these bytes, if there are 20 of them.
+            /// Returns `None` unless `bytes` has 20 bytes.
             pub fn from_slice(bytes: &[u8]) -> Option<$name> {
                 Id::from_slice(bytes).map($name)
             }
 
-            /// What the stores keep.
             pub const fn as_bytes(&self) -> &[u8; ID_BYTES] {
                 self.0.as_bytes()
             }
@@ -257,35 +252,29 @@ macro_rules! prefixed_ids {
 prefixed_ids! {
     /// The public id of an environment.
     OrgId = "org_";
-    /// A customer of the user.
     ApplicationId = "app_";
-    /// A URL with its filters and secret.
     EndpointId = "ep_";
-    /// What happened, once.
     MessageId = "msg_";
-    /// One life of one delivery or job.
+    /// One life of a delivery or job. A resend gets a new task.
     TaskId = "task_";
-    /// One try of a task.
     AttemptId = "atmpt_";
-    /// One tenure of one holder of leases.
+    /// One tenure of one lease holder.
     SessionId = "sess_";
-    /// An API key's handle; the key itself is never kept.
+    /// The public handle of an API key.
     KeyId = "key_";
-    /// A unit of work on a queue: its record, which outlives its tasks.
+    /// The record of a job, which outlives its tasks.
     JobId = "job_";
-    /// A set of jobs with its announcements.
     BatchId = "batch_";
-    /// What creates jobs or messages by the clock.
     ScheduleId = "sched_";
     /// The fairness key of a task.
     LaneId = "lane_";
 }
 
-/// The number under which the stores keep an environment: short, because it is part of every key.
+/// The number of an environment in the stores. Short, because it is part of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EnvironmentId(pub i32);
 
-/// The environment of keys and tokens that name none; the id existing installations have.
+/// The environment of keys and tokens that name none. Existing installations use this id.
 pub const DEFAULT_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
 
 impl EndpointId {

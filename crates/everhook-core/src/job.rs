@@ -1,8 +1,9 @@
-//! A job: a unit of work on a queue.
+//! Jobs: units of work on a queue.
 //!
-//! The record of a job stays; what is leased is its task, whose lane is its queue and concurrency key. What follows an attempt is
-//! decided by `lifecycle`, as for deliveries: a job only has its own retry policy. Here are the rules a job has to keep, what its
-//! worker may say, and what an operator may ask for. The API validates with these, the stores trust what got through.
+//! The record of a job stays; its task is leased. The lane of the task is the queue with the concurrency key.
+//! `lifecycle` decides what follows an attempt, as for deliveries, but with the job's own retry policy. This module
+//! holds the rules of a job's fields, the fencing of worker reports, and the commands of operators. The API validates
+//! with it; the stores trust validated values.
 
 use std::time::Duration;
 
@@ -23,118 +24,105 @@ use crate::time::Timestamp;
 
 pub mod report;
 
-/// What was asked for; nothing of it changes afterwards but the run time.
+/// The record of a job. Only its run time can change later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its id: the subject of its tasks.
+    /// The subject of its tasks.
     pub id: JobId,
-    /// Where it waits.
+    /// The queue on which the job waits.
     pub queue: Name,
-    /// Which handler takes it.
+    /// Selects the handler.
     pub kind: Name,
-    /// A text for people.
+    /// Display name; need not be unique.
     pub name: Option<String>,
-    /// JSON, of any kind; none once it was removed.
+    /// Any JSON value; `None` after its removal.
     pub payload: Option<Bytes>,
-    /// Where it goes among those that are due.
+    /// Order among due jobs of one lane.
     pub priority: Priority,
-    /// When it is tried again.
+    /// Number of attempts, and the delays between them.
     pub retry: RetryPolicy,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub timeout: Duration,
-    /// Only one job is accepted under this.
+    /// Uniqueness: only one job is accepted per key and window.
     pub unique: Option<Unique>,
-    /// Jobs with the same one share a limit.
+    /// Jobs with the same key share a limit.
     pub concurrency_key: Option<String>,
-    /// For finding it again.
+    /// Labels to find the job by.
     pub tags: Vec<Name>,
-    /// Never interpreted.
+    /// Stored and shown, never interpreted.
     pub metadata: Metadata,
-    /// The set it belongs to.
+    /// The batch that counts the result of the job.
     pub batch: Option<BatchId>,
-    /// What created it, by the clock.
+    /// The schedule that created the job.
     pub schedule: Option<ScheduleId>,
 }
 
-/// 0 goes first, 9 last.
+/// 0 is the highest priority, 9 the lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(i16);
 
-/// The key under which only one job is accepted within a window: the first insert wins. Its scope is the environment and the queue.
+/// A key that is accepted once per window, environment and queue. The first insert wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unique {
-    /// Any text.
+    /// Any text of 1 to 256 bytes.
     pub key: String,
-    /// How long it counts, from the insert on; whatever becomes of the job.
+    /// How long the key is taken. Starts with the insert, and runs on whatever becomes of the job.
     pub window: Duration,
 }
 
-/// When a job may run.
+/// The earliest start of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RunAt {
-    /// As soon as there is room.
+    /// As soon as capacity is free.
     #[default]
     Now,
-    /// Not before this. One that has passed is now.
+    /// Not before this time. A time in the past means now.
     At(Timestamp),
-    /// Not before this has passed.
+    /// Not before this duration has passed.
     In(Duration),
 }
 
-/// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// It waits: for its time, for room, or for another attempt.
+    /// Waiting for its time, for capacity or for a retry.
     Pending,
-    /// A worker has it.
     Leased,
-    /// Done.
     Succeeded,
-    /// Out of attempts or given up; can be retried.
+    /// Out of attempts or given up. A retry is possible.
     Dead,
-    /// Ended on request. Not a failure.
+    /// Ended by request; not a failure.
     Cancelled,
 }
 
 stored_as!(JobState { Pending = 0, Leased = 1, Dead = 2, Succeeded = 3, Cancelled = 4 });
 
-/// Which rule a job does not keep; `field` says in which part of the request.
+/// The broken rule of a job; [`BadJob::field`] returns the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadJob {
-    /// Outside 0 to 9.
     #[error("must be 0 to 9")]
     Priority,
-    /// Too short or too long.
     #[error("must be {} to {} seconds", JOB_TIMEOUT_MIN.as_secs(), JOB_TIMEOUT_MAX.as_secs())]
     Timeout,
-    /// Too far ahead.
     #[error("must be at most {} days ahead", JOB_DELAY_MAX.as_secs() / 86_400)]
     RunAt,
-    /// No window, or one that is too long.
     #[error("must be 1 to {} seconds", JOB_UNIQUE_WINDOW_MAX.as_secs())]
     UniqueWindow,
-    /// A key that cannot be kept.
     #[error("must have 1 to {JOB_KEY_BYTES_MAX} bytes and no control characters")]
     UniqueKey,
-    /// A key that cannot be kept.
     #[error("must have 1 to {JOB_KEY_BYTES_MAX} bytes and no control characters")]
     ConcurrencyKey,
-    /// A name that cannot be kept.
     #[error("must have at most {JOB_NAME_BYTES_MAX} bytes and no control characters")]
     Name,
-    /// More than anyone needs.
     #[error("must have at most {JOB_TAGS_MAX} entries")]
     Tags,
-    /// Over its limit.
     #[error(transparent)]
     Metadata(#[from] MetadataTooLarge),
-    /// Deeper than parsers can be trusted with.
     #[error(transparent)]
     Payload(#[from] BadPayload),
 }
 
 impl Job {
-    /// A job that says nothing but what is to be done.
+    /// A job with default options.
     pub fn new(id: JobId, queue: Name, kind: Name, payload: Bytes) -> Job {
         Job {
             id,
@@ -154,7 +142,7 @@ impl Job {
         }
     }
 
-    /// Accepts a job that keeps all rules. Its payload is known to be valid JSON.
+    /// Checks every rule. The payload is already known to be valid JSON.
     pub fn check(&self) -> Result<(), BadJob> {
         if !(JOB_TIMEOUT_MIN..=JOB_TIMEOUT_MAX).contains(&self.timeout) {
             return Err(BadJob::Timeout);
@@ -183,16 +171,16 @@ impl Job {
         Ok(check_metadata(&self.metadata)?)
     }
 
-    /// Its fairness key.
     pub fn lane(&self, environment: EnvironmentId) -> LaneId {
         lane(environment, &self.queue, self.concurrency_key.as_deref())
     }
 }
 
-/// The lane of a queue, or of one concurrency key of it.
+/// Returns the lane of a queue, or of one concurrency key within it.
 ///
-/// Derived and not drawn, so that whoever enqueues knows the lane without asking. The environment is part of it, because a node counts
-/// its slots by lane alone. The first part keeps it apart from everything else that is derived; the third from a key that is empty.
+/// The id is derived, not random, so that every producer computes the same lane without a look-up. It includes the
+/// environment, because a node counts slots by lane alone. The first part separates lanes from other derived ids, and a
+/// lane without a key from a lane with an empty key.
 pub fn lane(environment: EnvironmentId, queue: &Name, concurrency_key: Option<&str>) -> LaneId {
     let environment = environment.0.to_be_bytes();
     let queue = queue.as_str().as_bytes();
@@ -202,7 +190,7 @@ pub fn lane(environment: EnvironmentId, queue: &Name, concurrency_key: Option<&s
     })
 }
 
-/// Ten attempts; 5 s, then twice as long each time, an hour at most.
+/// Ten attempts: 5 s, then doubling, at most one hour.
 fn default_retry() -> RetryPolicy {
     let backoff = Backoff::Exponential { base: JOB_BACKOFF_BASE, cap: JOB_BACKOFF_CAP };
     RetryPolicy::with(backoff, JOB_ATTEMPTS_DEFAULT).expect("the defaults are within the limits")
@@ -213,12 +201,12 @@ fn is_key(text: &str) -> bool {
 }
 
 impl Priority {
-    /// The priority of this number.
+    /// Checks that the number is 0 to 9.
     pub fn new(number: i64) -> Result<Priority, BadJob> {
         i16::try_from(number).ok().filter(|number| (0..=9).contains(number)).map(Priority).ok_or(BadJob::Priority)
     }
 
-    /// The number, as tasks carry it.
+    /// The number in the task row.
     pub const fn get(self) -> i16 {
         self.0
     }
@@ -231,7 +219,7 @@ impl Default for Priority {
 }
 
 impl RunAt {
-    /// The due time of a task that is written at `now`.
+    /// Returns the due time of a task inserted at `now`.
     pub fn due_at(self, now: Timestamp) -> Result<Timestamp, BadJob> {
         let due_at = match self {
             RunAt::Now => now,
@@ -243,7 +231,7 @@ impl RunAt {
 }
 
 impl BadJob {
-    /// The part of the request that is wrong, as the API names it.
+    /// The field, as the API names it.
     pub const fn field(self) -> &'static str {
         match self {
             BadJob::Priority => "priority",
@@ -261,7 +249,6 @@ impl BadJob {
 }
 
 impl From<TaskState> for JobState {
-    /// The state of a job whose task is open.
     fn from(state: TaskState) -> JobState {
         match state {
             TaskState::Pending => JobState::Pending,
@@ -272,7 +259,6 @@ impl From<TaskState> for JobState {
 }
 
 impl From<EndState> for JobState {
-    /// The state in which an attempt left its job.
     fn from(end: EndState) -> JobState {
         match end {
             EndState::Open => JobState::Pending,
@@ -283,42 +269,40 @@ impl From<EndState> for JobState {
     }
 }
 
-/// What an operator asks for.
+/// A command of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// It is not to be done any more.
     Cancel,
-    /// It is to be tried now; a dead one with fresh tries.
+    /// Run now; a dead job gets fresh tries.
     Retry,
-    /// It is to be due at another time.
     RunAt(RunAt),
-    /// Nothing is to be left of it.
+    /// Delete record, attempts and task.
     Delete,
 }
 
-/// What it takes to do what an operator asks for.
+/// The action that carries out a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Its task leaves now, and the job is cancelled.
+    /// Delete the task; the job ends as cancelled.
     End,
-    /// Its task is due at the other time.
+    /// Change the due time of the task.
     Move(RunAt),
-    /// Its task, its attempts and its record leave.
+    /// Delete task, attempts and record.
     Erase,
-    /// Its task is flagged: whoever holds it learns at the next heartbeat, and the next settle or reclaim ends it.
+    /// Flag the task. The holder learns of it with the next heartbeat; the next settle or reclaim ends the job.
     Flag,
-    /// Its task is due now.
+    /// Make the task due now.
     Hasten,
-    /// Its task goes back to pending with fresh tries; in a batch, a new phase opens first.
+    /// Return the task to pending with fresh tries. In a batch, a new phase opens first.
     Redrive,
-    /// It is so already: nothing to do.
+    /// The job is already in the requested state.
     Nothing,
-    /// It cannot be done in this state: a conflict.
+    /// The state does not allow the command: a conflict.
     Refuse,
 }
 
 impl JobState {
-    /// What a wish does to a job in this state.
+    /// Decides the action for a command on a job in this state.
     pub const fn on(self, wish: Wish) -> Plan {
         match (wish, self) {
             (Wish::Cancel, JobState::Pending | JobState::Dead) => Plan::End,
@@ -331,40 +315,38 @@ impl JobState {
             (Wish::Retry, JobState::Succeeded | JobState::Cancelled) => Plan::Refuse,
             (Wish::RunAt(at), JobState::Pending) => Plan::Move(at),
             (Wish::RunAt(_), _) => Plan::Refuse,
-            // Whoever runs it would have nothing to report to.
+            // A running worker needs the record to report its result.
             (Wish::Delete, JobState::Leased) => Plan::Refuse,
             (Wish::Delete, _) => Plan::Erase,
         }
     }
 }
 
-/// What tasks carry of a kind, so that a worker that takes only some kinds need not read the records of the others.
+/// Hash of a kind, stored in the task row: a worker with a filter by kind finds its tasks without reading the records
+/// of others. Hashes may collide, so the record decides.
 pub fn handler(kind: &Name) -> i32 {
     let [a, b, c, d, ..] = *Id::derived(&[b"kind", kind.as_str().as_bytes()]).as_bytes();
     i32::from_be_bytes([a, b, c, d])
 }
 
-/// Who has a job, and in which tenure.
+/// The proof of a lease: holder and fencing number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure {
-    /// The worker.
     pub session: SessionId,
-    /// Its fencing number.
     pub epoch: u32,
 }
 
-/// Why what a worker says does not count.
+/// Why a worker's report is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotYours {
-    /// Nobody has it.
     #[error("the job is not running")]
     NotRunning,
-    /// Someone else has it, or the same worker once more.
-    #[error("the job is held by another worker, or was leased again since")]
+    /// Another worker holds the job, or the same worker under a later lease.
+    #[error("the job is leased by another worker, or again by this worker: the lease of this report has expired")]
     Lost,
 }
 
-/// Accepts what a worker says of a job that it holds.
+/// Checks that a report comes from the current lease holder.
 pub fn check_tenure(held_by: Option<Tenure>, said_by: Tenure) -> Result<(), NotYours> {
     match held_by {
         None => Err(NotYours::NotRunning),
@@ -373,16 +355,17 @@ pub fn check_tenure(held_by: Option<Tenure>, said_by: Tenure) -> Result<(), NotY
     }
 }
 
-/// How many tries a job took that has ended, by its attempts, newest first. Those before it was last put back with fresh tries do not count.
+/// Counts the tries of an ended job from its attempts, newest first. Attempts before the last redrive do not count.
 pub fn tries_of(attempts: impl IntoIterator<Item = (Class, EndState)>) -> u32 {
     let (mut tries, mut was_redriven) = (0, false);
     for (class, end) in attempts {
         if was_redriven && end == EndState::Dead {
             break;
         }
-        // An operator who cancels a dead job has not put it back.
+        // The cancellation of a dead job is recorded as an attempt, but is no redrive.
         was_redriven |= class != Class::Cancelled;
-        // As `lifecycle::decide` has it for jobs, whose targets stop their queue when they answer 410.
+        // These classes use no try, as in `lifecycle::decide`. A push target that answers 410 stops its queue and uses
+        // none.
         let is_free =
             matches!(class, Class::Abandoned | Class::Interrupted | Class::Cancelled | Class::Snoozed | Class::Gone);
         tries += u32::from(!is_free);

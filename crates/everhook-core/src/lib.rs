@@ -1,7 +1,7 @@
 //! The nouns of Everhook and every decision it makes.
 //!
-//! Pure: no I/O, no clock, no randomness. Time and chance come in as arguments, so that the same code runs in the
-//! server, in the conformance suite and in the simulator. Everything that acts lives in other crates.
+//! Pure: no I/O, no clock, no randomness. Callers pass time and random values, so that the same code runs in the
+//! server, the conformance suite and the simulator.
 
 pub mod api_key;
 pub mod application;

@@ -1,7 +1,7 @@
-//! The legal transitions of a task, and which one an outcome leads to.
+//! The transitions of a task, and the one that an outcome leads to.
 //!
-//! Pure: no clock, no randomness, no I/O. Called by `engine::settle`, for deliveries and jobs alike; nobody else knows
-//! what follows an outcome.
+//! Pure: no clock, no randomness, no I/O. `engine::settle` calls it for deliveries and jobs alike. No other code
+//! decides what follows an outcome.
 //!
 //! ```text
 //! PENDING ── lease ─► LEASED ── Succeed ─► gone: succeeded      DEAD ── redrive ─► PENDING
@@ -17,82 +17,72 @@ use crate::outcome::Outcome;
 use crate::retry::{Jitter, RetryPolicy};
 use crate::task::{Task, Trigger, stored_as};
 
-/// Why a task was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeathCause {
-    /// The retry policy is used up.
+    /// The retry policy has no attempts left.
     AttemptsExhausted,
-    /// The receiver answered 410.
     EndpointGone,
-    /// It killed its holder too often.
+    /// Too many holders crashed while running the task.
     Poison,
 }
 
-/// What follows an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Done; the row leaves.
+    /// The task row is deleted.
     Succeed,
-    /// Back to pending, due after this.
+    /// The task is pending again, due after this time.
     RetryIn(Duration),
-    /// Given up.
+    /// The row stays as dead, except for a manual attempt.
     Die(DeathCause),
-    /// Ended on request; the row leaves.
+    /// Ended by request; the row is deleted.
     Cancel,
 }
 
-/// How the attempt left its task, kept on the attempt: the state of a delivery or job whose row is gone.
+/// The state of the task after the attempt, recorded with the attempt: the final state of a delivery or job whose task
+/// row is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
-    /// Not the last attempt.
+    /// The task stays: another attempt follows.
     Open,
-    /// The last one: done.
     Succeeded,
-    /// The last one for now: given up.
+    /// The task is dead until a redrive.
     Dead,
-    /// The last one: cancelled.
     Cancelled,
 }
 
 stored_as!(EndState { Open = 0, Succeeded = 1, Dead = 2, Cancelled = 3 });
 
-/// What becomes of the task's row.
+/// The new state of the task row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRow {
-    /// It leaves the table.
     Gone,
-    /// It waits.
     Pending {
-        /// How long until it is due.
         due_in: Duration,
     },
-    /// It stays for an operator.
+    /// The row stays until an operator redrives or deletes the task.
     Dead,
 }
 
-/// The whole consequence of an attempt.
+/// All consequences of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What follows.
     pub verdict: Verdict,
-    /// The task's tries from now on.
+    /// New number of tries of the task.
     pub tries: u32,
-    /// The task's crashes from now on.
+    /// New number of crashes of the task.
     pub crashes: u32,
-    /// What becomes of the row.
     pub row: NextRow,
-    /// What the attempt records of the task.
     pub end: EndState,
-    /// Nothing of this lane is to start before this has passed.
+    /// The whole lane starts no task before this time has passed.
     pub hold_lane: Option<Duration>,
-    /// The receiver wants no more of this lane: its endpoint is to be disabled, its queue to be paused.
+    /// The receiver refuses the whole lane: disable its endpoint, or pause its queue.
     pub stop_lane: bool,
 }
 
-/// Decides what happens to `task` after one attempt ended in `outcome`.
+/// Decides the consequences for `task` after one attempt ended in `outcome`.
 pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitter) -> Decision {
     let tries = match outcome {
-        // Neither a crash nor a stop is the receiver's doing, and a snooze is no failure: they use no try.
+        // Crashes and interruptions are not the receiver's fault, and a snooze is no failure: none of them uses a try.
         Outcome::Abandoned | Outcome::Interrupted | Outcome::Cancelled | Outcome::Snoozed { .. } | Outcome::Stopped => {
             task.tries
         }
@@ -103,15 +93,17 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         Outcome::Success => Verdict::Succeed,
         Outcome::Cancelled => Verdict::Cancel,
         Outcome::Gone => Verdict::Die(DeathCause::EndpointGone),
+        // A cancel request outranks retries and poison, but not a result: finished work stays finished.
         _ if task.cancel => Verdict::Cancel,
         Outcome::Abandoned if crashes >= CRASHES_MAX => Verdict::Die(DeathCause::Poison),
+        // One crash frees many tasks at once. Jitter keeps them from starting at the same instant.
         Outcome::Abandoned => Verdict::RetryIn(jitter.share_of(RECLAIM_JITTER)),
         Outcome::Snoozed { wait } => Verdict::RetryIn(wait.min(SNOOZE_MAX)),
-        // What stops the lane keeps the task from starting again.
+        // Another node may start an interrupted task at once. A stopped lane keeps its tasks from starting anyway.
         Outcome::Interrupted | Outcome::Stopped => Verdict::RetryIn(Duration::ZERO),
         Outcome::Throttled { retry_after } | Outcome::Failure { retry_after } => {
             match retry_delay(task, tries, policy, jitter) {
-                // A receiver may ask for more patience than our policy has, never for less.
+                // A receiver may ask for a longer delay than the policy has, never for a shorter one.
                 Some(delay) => Verdict::RetryIn(delay.max(retry_after.unwrap_or_default())),
                 None => Verdict::Die(DeathCause::AttemptsExhausted),
             }
@@ -139,7 +131,7 @@ fn next_row(task: &Task, verdict: Verdict) -> NextRow {
     match verdict {
         Verdict::Succeed | Verdict::Cancel => NextRow::Gone,
         Verdict::RetryIn(due_in) => NextRow::Pending { due_in },
-        // Whoever asked for one manual attempt sees how it ended; there is nothing to redrive.
+        // The caller of a manual attempt sees its result; a redrive would repeat what the caller can request again.
         Verdict::Die(_) if task.trigger == Trigger::Manual => NextRow::Gone,
         Verdict::Die(_) => NextRow::Dead,
     }
@@ -154,8 +146,8 @@ fn end_state(verdict: Verdict) -> EndState {
     }
 }
 
-/// A receiver that is overwhelmed or hangs gets a rest from everything, not only from this task: for as long as it asked, or
-/// for a while. The task's own delay is no measure: late in its schedule it is a day, and others may fare better.
+/// Holds the lane of an overloaded or hanging receiver, because its other tasks would fail, too. Without `Retry-After`
+/// the hold is capped: late in the schedule the task's own delay is a day, but other tasks may succeed sooner.
 fn hold(outcome: Outcome, verdict: Verdict) -> Option<Duration> {
     match (outcome, verdict) {
         (Outcome::Throttled { retry_after: None }, Verdict::RetryIn(delay)) => Some(delay.min(LANE_HOLD_MAX)),
@@ -178,7 +170,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Succeed => f.write_str("succeed"),
-            // To the millisecond: jitter makes it odd.
+            // Milliseconds are enough: jitter makes the rest noise.
             Verdict::RetryIn(delay) => {
                 write!(f, "retry in {:?}", *delay - Duration::from_nanos(u64::from(delay.subsec_nanos() % 1_000_000)))
             }

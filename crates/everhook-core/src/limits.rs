@@ -1,36 +1,36 @@
-//! Every bound in one place. A loop, queue, body or batch without an entry here is a mistake.
+//! Bounds of bodies, names, batches, queues, loops and times.
 
 use std::time::Duration;
 
-/// Largest request body the API takes.
+/// Largest request body of the API.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// How much of a receiver's reply is kept; the rest is not read.
+/// Stored bytes of a receiver's reply; further bytes are not read.
 pub const REPLY_BYTES_MAX: usize = 16 * 1024;
-/// Deepest nesting of a payload, so that every JSON parser on the way can read it.
+/// Deepest nesting of a payload, so that common JSON parsers can read it.
 pub const PAYLOAD_DEPTH_MAX: usize = 128;
 /// Longest uid, event type name, channel or tag.
 pub const NAME_CHARS_MAX: usize = 256;
-/// Longest name for people: of an application, a group of event types, a worker, a batch.
+/// Longest display name of an application, group of event types, worker or batch.
 pub const TITLE_CHARS_MAX: usize = 256;
 /// Longest description of an endpoint or an event type.
 pub const DESCRIPTION_CHARS_MAX: usize = 4096;
-/// Longest text that a list is searched for.
+/// Longest search text of a list.
 pub const SEARCH_CHARS_MAX: usize = 256;
-/// Event types that a list is filtered by.
+/// Event types in the filter of a list.
 pub const SEARCH_TYPES_MAX: usize = 500;
 /// Feature flags of an application token.
 pub const FEATURE_FLAGS_MAX: usize = 25;
 /// Versions of an event type's schema.
 pub const SCHEMAS_MAX: usize = 100;
-/// Largest schemas of an event type, all versions as JSON text.
+/// Size of all schemas of an event type, as JSON text.
 pub const SCHEMAS_BYTES_MAX: usize = 256 * 1024;
 /// Longest content type of a raw payload.
 pub const CONTENT_TYPE_BYTES_MAX: usize = 256;
 /// Largest metadata, as JSON text.
 pub const METADATA_BYTES_MAX: usize = 4096;
-/// Event types an endpoint may ask for.
+/// Event types that an endpoint may list.
 pub const ENDPOINT_EVENT_TYPES_MAX: usize = 500;
-/// The names of event types that an endpoint asks for, together: every fan-out of its application holds them.
+/// Total length of an endpoint's event type names: every fan-out of its application holds them in memory.
 pub const ENDPOINT_EVENT_TYPES_BYTES_MAX: usize = 8 * 1024;
 /// Channels an endpoint may listen to.
 pub const ENDPOINT_CHANNELS_MAX: usize = 10;
@@ -42,7 +42,8 @@ pub const MESSAGE_TAGS_MAX: usize = 8;
 pub const HEADERS_MAX: usize = 64;
 /// Longest name of a custom header.
 pub const HEADER_NAME_BYTES_MAX: usize = 256;
-/// Names and values of an endpoint's custom headers, together: every fan-out of its application holds them.
+/// Total length of an endpoint's custom headers, names and values: every fan-out of its application holds them in
+/// memory.
 pub const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Longest value of a custom header.
 pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
@@ -50,98 +51,98 @@ pub const HEADER_VALUE_BYTES_MAX: usize = 4096;
 pub const URL_BYTES_MAX: usize = 4096;
 /// Old signing keys that may still sign after rotations.
 pub const OLD_KEYS_MAX: usize = 10;
-/// How far ahead of its acceptance a message may be delivered.
+/// How far after acceptance a delivery may be scheduled.
 pub const DELIVER_AHEAD_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Largest phase a caller may name: every JSON parser reads it exactly, and resets have room above it.
+/// Largest phase that a caller may send: JSON parsers read it exactly, and resets still have larger numbers.
 pub const PHASE_MAX: i64 = (1 << 53) - 1;
-/// Longest list page.
+/// Largest page of a list.
 pub const PAGE_MAX: usize = 250;
-/// List page where none is asked for.
+/// Default page of a list.
 pub const PAGE_DEFAULT: usize = 50;
-/// Bytes of a list page: one row more may begin below it, so that a page has a row at least.
+/// Soft limit of a page: a row that starts below it is still included, so that each page has at least one row.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Rows that one request looks at in search of those that its filter wants. An iterator goes on behind them.
+/// Rows that one filtered request scans. The iterator continues after them.
 pub const SCAN_ROWS_MAX: usize = 5000;
-/// How far the time in an id may be off the time of what it names: of nodes that drew it, of requests that waited.
+/// Largest difference between the time in an id and the time of its object: clocks differ, and requests wait.
 pub const ID_SKEW_MAX: Duration = Duration::from_secs(3600);
-/// How long after an attempt began its id may have been drawn: its node may have died, and the others been down.
+/// Largest delay between the start of an attempt and the creation of its id. The node may have crashed and the others
+/// been down.
 pub const ATTEMPT_SKEW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a search of one request may take in the store.
+/// Longest time of one search in the store.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(4);
-/// How long a search may wait until others have ended.
+/// Longest time a search waits for other searches.
 pub const SEARCH_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Longest delay between two attempts, whatever the policy or the receiver asks.
+/// Longest delay between two attempts, whatever the policy or receiver asks for.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How long a lane rests after a timeout or a throttled attempt, where the receiver did not say.
+/// Longest hold of a lane after a timeout or `429` without `Retry-After`.
 pub const LANE_HOLD_MAX: Duration = Duration::from_secs(60);
-/// Most entries of a retry schedule.
+/// Entries of a retry schedule.
 pub const RETRY_DELAYS_MAX: usize = 100;
-/// Longest time a handler may put its job off by without using an attempt.
+/// Longest snooze of a job.
 pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How often a task may kill its holder before it is given up as poison.
+/// Crashes of holders after which a task dies as poison.
 pub const CRASHES_MAX: u32 = 5;
-/// A reclaimed task is due after at most this, so that what one crash freed does not start at one instant.
+/// Spread of the due times of reclaimed tasks, so that one crash does not start all of them at once.
 pub const RECLAIM_JITTER: Duration = Duration::from_millis(500);
-/// How long an idempotency key is remembered.
+/// Lifetime of an idempotency key.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(12 * 3600);
-/// How long messages and their attempts are kept.
+/// Retention of messages and their attempts.
 pub const MESSAGES_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Messages in one append transaction.
 pub const APPEND_BATCH_MAX: usize = 500;
 /// Payload bytes in one append transaction.
 pub const APPEND_BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Messages waiting for an append; past it, requests wait before they are read any further.
+/// Messages that wait for an append. Beyond it, requests wait before their bodies are read.
 pub const APPEND_QUEUE_MAX: usize = 4096;
-/// Settlements in one transaction.
 pub const SETTLE_BATCH_MAX: usize = 500;
-/// Settlements waiting for a transaction: what a node may have sent and not yet written, beside its slots.
+/// Settlements that wait for a transaction: finished attempts that are not yet recorded, beside those in slots.
 pub const SETTLE_QUEUE_MAX: usize = 4096;
-/// How long a node may have ended attempts to write and write none of them before it is not ready.
+/// A node with unrecorded attempts that records none for this time is not ready.
 pub const SETTLE_STALL_MAX: Duration = Duration::from_secs(30);
-/// Lanes one lease looks at.
+/// Lanes that one lease visits.
 pub const LEASE_LANES_MAX: usize = 256;
-/// Tasks one lease takes.
+/// Tasks that one lease returns.
 pub const LEASE_TASKS_MAX: usize = 500;
-/// Jobs one lease takes: more, because their records are smaller than messages, and all of them may be of one lane, which gives to one
-/// lease at a time.
+/// Jobs that one lease returns. Larger than for tasks: job records are smaller than messages, and all jobs may be in
+/// one lane, which serves one lease at a time.
 pub const LEASE_JOBS_MAX: usize = 1000;
-/// Tasks one sweep takes over.
+/// Tasks that one sweep reclaims.
 pub const RECLAIM_BATCH_MAX: usize = 500;
 /// Sessions in one list of nodes.
 pub const SESSIONS_LISTED_MAX: usize = 1000;
-/// Waiting tasks counted for metrics; where there are more, this is what is told.
+/// Upper bound of the count of waiting tasks in metrics.
 pub const BACKLOG_COUNTED_MAX: usize = 100_000;
-/// Lanes in which the oldest task that is due is looked for, for metrics: those whose turn it has been longest.
+/// Lanes whose oldest due task is sampled for metrics: the lanes that have waited longest.
 pub const BACKLOG_LANES_MAX: usize = 64;
-/// Dead tasks put back in one transaction.
+/// Dead tasks that one transaction redrives.
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.
 pub const ENDPOINTS_MAX: usize = 10_000;
 
-/// Attempts of a job that says nothing of them.
+/// Default number of attempts of a job.
 pub const JOB_ATTEMPTS_DEFAULT: u32 = 10;
-/// First delay of a job that says nothing of it.
+/// Default of a job's first retry delay.
 pub const JOB_BACKOFF_BASE: Duration = Duration::from_secs(5);
-/// Longest delay of a job that says nothing of it.
+/// Default of a job's longest retry delay.
 pub const JOB_BACKOFF_CAP: Duration = Duration::from_secs(3600);
-/// How long an attempt of a job may take, where the job does not say.
+/// Default timeout of a job attempt.
 pub const JOB_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
-/// Shortest such time.
+/// Shortest timeout of a job attempt.
 pub const JOB_TIMEOUT_MIN: Duration = Duration::from_secs(1);
-/// Longest such time.
+/// Longest timeout of a job attempt.
 pub const JOB_TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long the target of a queue may take to answer a pushed job, unless the settings say otherwise; a job's own timeout may be shorter.
+/// Default timeout of a push; a job's own timeout may be shorter.
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
-/// Longest that the settings may say: a push keeps its slot until then.
+/// Longest configurable push timeout: a push occupies its slot until then.
 pub const PUSH_TIMEOUT_MAX: Duration = Duration::from_secs(15 * 60);
-/// How far ahead a job may be put.
+/// How far ahead a job may be scheduled.
 pub const JOB_DELAY_MAX: Duration = Duration::from_secs(5 * 366 * 24 * 3600);
-/// How long the key of a unique job counts at most.
+/// Longest lifetime of a unique key.
 pub const JOB_UNIQUE_WINDOW_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Longest unique key or concurrency key.
 pub const JOB_KEY_BYTES_MAX: usize = 256;
-/// Longest name of a job, for people.
+/// Longest display name of a job.
 pub const JOB_NAME_BYTES_MAX: usize = 256;
 /// Tags one job may have.
 pub const JOB_TAGS_MAX: usize = 8;
@@ -149,42 +150,40 @@ pub const JOB_TAGS_MAX: usize = 8;
 pub const QUEUE_LIMIT_MAX: u32 = 100_000;
 /// Fastest rate of a queue, in jobs a second.
 pub const QUEUE_RATE_MAX: u32 = 100_000;
-/// Due jobs of one lane that a worker looks at which takes only some kinds.
+/// Due jobs of one lane that a lease scans for a worker with a filter by kind.
 pub const KIND_SCAN_MAX: usize = 10_000;
-/// Attempts of one job that are shown: the latest ones.
+/// Shown attempts of one job, the latest ones.
 pub const JOB_ATTEMPTS_SHOWN: usize = 100;
-/// Queues that one worker takes from.
+/// Queues that one worker may list.
 pub const WORKER_QUEUES_MAX: usize = 100;
-/// Kinds that one worker names.
+/// Kinds that one worker may list.
 pub const WORKER_KINDS_MAX: usize = 100;
-/// Jobs that one lease of a remote worker brings.
+/// Jobs that one lease of a remote worker returns.
 pub const WORKER_LEASE_MAX: usize = 500;
-/// Jobs in one request.
+/// Jobs in one bulk request.
 pub const JOBS_BULK_MAX: usize = 1000;
-/// Longest text that comes with a progress.
+/// Longest text of a progress report.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 1024;
-/// Largest result of a job that is kept.
+/// Largest stored result of a job.
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
-/// Longest error text of an attempt that is kept.
+/// Longest stored error of an attempt.
 pub const ERROR_BYTES_MAX: usize = 4096;
-/// Log lines of an attempt that are kept: the last ones.
+/// Stored log lines of an attempt, the last ones.
 pub const LOG_LINES_MAX: usize = 100;
-/// Longest log line that is kept.
 pub const LOG_LINE_BYTES_MAX: usize = 512;
-/// All that an attempt keeps of what its worker said, before it is JSON.
+/// Stored bytes of an attempt's error and log together, before encoding as JSON.
 pub const NOTE_BYTES_MAX: usize = 12 * 1024;
 /// Lanes of a queue that one transaction deletes.
 pub const QUEUE_LANES_DELETED_MAX: usize = 1000;
-/// Failed jobs that the announcement of a batch lists.
+/// Failed jobs that a batch announcement lists.
 pub const BATCH_FAILED_LISTED_MAX: usize = 100;
 /// Jobs that one call may retry or skip.
 pub const BATCH_SELECTION_MAX: usize = 1000;
 
-/// Longest cron expression.
 pub const CRON_BYTES_MAX: usize = 256;
-/// Years a cron expression is searched for its next date. The rarest is a 29 February on one weekday: 40 years across 2100.
+/// Years that a cron search covers. The rarest date is 29 February on a given weekday: 40 years across 2100.
 pub const CRON_YEARS_MAX: i16 = 41;
-/// Changes of a zone's clocks that one search walks over: those of `CRON_YEARS_MAX`, for zones that change six times a year.
+/// Clock changes of a zone that one search crosses: `CRON_YEARS_MAX` years with six changes each.
 pub const CRON_SEGMENTS_MAX: usize = 256;
 /// Shortest interval of a schedule.
 pub const SCHEDULE_EVERY_MIN: Duration = Duration::from_secs(1);
@@ -192,29 +191,29 @@ pub const SCHEDULE_EVERY_MIN: Duration = Duration::from_secs(1);
 pub const SCHEDULE_EVERY_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Longest jitter of a schedule.
 pub const SCHEDULE_JITTER_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How late a run may be found before it counts as missed, where the schedule does not say: a fail-over takes a lease.
+/// Default grace: a run found later than this counts as missed. A fail-over takes about one lease.
 pub const SCHEDULE_GRACE_DEFAULT: Duration = Duration::from_secs(30);
-/// Longest such time a schedule may ask for.
+/// Longest grace of a schedule.
 pub const SCHEDULE_GRACE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Most missed runs that are made up for at once.
+/// Missed runs that a schedule catches up at once.
 pub const SCHEDULE_CATCH_UP_MAX: u32 = 100;
-/// How soon a run that waits for the end of the one before is looked at again.
+/// Interval at which a run that waits for its predecessor is checked.
 pub const SCHEDULE_RECHECK: Duration = Duration::from_secs(1);
-/// Future times of a schedule that are shown.
+/// Future times that a schedule shows.
 pub const SCHEDULE_UPCOMING: usize = 5;
 
-/// Rows of an outbox that are relayed together; so many that they fit one append transaction.
+/// Outbox rows of one batch; they fit into one append transaction.
 pub const OUTBOX_BATCH_MAX: usize = APPEND_BATCH_MAX;
-/// Bytes of an outbox's rows that are relayed together; one row more may begin below it.
+/// Soft limit of an outbox batch: a row that starts below it is still included.
 pub const OUTBOX_BATCH_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
-/// Largest row of an outbox that is read: a payload as large as the API takes, and every name as long as it may be.
+/// Largest outbox row that is read: the largest payload of the API, and names of maximal length.
 pub const OUTBOX_ROW_BYTES_MAX: usize = BODY_BYTES_MAX + 64 * 1024;
-/// Rows of an outbox that are counted; more are told as this many.
+/// Upper bound of the count of outbox rows.
 pub const OUTBOX_COUNTED_MAX: usize = 100_000;
-/// Outboxes that one server relays.
+/// Outboxes that one server may relay.
 pub const OUTBOXES_MAX: usize = 64;
-/// Applications whose uid is remembered; beyond it the memory begins anew.
+/// Cached uids of applications. A full cache is cleared.
 pub const UIDS_CACHED_MAX: usize = 10_000;
 
-/// Longest unknown name that a similar known one is suggested for.
+/// Longest unknown name for which a similar known name is suggested.
 pub const SUGGESTED_FOR_CHARS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! A message: what happened, accepted once; and the rules its payload has to keep.
+//! Messages, and the rules for their payloads.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,71 +8,62 @@ use crate::limits::PAYLOAD_DEPTH_MAX;
 use crate::name::Name;
 use crate::time::Timestamp;
 
-/// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id: the `webhook-id` of every delivery.
+    /// The `webhook-id` of every delivery.
     pub id: MessageId,
-    /// Whose message it is.
     pub application: ApplicationId,
-    /// What kind of thing happened.
     pub event_type: Name,
-    /// The user's own id for it, accepted once per application.
+    /// The user's own id, accepted once per application.
     pub event_id: Option<Name>,
-    /// Only endpoints that listen to one of these, or to all, get it.
+    /// Only endpoints that listen to one of these channels, or to all channels, get the message.
     pub channels: Vec<Name>,
-    /// For finding it again.
     pub tags: Vec<Name>,
-    /// Exactly the bytes that are sent and signed; none once they were removed.
+    /// The bytes to send and sign, unchanged; `None` after their removal.
     pub payload: Option<Bytes>,
-    /// When it was accepted.
     pub created_at: Timestamp,
-    /// What few messages have.
     pub rest: Rest,
 }
 
-/// What few messages have; kept together, as JSON.
+/// Rare attributes of a message, stored together as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rest {
-    /// When its producer wanted it delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<Timestamp>,
-    /// Until when its payload is shown and sent.
+    /// The payload is neither shown nor sent after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_until: Option<Timestamp>,
-    /// What its payload is, where that is not JSON.
+    /// Content type of a payload that is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }
 
 impl Rest {
-    /// As it is kept; none where there is nothing to keep.
+    /// Returns the stored form, or `None` if every attribute is unset.
     pub fn to_json(&self) -> Option<String> {
         (*self != Rest::default()).then(|| serde_json::to_string(self).expect("times and texts are always JSON"))
     }
 }
 
 impl Message {
-    /// The payload, unless it was removed or is kept no longer.
+    /// Returns the payload, unless it was removed or has expired.
     pub fn payload_at(&self, now: Timestamp) -> Option<&Bytes> {
         let is_kept = self.rest.payload_until.is_none_or(|until| now < until);
         self.payload.as_ref().filter(|_| is_kept)
     }
 }
 
-/// Why a payload is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPayload {
-    /// Not `{…}`.
     #[error("must be a JSON object")]
     NotAnObject,
-    /// Deeper than parsers can be trusted with.
+    /// Deeper than common parsers accept.
     #[error("must not be nested deeper than {PAYLOAD_DEPTH_MAX} levels")]
     TooDeep,
 }
 
-/// Accepts a payload that is already known to be valid JSON.
+/// Checks a payload that is already known to be valid JSON.
 pub fn check_payload(json: &str) -> Result<(), BadPayload> {
     if !json.starts_with('{') {
         return Err(BadPayload::NotAnObject);
@@ -80,7 +71,7 @@ pub fn check_payload(json: &str) -> Result<(), BadPayload> {
     check_depth(json)
 }
 
-/// Accepts JSON that is not nested deeper than parsers can be trusted with.
+/// Checks the nesting depth of JSON text.
 pub fn check_depth(json: &str) -> Result<(), BadPayload> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {

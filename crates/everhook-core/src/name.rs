@@ -1,6 +1,7 @@
-//! The names users give: uids, event types, channels, tags, free text, metadata.
+//! Names and texts chosen by users: uids, event types, channels, tags, free text, metadata.
 //!
-//! One validated type for the restricted alphabet, functions for the rest. The stores trust what got through here.
+//! One validated type covers the restricted alphabet; functions check the rest. The stores trust values that passed
+//! here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,30 +16,25 @@ use crate::limits::{METADATA_BYTES_MAX, NAME_CHARS_MAX};
 #[serde(try_from = "String")]
 pub struct Name(String);
 
-/// Why a text is not a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// Nothing there.
     #[error("must not be empty")]
     Empty,
-    /// Over the limit.
     #[error("must have at most {NAME_CHARS_MAX} characters")]
     TooLong,
-    /// Outside the alphabet.
     #[error("may only contain letters, digits, '-', '_' and '.'")]
     BadCharacter,
-    /// A uid that could be taken for an id.
-    #[error("must not begin with {0:?}, which is reserved for ids")]
+    /// A uid with the prefix of an id would be ambiguous in paths.
+    #[error("must not start with {0:?}, which is reserved for ids")]
     LooksLikeId(&'static str),
 }
 
 impl Name {
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A uid: a name that cannot be taken for an id of its own kind.
+    /// Parses a uid: a name without the id prefix of its own kind.
     pub fn uid(text: &str, prefix: &'static str) -> Result<Name, BadName> {
         if text.starts_with(prefix) {
             return Err(BadName::LooksLikeId(prefix));
@@ -84,37 +80,33 @@ impl Serialize for Name {
     }
 }
 
-/// What users attach to applications and endpoints; never interpreted.
+/// Key-value pairs that users attach to objects. Everhook never interprets them.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The metadata is over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metadata must have at most {METADATA_BYTES_MAX} bytes as JSON")]
 pub struct MetadataTooLarge;
 
-/// Accepts metadata up to its limit.
 pub fn check_metadata(metadata: &Metadata) -> Result<(), MetadataTooLarge> {
     let bytes = serde_json::to_vec(metadata).map_err(|_| MetadataTooLarge)?;
     if bytes.len() > METADATA_BYTES_MAX { Err(MetadataTooLarge) } else { Ok(()) }
 }
 
-/// A free text holds a control character that no screen and no PostgreSQL text can show.
+/// Error of free text with control characters that PostgreSQL or a terminal cannot show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must not contain control characters")]
 pub struct BadText;
 
-/// A free text is over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must have at most {0} characters")]
 pub struct TextTooLong(pub usize);
 
-/// Accepts a text of at most so many characters.
 pub fn check_length(text: &str, chars_max: usize) -> Result<(), TextTooLong> {
-    // A character has four bytes at most: most texts need not be counted.
+    // Bytes are cheaper to count than characters, and a text has at least as many bytes as characters.
     if text.len() > chars_max && text.chars().nth(chars_max).is_some() { Err(TextTooLong(chars_max)) } else { Ok(()) }
 }
 
-/// Accepts a display name or description.
+/// Checks a display name or description.
 pub fn check_text(text: &str) -> Result<(), BadText> {
     if text.bytes().any(|byte| byte <= 0x08) { Err(BadText) } else { Ok(()) }
 }

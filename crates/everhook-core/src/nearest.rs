@@ -1,17 +1,17 @@
-//! The known name that a misspelt one was probably meant to be.
+//! Suggestions for misspelt names.
 //!
-//! Used where an unknown setting, variable or JSON field is refused or reported: a suggestion, never a substitute.
+//! Unknown settings, variables and JSON fields are reported with the suggestion; it never replaces the given name.
 
 use crate::limits::SUGGESTED_FOR_CHARS_MAX;
 
-/// Pairs below this similarity have nothing in common but a few letters.
+/// Below this similarity, two names share only a few letters.
 const SIMILARITY_MIN: f64 = 0.8;
 
 /// Returns the candidate most similar to `name`, or `None` if no candidate is similar.
 ///
 /// Case and separators do not count: `delay_seconds` suggests `delaySeconds`.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The comparison takes time in proportion to the product of both lengths, and `name` may be anybody's.
+    // The comparison takes time proportional to the product of both lengths, and `name` may come from an attacker.
     if name.chars().nth(SUGGESTED_FOR_CHARS_MAX).is_some() {
         return None;
     }

@@ -1,7 +1,7 @@
-//! Once-slots: a key under which only one message is accepted per phase.
+//! Once-slots: keys under which one message is accepted per phase.
 //!
-//! Pure. The stores call [`claim`] inside the transaction that appends the message, so that a slot whose message was lost
-//! cannot exist. Knows nothing of what the message says: messages of several types may want the same slot.
+//! Pure. The stores call [`claim`] inside the transaction that appends the message, so a slot never refers to a message
+//! that was lost. The content does not matter: messages of different types may compete for one slot.
 
 use std::fmt;
 
@@ -11,27 +11,25 @@ use crate::id::MessageId;
 use crate::limits::PHASE_MAX;
 use crate::name::Name;
 
-/// Which round of a slot; only ever raised.
+/// The round of a slot. It only ever increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Phase(i64);
 
-/// The number is not a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be from 0 to {PHASE_MAX}")]
 pub struct BadPhase;
 
 impl Phase {
-    /// The phase that a caller names.
+    /// Checks a phase that a caller sends.
     pub fn new(number: i64) -> Result<Phase, BadPhase> {
         if (0..=PHASE_MAX).contains(&number) { Ok(Phase(number)) } else { Err(BadPhase) }
     }
 
-    /// The phase that a store has kept. Resets may have raised it beyond what callers can name.
+    /// Reads a stored phase. Resets may have raised it beyond the range of callers.
     pub const fn from_db(number: i64) -> Phase {
         Phase(number)
     }
 
-    /// The number the stores keep.
     pub const fn to_db(self) -> i64 {
         self.0
     }
@@ -53,32 +51,31 @@ impl Serialize for Phase {
     }
 }
 
-/// A message's wish for a slot.
+/// A message's claim to a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnceClaim {
-    /// Which slot of the message's application.
+    /// The slot, within the message's application.
     pub key: Name,
-    /// For which phase; none means the current one.
+    /// `None` means the current phase.
     pub phase: Option<Phase>,
 }
 
-/// A slot. It always has a winner, because only a claim makes one.
+/// A stored slot. It always has a winner, because only a claim creates a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnceSlot {
-    /// The current phase.
     pub phase: Phase,
-    /// The last message that was accepted.
+    /// The message that was accepted last.
     pub winner: MessageId,
-    /// In which phase that was; the current one is open exactly if it is later.
+    /// The phase in which `winner` was accepted. The slot is open exactly if this is earlier than `phase`.
     pub winner_phase: Phase,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// The message is accepted, and this is the slot from now on.
+    /// The message is accepted; the slot to write.
     Won(OnceSlot),
-    /// This message has the slot already: nothing is sent, nothing is changed.
+    /// An earlier message, returned here, has the slot. Nothing is sent or changed.
     Suppressed(MessageId),
 }
 
@@ -88,19 +85,19 @@ impl OnceSlot {
         self.winner_phase < self.phase
     }
 
-    /// The slot with its phase open. One that is open already stays as it is, so that a reset may be repeated.
+    /// Opens the next phase. An open slot stays unchanged, so that a reset is idempotent.
     #[must_use]
     pub fn reset(self) -> OnceSlot {
         if self.is_open() { self } else { OnceSlot { phase: self.phase.next(), ..self } }
     }
 }
 
-/// Decides whether `message` gets `slot`, which is none if nobody has claimed it yet.
+/// Decides whether `message` gets `slot`; `None` means that the slot has never been claimed.
 pub fn claim(slot: Option<OnceSlot>, phase: Option<Phase>, message: MessageId) -> Claimed {
     let won = |phase| Claimed::Won(OnceSlot { phase, winner: message, winner_phase: phase });
     let Some(slot) = slot else { return won(phase.unwrap_or_default()) };
     match phase {
-        // A recovery that counts its rounds needs no reset.
+        // A producer that counts its own recoveries can skip the reset and send a higher phase.
         Some(phase) if phase > slot.phase => won(phase),
         Some(phase) if phase < slot.phase => Claimed::Suppressed(slot.winner),
         _ if slot.is_open() => won(slot.phase),

@@ -1,6 +1,6 @@
-//! What happened in an attempt, in the words that decide what follows.
+//! Outcomes of attempts, in the terms that decide what follows.
 //!
-//! Pure. `classify` reads a receiver's reply or the sender's failure; nobody else interprets a status code.
+//! Pure. `classify` maps a receiver's reply or the sender's failure. No other code interprets a status code.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,80 +11,70 @@ use crate::limits::RETRY_DELAY_MAX;
 use crate::task::stored_as;
 use crate::time::Timestamp;
 
-/// A receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The HTTP status.
     pub status: u16,
-    /// The `Retry-After` header, as it came.
+    /// The `Retry-After` header, unparsed.
     pub retry_after: Option<String>,
-    /// At most `REPLY_BYTES_MAX` of the body.
+    /// The first `REPLY_BYTES_MAX` bytes of the body.
     pub body: Bytes,
 }
 
-/// Why no complete answer came.
+/// Why a request got no complete reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendFailure {
-    /// Which step failed.
     pub class: Class,
-    /// One line for people; no secrets, no addresses of the inside.
+    /// One line for people, without secrets and internal addresses.
     pub detail: String,
-    /// Whose attempt it was.
     pub blame: Blame,
 }
 
-/// Who is to blame that no answer came.
+/// The side that caused a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// The receiver or the way to it: the attempt counts.
+    /// Receiver or network: the attempt counts.
     Receiver,
-    /// This node, which has no files, ports or memory left: nothing was sent, and the receiver has lost no attempt.
+    /// This node has run out of files, ports or memory. Nothing was sent, and the attempt does not count.
     Node,
 }
 
 impl SendFailure {
-    /// A failure that counts.
+    /// A failure of the receiver or the network.
     pub fn new(class: Class, detail: impl Into<String>) -> SendFailure {
         SendFailure { class, detail: detail.into(), blame: Blame::Receiver }
     }
 }
 
-/// How an attempt ended, for lists, logs and metrics.
+/// The end of an attempt, for lists, logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// 2xx.
     Success,
-    /// Any status that is neither success nor throttling nor 410.
+    /// Any status except 2xx, 410, 429, 502 and 504.
     Status,
-    /// 429, 502 or 504: the receiver asks for less.
+    /// 429, 502 or 504: the receiver is overloaded.
     Throttled,
-    /// 410: the receiver asks for no more at all.
+    /// 410: the receiver wants no more requests.
     Gone,
-    /// The name did not resolve.
     Dns,
-    /// No connection could be made.
     Connect,
-    /// The TLS handshake failed.
     Tls,
-    /// A deadline passed.
     Timeout,
-    /// The connection broke after the request was begun.
+    /// The connection broke after the request had started.
     Reset,
-    /// The address is one we do not send to.
+    /// Egress rules refused the address.
     Blocked,
-    /// The holder died; nobody knows whether the request was sent.
+    /// The holder crashed. The request may or may not have been sent.
     Abandoned,
-    /// The holder was stopped before the reply came.
+    /// The holder shut down before the reply arrived.
     Interrupted,
-    /// Ended without a request: the endpoint is gone, or someone asked for it.
+    /// Ended without a request: the endpoint was deleted, or a user cancelled.
     Cancelled,
-    /// The holder could not make a request of the task; our fault.
+    /// The holder could not build a request from the task: a defect of Everhook.
     Internal,
-    /// The handler of a job said that it failed.
+    /// The job handler returned an error.
     Failed,
-    /// The handler of a job panicked.
     Panicked,
-    /// The handler of a job asked to be called again later.
+    /// The job handler asked for a later attempt.
     Snoozed,
 }
 
@@ -132,42 +122,41 @@ impl fmt::Display for Class {
     }
 }
 
-/// What an attempt means for its task and lane.
+/// The meaning of an attempt for its task and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done.
     Success,
-    /// Done with this endpoint.
+    /// The receiver refuses this endpoint for good.
     Gone,
-    /// Not done; the whole lane is to wait.
+    /// Failed; the whole lane backs off.
     Throttled {
-        /// How long the receiver asked us to wait.
+        /// Delay requested by the receiver.
         retry_after: Option<Duration>,
     },
-    /// Not done; this task is to wait.
+    /// Failed; only this task backs off.
     Failure {
-        /// How long the receiver asked us to wait.
+        /// Delay requested by the receiver.
         retry_after: Option<Duration>,
     },
-    /// Not done, and nobody's fault: it is to be tried again later.
+    /// Postponed by the handler, without using a try.
     Snoozed {
-        /// How much later.
         wait: Duration,
     },
-    /// Not done; the receiver takes nothing of this lane until someone lets it go on.
+    /// The queue's target refuses all jobs until an operator resumes the queue.
     Stopped,
-    /// The holder died with it.
+    /// The holder crashed during the attempt.
     Abandoned,
-    /// The holder was stopped with it.
+    /// The holder shut down during the attempt.
     Interrupted,
-    /// It is not to be done any more.
     Cancelled,
 }
 
-/// Reads what the sender brought back. `now` is for a `Retry-After` that is a date.
+/// Classifies the result of a request. `now` resolves a `Retry-After` date.
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
+        // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
+        // The lane backs off, as after 429.
         Err(failure) if failure.class == Class::Timeout => {
             return (Class::Timeout, Outcome::Throttled { retry_after: None });
         }
@@ -182,9 +171,9 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Ou
     }
 }
 
-/// Reads what the sender brought back from the target of a queue.
+/// Classifies the result of a push.
 ///
-/// The same, but for 410: an endpoint that is gone takes its deliveries with it, a queue keeps its jobs and is paused.
+/// Differs from [`classify`] for 410: a gone endpoint ends its deliveries, but a queue keeps its jobs and stops.
 pub fn classify_push(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     match classify(sent, now) {
         (class, Outcome::Gone) => (class, Outcome::Stopped),
@@ -192,7 +181,7 @@ pub fn classify_push(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Clas
     }
 }
 
-/// Seconds or an HTTP date; nonsense is ignored, and no more than the cap is granted.
+/// Parses seconds or an HTTP date, capped. Unreadable values are ignored.
 fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let wait = match text.parse::<u64>() {

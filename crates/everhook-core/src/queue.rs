@@ -1,7 +1,7 @@
-//! Queues of jobs: whether they let jobs go, how many at once and how fast, and where they push them.
+//! Queues of jobs: state, limits, rate and push target.
 //!
-//! A queue needs no set-up: one that nobody configured is open and has no limits. Whoever leases from a queue with a limit holds
-//! its row's lock, counts what is leased and asks here how many more may go.
+//! A queue needs no set-up: without configuration it is open and unlimited. A lease from a limited queue locks the
+//! queue's row, counts the leased jobs and asks here how many more are allowed.
 
 use std::time::Duration;
 
@@ -13,67 +13,57 @@ use crate::signing::SigningKeys;
 use crate::task::stored_as;
 use crate::time::{Timestamp, micros};
 
-/// A queue, as it is configured.
+/// The configuration of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Its name.
     pub name: Name,
-    /// Whether it lets jobs go.
     pub state: QueueState,
-    /// Jobs of it that may be leased at once, over all workers.
+    /// Limit of leased jobs, across all workers.
     pub limit: Option<u32>,
-    /// Jobs of it with the same concurrency key that may be leased at once, over all workers.
+    /// Limit of leased jobs with the same concurrency key, across all workers.
     pub key_limit: Option<u32>,
-    /// Jobs that may be leased a second, over all workers.
+    /// Leased jobs per second, across all workers.
     pub rate: Option<Rate>,
-    /// Where its jobs are pushed to; none: workers take them.
+    /// Push target. Without one, workers lease the jobs.
     pub target: Option<Target>,
-    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// One more with every change; 0 for a queue that nobody configured.
+    /// Raised by every change; 0 for a queue without configuration.
     pub revision: i64,
 }
 
-/// Whether a queue lets jobs go.
+/// Whether jobs of a queue may be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum QueueState {
-    /// It does.
     #[default]
     Open,
-    /// An operator paused it.
+    /// An operator paused the queue.
     Paused,
-    /// Its target answered 410.
+    /// Stopped by a `410` reply of the target.
     Stopped,
 }
 
 stored_as!(QueueState { Open = 0, Paused = 1, Stopped = 2 });
 
-/// Where jobs are pushed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// An HTTP URL.
     pub url: String,
-    /// What the requests are signed with.
     pub keys: SigningKeys,
 }
 
-/// Jobs a second: how much time one job takes up.
+/// Jobs per second, stored as the interval between two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(Duration);
 
-/// A limit that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadQueue {
-    /// None or too many at once.
     #[error("must be 1 to {QUEUE_LIMIT_MAX}")]
     Limit,
-    /// None or too many a second.
-    #[error("must be more than 0 and at most {QUEUE_RATE_MAX} a second, at least one a day")]
+    #[error("must be more than 0 and at most {QUEUE_RATE_MAX} per second, and at least one per day")]
     Rate,
 }
 
 impl Queue {
-    /// A queue that nobody configured.
+    /// Returns a queue without configuration.
     pub fn new(name: Name) -> Queue {
         Queue {
             name,
@@ -87,25 +77,23 @@ impl Queue {
         }
     }
 
-    /// Accepts a queue whose limits are within theirs.
     pub fn check(&self) -> Result<(), BadQueue> {
         let is_limit = |limit: Option<u32>| limit.is_none_or(|limit| (1..=QUEUE_LIMIT_MAX).contains(&limit));
         if is_limit(self.limit) && is_limit(self.key_limit) { Ok(()) } else { Err(BadQueue::Limit) }
     }
 
-    /// Whether a lease has to hold its lock and to count.
+    /// Whether a lease has to lock the queue and count.
     pub fn is_limited(&self) -> bool {
         self.limit.is_some() || self.key_limit.is_some() || self.rate.is_some()
     }
 }
 
-/// What leased tasks of a limited queue are counted under.
+/// The id under which leased tasks of a limited queue are counted.
 pub fn gate(environment: EnvironmentId, queue: &Name) -> Id {
     job::lane(environment, queue, None).0
 }
 
 impl Rate {
-    /// So many a second.
     pub fn per_second(count: f64) -> Result<Rate, BadQueue> {
         const SLOWEST: f64 = 1.0 / 86_400.0;
         if !count.is_finite() || !(SLOWEST..=f64::from(QUEUE_RATE_MAX)).contains(&count) {
@@ -114,25 +102,22 @@ impl Rate {
         Ok(Rate(Duration::from_secs_f64(1.0 / count)))
     }
 
-    /// How many a second.
     pub fn as_per_second(self) -> f64 {
-        // As it was said, and not what micros made of it.
+        // Rounding returns the configured number: the stored interval has whole microseconds.
         let exact = 1.0 / self.0.as_secs_f64();
         if exact < 0.01 { exact } else { (exact * 1000.0).round() / 1000.0 }
     }
 
-    /// What the stores keep.
     pub fn to_db(self) -> i64 {
         micros(self.0)
     }
 
-    /// Reads what the stores keep.
     pub fn from_db(interval_us: i64) -> Option<Rate> {
         u64::try_from(interval_us).ok().filter(|us| *us > 0).map(|us| Rate(Duration::from_micros(us)))
     }
 
-    /// How many of `wanted` jobs may go now, and what to keep. `booked_until` is kept from the time before: no job goes earlier. Up to a
-    /// second's worth that nobody used may go at once, one job at least.
+    /// Returns how many of `wanted` jobs may start now, and the new `booked_until`. No job starts before
+    /// `booked_until`. Up to one second of unused rate may be spent at once, and always at least one job.
     pub fn take(self, booked_until: Timestamp, now: Timestamp, wanted: usize) -> (usize, Timestamp) {
         let interval = micros(self.0).max(1);
         let unused = (micros(Duration::from_secs(1)) - interval).max(0);

@@ -1,39 +1,37 @@
-//! When a relay looks into its outbox again, and from when on the ids it makes may count.
+//! The pace of a relay: when to read its outbox again, and the times of the ids it makes.
 //!
-//! Pure: called by `engine::relay`, which looks.
+//! Pure. `engine::relay` calls it and does the reading.
 
 use std::time::Duration;
 
 use crate::id::Id;
 use crate::time::Timestamp;
 
-/// The first pause after an outbox was found empty; it doubles up to the poll interval.
+/// First pause after an empty outbox. The pause doubles up to the poll interval.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
-/// A look that takes longer than the poll interval is followed by a pause of this many times as long, up to the maximum: it walks over
-/// what the database could not clean up yet, and more looks would only make that slower.
+/// A read slower than the poll interval is followed by a pause of this many times its duration. Such a read crosses
+/// dead rows that the database could not remove yet, and more reads would delay the clean-up.
 const SLOW_PAUSE_FACTOR: u32 = 10;
 const SLOW_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// After a failure, the pause grows from the first to the second.
+/// After a failure, the pause grows from the first to the second value.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// A floor further ahead than this is nobody's: no two clocks of nodes differ by so much.
+/// An id further ahead than this is ignored as a floor: no two nodes' clocks differ by so much.
 const FLOOR_AHEAD_MAX: Duration = Duration::from_secs(60);
 
-/// What a look into an outbox brought.
+/// The result of one read of an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Rows: there may be more.
+    /// Rows were read; more may exist.
     Rows,
-    /// Nothing.
     Nothing,
-    /// Someone else was relaying.
+    /// Another node held the lock of the outbox.
     Busy,
-    /// It could not be told.
     Failed,
 }
 
-/// How often an outbox is looked into: at once while there are rows, seldom while there are none or someone else is at it,
-/// more seldom where looking is slow, more and more seldom while it fails.
+/// Decides how long to wait between reads: not at all while rows arrive, longer while the outbox is empty or busy,
+/// longer still where reads are slow, and with growing pauses while reads fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     poll_interval: Duration,
@@ -42,12 +40,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace that looks at least this often while nothing fails or is slow.
+    /// Starts with this interval as the upper bound between fast, successful reads.
     pub const fn new(poll_interval: Duration) -> Pace {
         Pace { poll_interval, idle: Duration::ZERO, failing: Duration::ZERO }
     }
 
-    /// How long to wait after a look that took so long.
+    /// Returns the pause after a read that took `took`.
     pub fn after(&mut self, look: Look, took: Duration) -> Duration {
         match look {
             Look::Rows => {
@@ -71,9 +69,11 @@ impl Pace {
     }
 }
 
-/// The time that ids have to be made at to come after `floor`, which another node with another clock may have made.
+/// Returns the time for new ids, so that they sort after `floor`. Another node with a faster clock may have made
+/// `floor`.
 pub fn id_time(now: Timestamp, floor: Option<Id>) -> Timestamp {
     let above = floor.map(|floor| floor.timestamp().plus(Duration::from_millis(1)));
+    // A forged or corrupt id in the table must not move new ids far into the future.
     let above = above.filter(|above| *above <= now.plus(FLOOR_AHEAD_MAX));
     above.map_or(now, |above| above.max(now))
 }
@@ -117,7 +117,7 @@ mod tests {
         assert!(next > of_another);
         assert_eq!(id_time(NOW, None), NOW);
         assert_eq!(id_time(NOW, Some(Id::floor(Timestamp::from_millis(5)))), NOW);
-        // Nothing that someone wrote into the table moves ids into next year.
+        // Rows of the table cannot move ids into next year.
         assert_eq!(id_time(NOW, Some(Id::MAX)), NOW);
     }
 }

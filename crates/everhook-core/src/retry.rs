@@ -1,6 +1,6 @@
-//! When a failed task is tried again.
+//! Retry policies: the delay after each failed attempt.
 //!
-//! Pure. Called by `lifecycle::decide` only.
+//! Pure. Only `lifecycle::decide` calls it.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,76 +11,65 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{RETRY_DELAY_MAX, RETRY_DELAYS_MAX};
 
-/// A random number in 0..1 that the shell draws, so that the decision itself has no chance in it.
+/// A random number in 0..1, drawn by the caller, so that decisions stay deterministic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter(f64);
 
 impl Jitter {
-    /// The middle: every delay exactly as the policy says.
+    /// The middle of the range: every delay is exactly the policy's.
     pub const NONE: Jitter = Jitter(0.5);
 
-    /// Any 64 random bits as a number in 0..1.
+    /// Maps 64 random bits to 0..1.
     pub fn from_bits(bits: u64) -> Jitter {
-        // 53 bits are what a double holds exactly.
+        // A double holds 53 bits exactly.
         Jitter((bits >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    /// A share of `span`, uniform.
+    /// Returns a uniformly distributed part of `span`.
     pub fn share_of(self, span: Duration) -> Duration {
         span.mul_f64(self.0)
     }
 }
 
-/// How long to wait after each failed attempt, and how many attempts there are; after the last the task is dead.
+/// The delays between attempts, and the number of attempts. After the last failed attempt the task is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     backoff: Backoff,
     attempts_max: u32,
 }
 
-/// How long to wait after each failed attempt.
+/// The delay after each failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backoff {
-    /// One delay after the other; the last one again and again.
+    /// The delays in order; the last one repeats.
     List(Vec<Duration>),
-    /// Twice as long each time.
-    Exponential {
-        /// The first delay.
-        base: Duration,
-        /// The longest.
-        cap: Duration,
-    },
+    /// Doubles after each failure, from `base` up to `cap`.
+    Exponential { base: Duration, cap: Duration },
 }
 
-/// The policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRetryPolicy {
-    /// More entries than anyone needs.
-    #[error("a retry schedule has at most {RETRY_DELAYS_MAX} delays")]
+    #[error("a retry schedule must have at most {RETRY_DELAYS_MAX} delays")]
     TooMany,
-    /// A delay beyond the cap.
-    #[error("a retry delay is at most {} seconds", RETRY_DELAY_MAX.as_secs())]
+    #[error("a retry delay must be at most {} seconds", RETRY_DELAY_MAX.as_secs())]
     TooLong,
-    /// Retries without a word on when.
-    #[error("a retry schedule needs at least one delay")]
+    #[error("a retry schedule requires at least one delay")]
     Empty,
-    /// None, or more than anyone needs.
-    #[error("there are 1 to {} attempts", RETRY_DELAYS_MAX + 1)]
+    #[error("the number of attempts must be 1 to {}", RETRY_DELAYS_MAX + 1)]
     Attempts,
-    /// It would shrink.
-    #[error("the longest delay must not be shorter than the first")]
+    #[error("capSeconds must not be less than baseSeconds")]
     CapBelowBase,
 }
 
 impl RetryPolicy {
-    /// A policy with these delays after an immediate first attempt.
+    /// An immediate first attempt, then one attempt after each delay.
     pub fn new(delays: Vec<Duration>) -> Result<RetryPolicy, BadRetryPolicy> {
         let attempts_max = u32::try_from(delays.len()).ok().and_then(|delays| delays.checked_add(1));
         let attempts_max = attempts_max.ok_or(BadRetryPolicy::TooMany)?;
         RetryPolicy::with(Backoff::List(delays), attempts_max)
     }
 
-    /// A policy with its own number of attempts.
+    /// A policy with up to `attempts_max` attempts, including the first.
     pub fn with(backoff: Backoff, attempts_max: u32) -> Result<RetryPolicy, BadRetryPolicy> {
         match &backoff {
             Backoff::List(delays) if delays.len() > RETRY_DELAYS_MAX => return Err(BadRetryPolicy::TooMany),
@@ -98,19 +87,20 @@ impl RetryPolicy {
         Ok(RetryPolicy { backoff, attempts_max })
     }
 
-    /// How many attempts a task gets in all.
+    /// Number of attempts, including the first.
     pub fn attempts_max(&self) -> u32 {
         self.attempts_max
     }
 
-    /// How long to wait after each failed attempt, as the stores keep it.
+    /// The delays, without jitter.
     pub fn backoff(&self) -> &Backoff {
         &self.backoff
     }
 
-    /// How long to wait after the attempt that made it `tries` tries; none when they are used up.
+    /// Returns the delay after the attempt number `tries`, or `None` if no attempts are left.
     ///
-    /// ±20 %, drawn from the whole range below the cap: clipping would pile half of the retries onto one instant.
+    /// Jitter is ±20 %. Near the cap it is drawn from the range below the cap: clipping would put half of all retries
+    /// at the same instant.
     pub fn delay(&self, tries: u32, jitter: Jitter) -> Option<Duration> {
         let failures = tries.checked_sub(1).filter(|_| tries < self.attempts_max)?;
         let (delay, cap) = self.backoff.delay(failures)?;
@@ -121,7 +111,7 @@ impl RetryPolicy {
 }
 
 impl Backoff {
-    /// The plain delay after so many failures before, and the cap.
+    /// Returns the delay without jitter after `failures` earlier failures, and its cap.
     fn delay(&self, failures: u32) -> Option<(Duration, Duration)> {
         match self {
             Backoff::List(delays) => {
@@ -136,7 +126,7 @@ impl Backoff {
     }
 }
 
-/// A back-off in JSON, of the API and of the stores: `[5, 60]` or `{"baseSeconds": 5, "capSeconds": 3600}`.
+/// JSON form of a back-off, in API and stores: `[5, 60]` or `{"baseSeconds": 5, "capSeconds": 3600}`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum BackoffForm {
@@ -151,7 +141,8 @@ struct ExponentialForm {
     cap_seconds: u64,
 }
 
-/// Reads either form by what it begins with, so that an error is about the form that is meant.
+/// Chooses the form by the JSON type, so that errors are about the intended form. Serde's `untagged` would only say
+/// that no form matches.
 struct EitherForm;
 
 impl<'de> Visitor<'de> for EitherForm {
@@ -195,7 +186,7 @@ impl<'de> Deserialize<'de> for Backoff {
 }
 
 impl Default for RetryPolicy {
-    /// The schedule Standard Webhooks gives as its example: ten attempts over three days.
+    /// The example schedule of Standard Webhooks: ten attempts over three days.
     fn default() -> RetryPolicy {
         const MINUTE: u64 = 60;
         const HOUR: u64 = 3600;
@@ -262,7 +253,7 @@ mod tests {
         let policy = exponential(20);
         let plain = |tries| policy.delay(tries, Jitter::NONE).map(|delay| delay.as_secs());
         assert_eq!([1, 2, 3, 9].map(plain), [Some(5), Some(10), Some(20), Some(1280)]);
-        // At the cap the range ends at the cap: its middle is below.
+        // At the cap the range ends at the cap, so its middle is lower.
         assert_eq!([11, 19, 20].map(plain), [Some(3240), Some(3240), None]);
         assert_eq!(exponential(101).delay(100, Jitter::NONE), Some(Duration::from_secs(3240)));
     }

@@ -1,25 +1,21 @@
-//! What a node does: accept, deliver, or both.
+//! Roles of a node: accept, deliver, or both.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::task::stored_as;
 
-/// What a node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Everything.
     #[default]
     All,
-    /// Serves the API; what it accepts others deliver.
+    /// Serves the API. Other nodes deliver the accepted messages.
     Api,
-    /// Delivers what others accept.
     Worker,
 }
 
-/// The text names no role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("use all, api or worker")]
+#[error("must be all, api or worker")]
 pub struct BadRole;
 
 impl Role {
@@ -28,12 +24,11 @@ impl Role {
         matches!(self, Role::All | Role::Api)
     }
 
-    /// Whether the node leases tasks and sends.
+    /// Whether the node leases and runs tasks.
     pub const fn delivers(self) -> bool {
         matches!(self, Role::All | Role::Worker)
     }
 
-    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::All => "all",
@@ -57,5 +52,5 @@ impl FromStr for Role {
     }
 }
 
-// A session that was opened by a binary without roles is everything: that is what such a node does.
+// A session opened by a binary without roles is stored as 0: such a node does everything.
 stored_as!(Role { All = 0, Api = 1, Worker = 2 });

@@ -1,8 +1,10 @@
-//! Schedules: what one is, and when it runs.
+//! Schedules: their rules, and the times of their runs.
 //!
-//! Pure: a time comes in and times go out, so that every replica computes the same. `schedule::fire` decides what is to be done now;
-//! a store applies that in one transaction with compare-and-set, which is why there is no leader. *Nominal* is the time by cron or interval;
-//! *due* is the nominal time with jitter. History, names and overlap are counted in nominal times.
+//! Pure, so that every replica computes the same times. `schedule::fire` decides which runs start now. A store applies
+//! the decision in one transaction with compare-and-set, so no leader is needed.
+//!
+//! *Nominal* is the time by cron or interval; *due* is the nominal time plus jitter. History, names and overlap use
+//! nominal times.
 
 use std::time::Duration;
 
@@ -24,74 +26,64 @@ pub mod fire;
 pub mod parse;
 pub mod zone;
 
-/// When a schedule runs, and what it does when that does not work out.
+/// The rules of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Its id: what its jitter is drawn from.
+    /// Also the seed of its jitter.
     pub id: ScheduleId,
-    /// The rhythm.
     pub cadence: Cadence,
-    /// Nothing is nominal before this.
+    /// No nominal time is earlier.
     pub starts_at: Option<Timestamp>,
-    /// Nothing is nominal at this or later.
+    /// No nominal time is at or after this.
     pub ends_at: Option<Timestamp>,
-    /// Each run is late by a share of this, which depends on the schedule and the nominal time alone.
+    /// Each run is delayed by a part of this, which depends only on schedule and nominal time.
     pub jitter: Duration,
-    /// What to do while the run before is still open.
     pub overlap: Overlap,
-    /// What to do about runs that nobody started in time.
     pub missed: Missed,
-    /// How late "in time" may be.
+    /// A run started later than this after its due time counts as missed.
     pub grace: Duration,
 }
 
-/// The rhythm of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// By the clocks of a zone.
-    Cron {
-        /// Which times.
-        cron: Cron,
-        /// On whose clocks.
-        zone: Zone,
-    },
-    /// By time that passes.
+    /// Wall-clock times in a zone.
+    Cron { cron: Cron, zone: Zone },
     Every {
         /// The interval, in whole seconds.
         every: Duration,
-        /// Where the grid begins: the start of the schedule, or else when it was created. All replicas have the same.
+        /// Origin of the grid: the start of the schedule, else its creation. Stored, so that all replicas share it.
         anchor: Timestamp,
     },
 }
 
-/// What to do while the run before is still open.
+/// Policy for a run that is due while the previous run is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// Run beside it.
+    /// Start the new run beside it.
     #[default]
     Allow,
-    /// Leave this run out.
+    /// Drop the run that is due.
     Skip,
-    /// Run when it has ended; one run waits at most, further ones are left out.
+    /// Start after the previous run has ended. At most one run waits; further runs are dropped.
     QueueOne,
 }
 
 stored_as!(Overlap { Allow = 0, Skip = 1, QueueOne = 2 });
 
-/// What to do about runs that nobody started in time.
+/// Policy for runs that no node started in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Missed {
-    /// Leave them out.
+    /// Drop all missed runs.
     Skip,
-    /// One run for all of them; the one that is due now will do.
+    /// Start one run for all of them. A run that is due now counts as that run.
     #[default]
     RunOnce,
-    /// Make up for the latest ones, at most this many.
+    /// Start the latest ones, at most this many.
     CatchUp(u32),
 }
 
 impl Missed {
-    /// The two numbers the stores keep: which, and how many.
+    /// Returns the policy and its count, as the stores keep them.
     pub const fn to_db(self) -> (i16, u32) {
         match self {
             Missed::Skip => (0, 0),
@@ -100,7 +92,6 @@ impl Missed {
         }
     }
 
-    /// Reads the two numbers the stores keep.
     pub const fn from_db(which: i16, count: u32) -> Option<Missed> {
         match which {
             0 => Some(Missed::Skip),
@@ -111,28 +102,22 @@ impl Missed {
     }
 }
 
-/// A schedule that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSchedule {
-    /// An interval that is too short, too long or not whole.
-    #[error("an interval must be {} to {} whole seconds", SCHEDULE_EVERY_MIN.as_secs(), SCHEDULE_EVERY_MAX.as_secs())]
+    #[error("interval must be {} to {} whole seconds", SCHEDULE_EVERY_MIN.as_secs(), SCHEDULE_EVERY_MAX.as_secs())]
     Every,
-    /// Jitter over its limit.
     #[error("jitter must be at most {} seconds", SCHEDULE_JITTER_MAX.as_secs())]
     Jitter,
-    /// Grace over its limit.
     #[error("grace must be at most {} seconds", SCHEDULE_GRACE_MAX.as_secs())]
     Grace,
-    /// Too many runs at once, or none.
-    #[error("1 to {SCHEDULE_CATCH_UP_MAX} missed runs can be made up for")]
+    #[error("catch-up must be 1 to {SCHEDULE_CATCH_UP_MAX} missed runs")]
     CatchUp,
-    /// The end is not after the start.
-    #[error("a schedule must end after it starts")]
+    #[error("endsAt must be after startsAt")]
     Ends,
 }
 
 impl Schedule {
-    /// A schedule with this rhythm and nothing special about it.
+    /// A schedule with default policies.
     pub fn new(id: ScheduleId, cadence: Cadence) -> Schedule {
         Schedule {
             id,
@@ -146,7 +131,6 @@ impl Schedule {
         }
     }
 
-    /// Accepts a schedule whose numbers are within their limits.
     pub fn check(&self) -> Result<(), BadSchedule> {
         if let Cadence::Every { every, .. } = self.cadence
             && (every < SCHEDULE_EVERY_MIN || every > SCHEDULE_EVERY_MAX || every.subsec_nanos() != 0)
@@ -170,7 +154,7 @@ impl Schedule {
         }
     }
 
-    /// The first nominal time after `after`; none if the schedule has ended.
+    /// Returns the first nominal time after `after`, or `None` if the schedule has ended.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let before_start = self.starts_at.map(|at| Timestamp::from_micros(at.as_micros().saturating_sub(1)));
         let after = before_start.map_or(after, |start| after.max(start));
@@ -181,12 +165,12 @@ impl Schedule {
         self.ends_at.is_none_or(|end| next < end).then_some(next)
     }
 
-    /// The next `count` nominal times.
     pub fn upcoming(&self, after: Timestamp, count: usize) -> Vec<Timestamp> {
         std::iter::successors(self.next_after(after), |at| self.next_after(*at)).take(count).collect()
     }
 
-    /// When the run of a nominal time is due: always before the next nominal time, so that jitter changes no order.
+    /// Returns the due time of a run. Jitter is cut so that it stays before the next nominal time: runs never change
+    /// order.
     pub fn due_at(&self, nominal: Timestamp) -> Timestamp {
         if self.jitter.is_zero() {
             return nominal;
@@ -196,7 +180,7 @@ impl Schedule {
     }
 }
 
-/// The first point of the grid after `after`. The grid begins at its anchor.
+/// Returns the first point of the grid after `after`. The grid starts at its anchor.
 fn next_on_grid(every: i64, anchor: i64, after: i64) -> Option<Timestamp> {
     if every <= 0 {
         return None;
@@ -207,7 +191,7 @@ fn next_on_grid(every: i64, anchor: i64, after: i64) -> Option<Timestamp> {
     i64::try_from(at).ok().map(Timestamp::from_micros).filter(|at| *at < Timestamp::NEVER)
 }
 
-/// The same number on every replica, another one for every run.
+/// Draws the jitter of one run. Every replica computes the same number.
 fn draw(id: ScheduleId, nominal: Timestamp) -> Jitter {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(id.as_bytes());

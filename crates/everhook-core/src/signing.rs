@@ -1,6 +1,6 @@
-//! Standard Webhooks signatures: `v1` (HMAC-SHA256) and `v1a` (ed25519), several keys during a rotation.
+//! Standard Webhooks signatures: `v1` (HMAC-SHA256) and `v1a` (ed25519), with several keys during a rotation.
 //!
-//! Pure: new key material comes in as random bytes. Secrets have a redacting `Debug`.
+//! Pure: the caller passes random bytes for new keys. Secrets have a redacting `Debug`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,49 +19,38 @@ const PRIVATE: &str = "whsk_";
 const PUBLIC: &str = "whpk_";
 const SYMMETRIC_BYTES: std::ops::RangeInclusive<usize> = 24..=75;
 
-/// One secret of an endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SigningKey {
     /// `whsec_`: shared with the receiver.
     Symmetric(Vec<u8>),
     /// `whsk_`: only the public half is shared.
-    Ed25519 {
-        /// 32 bytes.
-        seed: [u8; 32],
-        /// 32 bytes.
-        public: [u8; 32],
-    },
+    Ed25519 { seed: [u8; 32], public: [u8; 32] },
 }
 
-/// The text is not a usable secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSigningKey {
-    /// No known prefix.
-    #[error("must begin with {SYMMETRIC:?} or {PRIVATE:?}")]
+    #[error("must start with {SYMMETRIC:?} or {PRIVATE:?}")]
     Prefix,
-    /// What follows the prefix is not base64.
-    #[error("must be base64 behind its prefix")]
+    #[error("must be base64 after its prefix")]
     Base64,
-    /// Too short or too long.
     #[error("must have 24 to 75 bytes, or 64 for an ed25519 key")]
     Length,
-    /// The two halves of an ed25519 key do not belong together.
-    #[error("is not an ed25519 key pair")]
+    /// The two halves of the ed25519 key do not match.
+    #[error("must be an ed25519 key pair")]
     KeyPair,
 }
 
-/// What kind of key is made where none is given.
+/// The kind of a generated key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignatureKind {
-    /// HMAC-SHA256 with a secret that is shared with the receiver.
+    /// HMAC-SHA256 with a secret shared with the receiver.
     #[default]
     Hmac256,
-    /// Ed25519, of which the receiver gets the public half.
+    /// Ed25519; the receiver gets the public half.
     Ed25519,
 }
 
 impl SignatureKind {
-    /// A new key of this kind from 32 random bytes.
     pub fn generate(self, random: [u8; 32]) -> SigningKey {
         match self {
             SignatureKind::Hmac256 => SigningKey::generate(random),
@@ -75,12 +64,10 @@ impl SignatureKind {
 }
 
 impl SigningKey {
-    /// A new symmetric key from 32 random bytes.
     pub fn generate(random: [u8; 32]) -> SigningKey {
         SigningKey::Symmetric(random.to_vec())
     }
 
-    /// What kind of key it is.
     pub const fn kind(&self) -> SignatureKind {
         match self {
             SigningKey::Symmetric(_) => SignatureKind::Hmac256,
@@ -88,7 +75,7 @@ impl SigningKey {
         }
     }
 
-    /// The whole secret as text, as the stores keep it.
+    /// The whole secret as text, as the stores keep it. Never log it.
     pub fn expose(&self) -> String {
         match self {
             SigningKey::Symmetric(secret) => format!("{SYMMETRIC}{}", BASE64.encode(secret)),
@@ -96,7 +83,7 @@ impl SigningKey {
         }
     }
 
-    /// What the receiver verifies with: the secret itself, or the public half.
+    /// The part that receivers verify with: the secret itself, or the public half.
     pub fn shared(&self) -> String {
         match self {
             SigningKey::Symmetric(_) => self.expose(),
@@ -149,16 +136,15 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The keys of one endpoint: the current one, and those of earlier rotations that still sign for a while.
+/// The keys of one endpoint: the current one, and rotated ones that still sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKeys {
-    /// What new receivers verify with.
+    /// The key that receivers should verify with.
     pub current: SigningKey,
-    /// Newest first, each with the instant it stops signing.
+    /// Newest first, each with its expiry.
     pub old: Vec<(SigningKey, Timestamp)>,
 }
 
-/// There are too many old keys that still sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "at most {OLD_KEYS_MAX} old keys may be unexpired: wait for one to expire, or rotate with a shorter grace period"
@@ -166,12 +152,11 @@ pub struct SigningKeys {
 pub struct TooManyKeys;
 
 impl SigningKeys {
-    /// One key and no past.
     pub fn new(current: SigningKey) -> SigningKeys {
         SigningKeys { current, old: Vec::new() }
     }
 
-    /// Makes `key` the current one; the one before goes on signing for `grace`.
+    /// Makes `key` the current one. The previous key keeps signing for `grace`.
     pub fn rotate(&self, key: SigningKey, grace: Duration, now: Timestamp) -> Result<SigningKeys, TooManyKeys> {
         let mut old = vec![(self.current.clone(), now.plus(grace))];
         old.extend(self.old.iter().cloned());
@@ -179,7 +164,7 @@ impl SigningKeys {
         if old.len() > OLD_KEYS_MAX { Err(TooManyKeys) } else { Ok(SigningKeys { current: key, old }) }
     }
 
-    /// The value of the `webhook-signature` header: every key that is valid at `now`, newest first.
+    /// Returns the `webhook-signature` header: one signature per valid key, newest first.
     pub fn sign(&self, webhook_id: &str, now: Timestamp, body: &[u8]) -> String {
         let head = format!("{webhook_id}.{}.", now.as_secs());
         let content = [head.as_bytes(), body];
@@ -193,7 +178,7 @@ impl SigningKeys {
 }
 
 impl Default for SigningKeys {
-    /// For tests: a key of zeros. Endpoints get random ones.
+    /// A key of zeros for tests. Endpoints get random keys.
     fn default() -> SigningKeys {
         SigningKeys::new(SigningKey::generate([0; 32]))
     }

@@ -1,22 +1,19 @@
-//! A task: what is leased. One life of one delivery or job.
+//! Tasks: one life of a delivery or job, and the unit of leasing.
 //!
-//! The row that a store keeps while work is open, and no more: history is in attempts, content in messages.
+//! A task row exists only while work is open. Attempts hold the history; messages and jobs hold the content.
 
 use crate::id::{BatchId, EnvironmentId, Id, LaneId, TaskId};
 use crate::time::Timestamp;
 
-/// Where a task is found: the primary key of its row.
+/// Primary key of a task row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// What the task is about: the message of a delivery, the record of a job.
+    /// The message of a delivery, or the record of a job.
     pub subject: Id,
-    /// This life of it.
     pub id: TaskId,
 }
 
-/// What kind of work a task is. Nothing in the lease engine looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     /// One message for one endpoint.
@@ -25,65 +22,57 @@ pub enum TaskKind {
     Job,
 }
 
-/// Why a task exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The message was accepted; retried by the policy.
+    /// Created with its message or job; retried by the policy.
     Scheduled,
-    /// Someone asked for one more attempt; never retried.
+    /// Requested by a user as one more attempt; never retried.
     Manual,
 }
 
-/// Where an open task stands.
+/// State of an open task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskState {
-    /// Waits until it is due and its lane lets it go.
+    /// Waiting until it is due and its lane is open.
     Pending,
-    /// Held by a session.
     Leased,
-    /// Out of attempts or given up; waits for a redrive.
+    /// Out of attempts or given up. Waits for a redrive.
     Dead,
 }
 
-/// The row of an open task, as its holder sees it.
+/// A task row, as its holder sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Where it is found.
     pub key: TaskKey,
-    /// Its fairness key.
     pub lane: LaneId,
-    /// What kind of work it is.
     pub kind: TaskKind,
-    /// Why it exists.
     pub trigger: Trigger,
-    /// Lower goes first within a lane.
+    /// Lower numbers go first within a lane.
     pub priority: i16,
-    /// When it may be leased.
+    /// No lease before this time.
     pub due_at: Timestamp,
-    /// Attempts the retry policy has counted.
+    /// Attempts that count against the retry policy.
     pub tries: u32,
-    /// Holders that died with it.
+    /// Holders that crashed while running it.
     pub crashes: u32,
-    /// The fencing number: one more whenever the holder changes.
+    /// Fencing number, raised whenever the holder changes.
     pub epoch: u32,
-    /// It is to end as cancelled at the next opportunity.
+    /// The next settle or reclaim ends the task as cancelled.
     pub cancel: bool,
-    /// The set of jobs it belongs to, which is told how it ended.
+    /// The batch whose counts change when the task ends.
     pub batch: Option<BatchId>,
 }
 
-/// The priority of everything that names none.
+/// Priority of deliveries, and of jobs that name none.
 pub const PRIORITY_DEFAULT: i16 = 5;
 
 macro_rules! stored_as {
     ($name:ident { $($variant:ident = $number:literal),* $(,)? }) => {
         impl $name {
-            /// The number the stores keep.
             pub const fn to_db(self) -> i16 {
                 match self { $($name::$variant => $number),* }
             }
 
-            /// Reads the number the stores keep.
             pub const fn from_db(number: i16) -> Option<$name> {
                 match number { $($number => Some($name::$variant),)* _ => None }
             }

@@ -1,6 +1,6 @@
-//! Wall-clock time as the store sees it: microseconds since the Unix epoch.
+//! Wall-clock time of the store: microseconds since the Unix epoch.
 //!
-//! Nothing here reads a clock. Nodes get timestamps from the store and give it durations.
+//! Pure. Nodes get timestamps from the store and send durations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,59 +8,54 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant on the store's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Later than everything: the due time of what is not due at all.
+    /// Later than any other time: the due time of disabled work.
     pub const NEVER: Timestamp = Timestamp(i64::MAX);
 
-    /// The instant `micros` microseconds after the Unix epoch.
     pub const fn from_micros(micros: i64) -> Timestamp {
         Timestamp(micros)
     }
 
-    /// The instant `millis` milliseconds after the Unix epoch.
     pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis.saturating_mul(1000))
     }
 
-    /// Microseconds since the Unix epoch, as the stores keep it.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Whole milliseconds since the Unix epoch.
+    /// Rounded down to whole milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// Whole seconds since the Unix epoch, as signatures carry it.
+    /// Rounded down to whole seconds, as in signatures.
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 
-    /// This instant moved into the future; saturates at [`Timestamp::NEVER`].
+    /// Adds `span`; saturates at [`Timestamp::NEVER`].
     #[must_use]
     pub fn plus(self, span: Duration) -> Timestamp {
         Timestamp(self.0.saturating_add(micros(span)))
     }
 
-    /// This instant moved into the past.
     #[must_use]
     pub fn minus(self, span: Duration) -> Timestamp {
         Timestamp(self.0.saturating_sub(micros(span)))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let span = self.0.saturating_sub(earlier.0);
         Duration::from_micros(u64::try_from(span).unwrap_or(0))
     }
 }
 
-/// A span in the unit the stores keep; saturates.
+/// Converts to microseconds, saturating at `i64::MAX`.
 pub fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
@@ -77,14 +72,14 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = jiff::Error;
 
-    /// Reads RFC 3339, also with a space for the `T`. A time without an offset, or with ` UTC` in its place, is UTC: client libraries
-    /// send such times.
+    /// Parses RFC 3339, also with a space instead of `T`. A time without offset, or with `UTC` in its place, is UTC:
+    /// client libraries send such times.
     fn from_str(text: &str) -> Result<Timestamp, jiff::Error> {
         let read = text.parse::<jiff::Timestamp>().or_else(|error| {
             let plain = text.strip_suffix(" UTC").or_else(|| text.strip_suffix("UTC")).unwrap_or(text);
             let is_plain = |(at, byte): (usize, u8)| match byte {
                 b'0'..=b'9' => true,
-                // An offset or a zone that could not be read must not be left out.
+                // An unreadable offset or zone must not be dropped: the time would silently become UTC.
                 b'-' => at < DATE_BYTES,
                 b':' | b'.' => at > DATE_BYTES,
                 b'T' | b't' | b' ' => at == DATE_BYTES,
@@ -100,7 +95,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// `2026-01-31`.
+/// Length of a date such as `2026-01-31`.
 const DATE_BYTES: usize = 10;
 
 impl Serialize for Timestamp {

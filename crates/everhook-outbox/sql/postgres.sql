@@ -1,6 +1,6 @@
--- The outbox in a database that is not Everhook's own. Running it again changes nothing.
--- Whoever may call `everhook.send` needs nothing else: it runs with the rights of the schema's owner. Whether the application exists
--- is known to the relay, which sets aside what it cannot relay.
+-- The outbox in a database that is not Everhook's own. The script can be run repeatedly.
+-- Callers of `everhook.send` need no other rights: the function runs with the rights of the schema's owner. Only the
+-- relay knows whether the application exists; it sets aside rows that it cannot relay.
 
 create schema if not exists everhook;
 
@@ -25,7 +25,7 @@ create table if not exists everhook.outbox (
     vacuum_truncate = off
 );
 
--- Rows that could not be relayed, out of the way of the others; under the ids they had.
+-- Rows that could not be relayed, with their original ids. In a table of their own, they delay no other rows.
 create table if not exists everhook.outbox_aside (
     id bigint primary key,
     created_at timestamptz not null,
@@ -43,10 +43,10 @@ create table if not exists everhook.outbox_aside (
     error text not null
 );
 
--- One row: who has locked it relays. Messages get ids above `floor`, whichever node makes them, so that they sort as the rows did.
+-- One row. The node that locks it relays. Messages get ids above `floor` on every node, so that they sort in row order.
 create table if not exists everhook.outbox_relay (
     is_one boolean primary key default true check (is_one),
-    identity uuid not null default gen_random_uuid(), -- part of the key a row is accepted once under
+    identity uuid not null default gen_random_uuid(), -- part of the idempotency key of each row
     floor bytea
 ) with (fillfactor = 20);
 
@@ -100,7 +100,7 @@ begin
         raise exception 'everhook.send: a channel or tag must have 1 to 256 characters, and not be null'
             using errcode = 'invalid_parameter_value';
     end if;
-    -- The relay could not even read what is endless.
+    -- The relay cannot read infinite timestamps.
     if deliver_at not between timestamptz '1970-01-01 00:00Z' and timestamptz '9999-01-01 00:00Z' then
         raise exception 'everhook.send: deliver_at must be from 1970 to 9998'
             using errcode = 'invalid_parameter_value';
@@ -113,7 +113,7 @@ begin
 end
 $$;
 
--- The same for a payload as jsonb: what is sent is how PostgreSQL writes it.
+-- The variant for jsonb payloads. The sent bytes are PostgreSQL's text form.
 create or replace function everhook.send(
     application text,
     event_type text,

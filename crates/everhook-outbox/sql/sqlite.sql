@@ -1,7 +1,7 @@
--- The outbox in a customer's own file. Running it again changes nothing. Times are microseconds since the Unix epoch, lists are JSON.
--- The clock is read in a way that SQLite 3.37 knows, which strict tables need anyway: newer ways are null there.
+-- The outbox in a customer's own file. The script can be run repeatedly. Times are microseconds since the Unix epoch,
+-- lists are JSON. Strict tables need SQLite 3.37; newer clock functions would return null there.
 
--- Numbers are never used again: a row is relayed once by its number.
+-- Ids are never reused: a row is relayed once by its id.
 create table if not exists everhook_outbox (
     id integer primary key autoincrement,
     created_at integer not null default (cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
@@ -17,7 +17,7 @@ create table if not exists everhook_outbox (
     once_phase integer
 ) strict;
 
--- Rows that could not be relayed, out of the way of the others; under the ids they had.
+-- Rows that could not be relayed, with their original ids.
 create table if not exists everhook_outbox_aside (
     id integer primary key,
     created_at integer not null,
@@ -35,7 +35,7 @@ create table if not exists everhook_outbox_aside (
     error text not null
 ) strict;
 
--- One row: which outbox this is. Messages get ids above `floor`, so that they sort as the rows did.
+-- One row with the identity of the outbox. Messages get ids above `floor`, so that they sort in row order.
 create table if not exists everhook_outbox_relay (
     is_one integer primary key check (is_one = 1),
     identity blob not null,

@@ -1,8 +1,11 @@
 //! Events as part of your own transaction: the client side of Everhook's outbox.
 //!
-//! [`postgres::send`] and [`sqlite::send`] write one row in the transaction you are in. If you commit, Everhook delivers the event,
-//! once; if you roll back, it never was. Nothing here talks to a server: Everhook finds the row by itself. Features: `postgres` for
-//! `tokio-postgres`, `sqlite` for `rusqlite`; without any, only the texts that make the tables are here.
+//! [`postgres::send`] and [`sqlite::send`] insert one row in your current transaction. If you commit, Everhook delivers
+//! the event once; if you roll back, the event never existed. This crate talks to no server: Everhook reads the row.
+//! Features: `postgres` for `tokio-postgres`, `sqlite` for `rusqlite`. Without features, only the SQL texts of the
+//! tables are available.
+
+#![warn(missing_docs)]
 
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -10,7 +13,7 @@ pub mod schema;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-/// What happened, for whom. Everything but the first three fields may be left at its default.
+/// An event for one application. All fields except the first three have a usable default.
 ///
 /// ```
 /// use everhook_outbox::Event;
@@ -22,28 +25,28 @@ pub mod sqlite;
 pub struct Event<'a> {
     /// The application's id or uid.
     pub application: &'a str,
-    /// What kind of thing happened.
+    /// The event type, such as `order.paid`.
     pub event_type: &'a str,
     /// A JSON object, sent byte for byte.
     pub payload: &'a str,
-    /// The environment's name; none means the one that the outbox is for.
+    /// The environment's name; `None` means the environment of the outbox.
     pub environment: Option<&'a str>,
-    /// Your own id for it, accepted once per application.
+    /// Your own id of the event, accepted once per application.
     pub event_id: Option<&'a str>,
-    /// Only endpoints that listen to one of these, or to all, get it.
+    /// Only endpoints that listen to one of these channels, or to all channels, get the event.
     pub channels: &'a [&'a str],
-    /// For finding it again.
+    /// Tags to find the message by.
     pub tags: &'a [&'a str],
-    /// When it is to be delivered, if not at once: microseconds since the Unix epoch.
+    /// Delivery time in microseconds since the Unix epoch; `None` means at once.
     pub deliver_at_us: Option<i64>,
-    /// A once-slot: of the events that name it in one phase, the first is delivered.
+    /// A once-slot: of all events with this key in one phase, only the first is delivered.
     pub once_key: Option<&'a str>,
-    /// The phase; none means the current one.
+    /// The phase of the once-slot; `None` means the current one.
     pub once_phase: Option<i64>,
 }
 
 impl<'a> Event<'a> {
-    /// An event without anything special.
+    /// Returns an event without optional fields.
     pub fn new(application: &'a str, event_type: &'a str, payload: &'a str) -> Event<'a> {
         Event { application, event_type, payload, ..Event::default() }
     }

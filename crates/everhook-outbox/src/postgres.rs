@@ -1,4 +1,4 @@
-//! Events in a transaction of `tokio-postgres`.
+//! Events in a `tokio-postgres` transaction.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, GenericClient};
@@ -10,15 +10,17 @@ const SEND: &str = "select everhook.send($1, $2, $3, event_id => $4, channels =>
 const SEND_TO: &str = "select everhook.send($1, $2, $3, event_id => $4, channels => $5, tags => $6, \
     deliver_at => to_timestamp($7::bigint / 1000000.0), once_key => $8, once_phase => $9, environment => $10)";
 
-/// Makes the outbox in a database that is not Everhook's own, where it is not there yet. The user must be allowed to create schemas.
+/// Creates the outbox, if it is missing, in a database that is not Everhook's own. The user must be allowed to create
+/// schemas.
 pub async fn install(client: &impl GenericClient) -> Result<(), Error> {
     client.batch_execute(schema::POSTGRES).await
 }
 
-/// Sends an event if the transaction commits; answers the number of its row. Pass the transaction that the event belongs to.
+/// Sends an event when the transaction commits. Returns the number of its row. Pass the transaction that the event
+/// belongs to.
 ///
-/// The statement fails, and with it the transaction, where the event can never be sent: it is too large, its type is no name, or,
-/// in Everhook's own database, its application does not exist.
+/// The statement, and with it the transaction, fails if the event can never be sent: it is too large, its type is not a
+/// valid name, or, in Everhook's own database, its application does not exist.
 pub async fn send(transaction: &impl GenericClient, event: &Event<'_>) -> Result<i64, Error> {
     let list =
         |texts: &[&str]| (!texts.is_empty()).then(|| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
@@ -34,7 +36,7 @@ pub async fn send(transaction: &impl GenericClient, event: &Event<'_>) -> Result
         (&event.once_key, Type::TEXT),
         (&event.once_phase, Type::INT8),
     ];
-    // Left out, the environment is the function's default.
+    // Without the argument, the function uses its default environment.
     let statement = if event.environment.is_some() { SEND_TO } else { SEND };
     if event.environment.is_some() {
         values.push((&event.environment, Type::TEXT));

@@ -1,12 +1,13 @@
-//! The texts that make the tables of an outbox. Running one again changes nothing.
+//! SQL texts that create the tables of an outbox. Each can be run repeatedly.
 
-/// For a PostgreSQL that is not Everhook's own: schema `everhook` with the tables and the function `everhook.send`.
+/// For a PostgreSQL database that is not Everhook's own: schema `everhook` with tables and the function
+/// `everhook.send`.
 pub const POSTGRES: &str = include_str!("../sql/postgres.sql");
 
-/// For a SQLite file: the tables `everhook_outbox` and those beside it.
+/// For a SQLite file: the table `everhook_outbox` and its companions.
 pub const SQLITE: &str = include_str!("../sql/sqlite.sql");
 
-/// Lets a role of PostgreSQL call `everhook.send`, and do nothing else in the schema.
+/// Returns SQL that lets a PostgreSQL role call `everhook.send`, and nothing else in the schema.
 pub fn grant(role: &str) -> String {
     let role = format!("\"{}\"", role.replace('"', "\"\""));
     let arguments =
@@ -30,7 +31,7 @@ mod tests {
         assert!(grant("a\"; drop").contains("\"a\"\"; drop\""));
     }
 
-    /// `unixepoch` is of 3.38 and `subsec` of 3.42; where they are unknown, a row could not be inserted at all.
+    /// SQLite has `unixepoch` since 3.38 and `subsec` since 3.42. Older versions could not insert a row at all.
     #[test]
     fn the_clock_is_read_as_every_sqlite_can() {
         assert!(SQLITE.contains("julianday('now')") && !SQLITE.contains("unixepoch") && !SQLITE.contains("subsec"));

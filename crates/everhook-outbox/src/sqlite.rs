@@ -1,4 +1,4 @@
-//! Events in a transaction of `rusqlite`, in your own file. Everhook relays it where its settings name the file:
+//! Events in a `rusqlite` transaction, in your own file. Everhook relays the file if its configuration names it:
 //!
 //! ```toml
 //! [[outbox]]
@@ -13,12 +13,14 @@ use crate::{Event, schema};
 const SEND: &str = "insert into everhook_outbox (environment, application, event_type, payload, event_id, channels, tags, \
     deliver_at, once_key, once_phase) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
-/// Makes the outbox in the file, where it is not there yet. WAL mode is not required, but lets Everhook look without holding you up.
+/// Creates the outbox in the file, if it is missing. WAL mode is not required, but lets Everhook read without blocking
+/// your writes.
 pub fn install(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch(schema::SQLITE)
 }
 
-/// Sends an event if the transaction commits; answers the number of its row. Pass the transaction that the event belongs to.
+/// Sends an event when the transaction commits. Returns the number of its row. Pass the transaction that the event
+/// belongs to.
 pub fn send(transaction: &Connection, event: &Event<'_>) -> Result<i64, Error> {
     let list = |texts: &[&str]| (!texts.is_empty()).then(|| serde_json::json!(texts).to_string());
     let mut statement = transaction.prepare_cached(SEND)?;

@@ -2,7 +2,6 @@
 
 use tokio::time::Instant;
 
-/// The instant to which deadlines are added.
 #[expect(clippy::disallowed_methods, reason = "a socket waits in real time; nothing here decides what a task does")]
 pub(crate) fn now() -> Instant {
     Instant::now()

@@ -1,7 +1,7 @@
-//! Makes connections: resolve, vet, dial, encrypt, each under its deadline.
+//! Opens connections: resolve, check, dial, encrypt, each step under its deadline.
 //!
-//! The rule of the house: what is dialled is a socket address that `egress` has permitted a moment before, never a
-//! name. One forbidden answer condemns the name, since a receiver with an honest reason for it is hard to imagine.
+//! The connector dials only socket addresses that `egress` has just permitted, never a name. One forbidden address
+//! among the answers blocks the whole name: an honest receiver has no reason to mix public and private addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ use crate::resolve::{LOCALHOST, Resolver};
 use crate::sender::Deadlines;
 use crate::socket::{Socket, Stream};
 
-/// Opens outbound sockets; nothing else in the product does.
+/// The only code that opens outbound sockets.
 pub(crate) struct Connector {
     pub(crate) egress: Egress,
     pub(crate) resolver: Resolver,
@@ -31,9 +31,11 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// A fresh connection to `host`, made before `total_by`.
+    /// Opens a new connection to `host` before `total_by`.
     pub(crate) async fn connect(&self, host: &Host, total_by: Instant) -> Result<Link, SendFailure> {
         let connect_by = total_by.min(clock::now() + self.deadlines.connect);
+        // The check and the dial use the same resolved addresses. A second look-up between them would let a receiver
+        // answer with a public address for the check and a private one for the dial (DNS rebinding).
         let addresses = match timeout_at(connect_by, self.vetted(&host.place)).await {
             Ok(addresses) => addresses?,
             Err(_elapsed) => return Err(failure::dns_timeout()),
@@ -47,11 +49,12 @@ impl Connector {
         Link::open(stream, watch).await
     }
 
-    /// The addresses of `place`, all of them permitted.
+    /// Resolves `place` and returns its addresses, all of them permitted.
     async fn vetted(&self, place: &Place) -> Result<Vec<IpAddr>, SendFailure> {
         let mut addresses = match place {
             Place::Address(ip) => vec![*ip],
-            // The name always means both, and an operator who allows 127.0.0.1 need not think of ::1.
+            // `localhost` always means both loopback addresses, so that an operator who allows 127.0.0.1 need not allow
+            // ::1, too.
             Place::Localhost => LOCALHOST.into_iter().filter(|ip| self.egress.permits(*ip)).collect(),
             Place::Name(name) => self.resolver.addresses(name).await.map_err(|error| failure::dns(&error))?,
         };
@@ -61,22 +64,25 @@ impl Connector {
         if addresses.is_empty() || !addresses.iter().all(|ip| self.egress.permits(*ip)) {
             return Err(failure::blocked());
         }
+        // The list is cut only after every address has been checked: a forbidden one must not hide behind permitted
+        // ones.
         addresses.truncate(ADDRESSES_MAX);
         Ok(addresses)
     }
 
-    /// Tries one address after the other; each gets its share of the time left, so that a dead one leaves some.
+    /// Dials the addresses in turn. Each gets an equal part of the remaining time, so that a dead address leaves time
+    /// for the next.
     async fn dial_any(&self, addresses: &[IpAddr], port: u16, connect_by: Instant) -> Result<TcpStream, SendFailure> {
-        let mut last = failure::timeout("no connection was made in time");
+        let mut last = failure::timeout("timed out connecting to the receiver");
         for (tried, ip) in addresses.iter().enumerate() {
             let now = clock::now();
             let share = connect_by.saturating_duration_since(now) / (addresses.len() - tried) as u32;
             last = match timeout_at(now + share, self.dial(SocketAddr::new(*ip, port))).await {
                 Ok(Ok(tcp)) => return Ok(tcp),
-                // The next address would fare no better.
+                // Other addresses need the same files, ports or memory.
                 Ok(Err(failed)) if failed.blame == Blame::Node => return Err(failed),
                 Ok(Err(failed)) => failed,
-                Err(_elapsed) => failure::timeout("no connection was made in time"),
+                Err(_elapsed) => failure::timeout("timed out connecting to the receiver"),
             };
         }
         Err(last)
@@ -85,7 +91,8 @@ impl Connector {
     async fn dial(&self, address: SocketAddr) -> Result<TcpStream, SendFailure> {
         let refused = |error: io::Error| failure::connect(&error, address.ip());
         let tcp = TcpStream::connect(address).await.map_err(refused)?;
-        // Nothing we know of makes this differ from `address`; were there such a thing, it would be an attack.
+        // The kernel connects to the address it was given. A different peer would mean an attack, so the check costs
+        // little and stays.
         if !self.egress.permits(tcp.peer_addr().map_err(refused)?.ip()) {
             return Err(failure::blocked());
         }
@@ -99,7 +106,7 @@ impl Connector {
         match timeout_at(tls_by, self.tls.connect(name, socket)).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
             Ok(Err(error)) => Err(failure::tls(&error)),
-            Err(_elapsed) => Err(failure::timeout("the TLS handshake was not finished in time")),
+            Err(_elapsed) => Err(failure::timeout("timed out during the TLS handshake")),
         }
     }
 }

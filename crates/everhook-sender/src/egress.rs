@@ -1,11 +1,12 @@
-//! Which addresses we may send to.
+//! Egress rules: the addresses that Everhook may send to.
 //!
-//! Pure: it resolves nothing and opens nothing. The API asks it about an endpoint's URL, the connector about every
-//! address it is about to dial. Both ask the same code, so that there is no weaker second opinion.
+//! Pure: no look-up, no socket. The API checks an endpoint's URL here, and the connector checks every address before it
+//! dials. Both use the same code, so that no second check is weaker.
 //!
-//! Everything special is denied: for IPv4 by a list, for IPv6 by allowing only global unicast less some blocks. What
-//! the operator allows overrides that. An IPv4-mapped IPv6 address is permitted only if the operator's list allows the
-//! IPv4 address inside it; by default all of them are denied, because nobody has an honest use for one.
+//! All special addresses are denied: IPv4 by a list, IPv6 by allowing only global unicast minus some blocks. Networks
+//! in the operator's list override the denial. An IPv4-mapped IPv6 address is permitted only if the operator's list
+//! contains the IPv4 address inside it. By default all mapped addresses are denied, because legitimate receivers do not
+//! use them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,55 +19,48 @@ use crate::resolve::LOCALHOST;
 #[cfg(test)]
 mod tests;
 
-/// Size of what is between two dots of a host's name.
+/// Longest part of a host name between two dots.
 const LABEL_BYTES_MAX: usize = 63;
-/// Size of a host's name.
 const NAME_BYTES_MAX: usize = 253;
 
-/// The rules for outgoing requests.
 #[derive(Clone, Debug)]
 pub struct Egress {
     allow: Vec<IpNet>,
     https_only: bool,
 }
 
-/// Why a URL is not one we send to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    /// Longer than the limit, as written or as canonicalised.
+    /// Longer than the limit, as written or after percent-encoding.
     #[error("url is too long; use at most {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// Has characters that two parsers may read in two ways.
+    /// Contains characters that parsers interpret differently.
     #[error("url has a space, a backslash or a control character; percent-encode it")]
     Ambiguous,
-    /// Not a URL.
     #[error("url is not valid; use the form https://host/path")]
     Unparsable(#[source] url::ParseError),
-    /// Neither http nor https.
     #[error("url scheme is not supported; use https or http")]
     Scheme,
-    /// Plain http where the operator wants https.
+    /// Plain http, but the operator requires https.
     #[error("url is not https; this server sends over https only")]
     HttpsOnly,
-    /// Has a user name or a password.
     #[error("url has a user name or password; send credentials in a header")]
     Userinfo,
-    /// Has a fragment, which would never be sent.
+    /// Contains a fragment, which HTTP never sends.
     #[error("url has a fragment; remove the part from \"#\" on")]
     Fragment,
-    /// The host is empty, or nothing but a dot.
+    /// The host is empty or a single dot.
     #[error("url has no host; use the form https://host/path")]
     NoHost,
-    /// The host's name is none that a name server could be asked for.
+    /// DNS cannot resolve such a name.
     #[error(
         "url has a host name that cannot be resolved; use letters, digits, hyphens and underscores, at most \
          {LABEL_BYTES_MAX} between two dots"
     )]
     Name,
-    /// Port 0.
     #[error("url has port 0; use the port the receiver listens on")]
     Port,
-    /// A literal address that is forbidden, or `localhost` where no loopback address is allowed.
+    /// A forbidden literal address, or `localhost` without a permitted loopback address.
     #[error(
         "url has a private or reserved address; use a public one, or have the operator add it to EVERHOOK_EGRESS_ALLOW"
     )]
@@ -74,25 +68,28 @@ pub enum BadUrl {
 }
 
 impl Egress {
-    /// Rules that deny every special address except those in `allow`.
+    /// Denies every special address except those in `allow`.
     pub fn new(allow: Vec<IpNet>, https_only: bool) -> Egress {
         Egress { allow, https_only }
     }
 
-    /// Whether a connection to `ip` may be made.
+    /// Whether the rules permit connections to `ip`.
     pub fn permits(&self, ip: IpAddr) -> bool {
+        // Without the conversion, `::ffff:127.0.0.1` would not match an allowed 127.0.0.0/8. The public check sees the
+        // original address, which keeps mapped addresses denied.
         let canonical = ip.to_canonical();
         self.allow.iter().any(|net| net.contains(&canonical)) || is_public(ip)
     }
 
-    /// Parses a URL and checks all that can be checked without resolving its host.
+    /// Parses a URL and applies every rule that needs no look-up.
     ///
-    /// The API calls it when an endpoint is created; the sender calls it again, because rules change.
+    /// The API calls it when an endpoint is saved. The sender calls it again, because rules may have changed since.
     pub fn check_url(&self, text: &str) -> Result<Url, BadUrl> {
         if text.len() > URL_BYTES_MAX {
             return Err(BadUrl::TooLong);
         }
-        // The URL standard drops tabs and newlines and reads `\` as `/`; other parsers do not.
+        // The URL standard drops tabs and newlines and reads `\` as `/`; other parsers do not. A URL that two parsers
+        // read differently can hide its real host.
         if text.chars().any(|c| c.is_ascii_control() || c == ' ' || c == '\\') {
             return Err(BadUrl::Ambiguous);
         }
@@ -125,7 +122,7 @@ impl Egress {
         if url.port() == Some(0) {
             return Err(BadUrl::Port);
         }
-        // Percent-encoding may have made it longer.
+        // Percent-encoding may have lengthened the URL.
         if url.as_str().len() > URL_BYTES_MAX {
             return Err(BadUrl::TooLong);
         }
@@ -133,7 +130,8 @@ impl Egress {
     }
 }
 
-/// Whether a name server can be asked for a name. The URL standard lets more through, and it has made ASCII of the rest.
+/// Whether DNS can resolve the name. The URL standard allows more characters, and has already converted the name to
+/// ASCII.
 fn can_be_resolved(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {
@@ -144,13 +142,13 @@ fn can_be_resolved(name: &str) -> bool {
 }
 
 impl Default for Egress {
-    /// The strict rules: nothing allowed in addition.
+    /// The strict rules, without exceptions.
     fn default() -> Egress {
         Egress::new(Vec::new(), false)
     }
 }
 
-/// Whether a name means this machine, which no name server is asked about.
+/// Whether the name means this machine. Such names are never looked up.
 pub(crate) fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
@@ -163,13 +161,13 @@ fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// The special-purpose registry of IANA, multicast, the reserved rest, and one public address that is none.
+/// The IANA special-purpose registry, multicast, reserved ranges, and one public address with a special meaning.
 const IPV4_DENIED: [Ipv4Net; 20] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
     v4([100, 64, 0, 0], 10),
     v4([127, 0, 0, 0], 8),
-    // Azure answers metadata here, although the address is in no special range.
+    // Azure serves instance metadata at this address, which is in no special range.
     v4([168, 63, 129, 16], 32),
     v4([169, 254, 0, 0], 16),
     v4([172, 16, 0, 0], 12),
@@ -188,14 +186,14 @@ const IPV4_DENIED: [Ipv4Net; 20] = [
     v4([255, 255, 255, 255], 32),
 ];
 
-/// Outside it lie loopback, private, link-local, multicast and every way to wrap an IPv4 address but two.
+/// Global unicast. Every other address is loopback, private, link-local or multicast, or embeds an IPv4 address.
 const IPV6_GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 3);
 
 const IPV6_DENIED: [Ipv6Net; 5] = [
-    // Protocol assignments, Teredo among them.
+    // Protocol assignments, including Teredo, which embeds an IPv4 address.
     v6([0x2001, 0, 0], 23),
     v6([0x2001, 0xdb8, 0], 32),
-    // 6to4 wraps an IPv4 address.
+    // 6to4 embeds an IPv4 address.
     v6([0x2002, 0, 0], 16),
     v6([0x2620, 0x4f, 0x8000], 48),
     v6([0x3fff, 0, 0], 20),

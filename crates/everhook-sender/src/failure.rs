@@ -1,6 +1,6 @@
-//! The failures of an attempt, in words for people.
+//! Error texts of failed attempts.
 //!
-//! Every text is fixed: what libraries say may contain addresses of the inside or text of the receiver's choosing.
+//! Every text is fixed: errors of libraries may contain internal addresses, or text chosen by the receiver.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::egress::BadUrl;
 
-/// One text for every forbidden address, so that it says nothing about the network behind it.
+/// One text for all forbidden addresses, so that it reveals nothing about the internal network.
 pub(crate) fn blocked() -> SendFailure {
     failure(
         Class::Blocked,
@@ -27,7 +27,7 @@ pub(crate) fn internal(detail: &'static str) -> SendFailure {
     failure(Class::Internal, detail)
 }
 
-/// The URL was good once; the rules, or the row it came from, have changed since.
+/// The URL was valid when it was saved; the rules or the row have changed since.
 pub(crate) fn bad_url(error: &BadUrl) -> SendFailure {
     match error {
         BadUrl::Forbidden => blocked(),
@@ -46,10 +46,10 @@ pub(crate) fn dns(error: &NetError) -> SendFailure {
     failure(
         Class::Dns,
         match error {
-            NetError::Timeout => "the host name was not resolved in time",
+            NetError::Timeout => "DNS lookup timed out",
             error if error.is_nx_domain() => "the host name does not exist",
             error if error.is_no_records_found() => "the host name has no address",
-            _ => "the host name could not be resolved",
+            _ => "DNS lookup failed",
         },
     )
 }
@@ -58,9 +58,9 @@ pub(crate) fn dns_no_address() -> SendFailure {
     failure(Class::Dns, "the host name has no address")
 }
 
-/// The name servers are slow, not the receiver: its lane has no reason to wait.
+/// Classified as a DNS failure, not as a timeout: the name servers are slow, so the receiver's lane need not back off.
 pub(crate) fn dns_timeout() -> SendFailure {
-    failure(Class::Dns, "the host name was not resolved in time")
+    failure(Class::Dns, "DNS lookup timed out")
 }
 
 pub(crate) fn connect(error: &io::Error, to: IpAddr) -> SendFailure {
@@ -73,9 +73,9 @@ pub(crate) fn connect(error: &io::Error, to: IpAddr) -> SendFailure {
             io::ErrorKind::ConnectionRefused => "the connection was refused",
             io::ErrorKind::ConnectionReset => "the connection was reset before it was made",
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::AddrNotAvailable => {
-                "the receiver cannot be reached"
+                "the receiver is unreachable"
             }
-            _ => "the connection could not be made",
+            _ => "the connection failed",
         },
     )
 }
@@ -92,7 +92,7 @@ pub(crate) fn tls(error: &io::Error) -> SendFailure {
                 | AlertDescription::InsufficientSecurity
                 | AlertDescription::NoApplicationProtocol,
             ),
-        ) => "the receiver has no TLS version or cipher in common with us; TLS 1.2 or 1.3 is needed",
+        ) => "the receiver supports no common TLS version or cipher; TLS 1.2 or 1.3 is required",
         Some(_) => "the TLS handshake failed",
         None => "the connection broke during the TLS handshake",
     };
@@ -100,18 +100,18 @@ pub(crate) fn tls(error: &io::Error) -> SendFailure {
 }
 
 pub(crate) fn tls_name() -> SendFailure {
-    failure(Class::Tls, "the host name cannot be in a certificate")
+    failure(Class::Tls, "the host name is not valid in a certificate")
 }
 
-/// A new connection ended before the request could be begun on it.
+/// A new connection was closed before the request started.
 pub(crate) fn hung_up() -> SendFailure {
-    failure(Class::Connect, "the receiver closed the connection at once")
+    failure(Class::Connect, "the receiver closed the connection before the request")
 }
 
-/// The request was begun, so that the receiver may have seen it.
+/// The request had started, so the receiver may have seen it.
 pub(crate) fn exchange(error: &hyper::Error) -> SendFailure {
     if error.is_user() {
-        return internal("the request could not be formed");
+        return internal("the request could not be built");
     }
     failure(
         Class::Reset,
@@ -123,7 +123,7 @@ pub(crate) fn exchange(error: &hyper::Error) -> SendFailure {
     )
 }
 
-/// More came than a head and a few interim replies take.
+/// The receiver sent more bytes than a head and a few interim replies need.
 pub(crate) fn head_too_large() -> SendFailure {
     failure(Class::Reset, "the receiver sent too many interim replies, or too large a head")
 }
@@ -143,13 +143,13 @@ fn bad_certificate(error: &CertificateError) -> &'static str {
     }
 }
 
-/// What this node lacks, if that is why a socket could not be had.
+/// The resource that this node has run out of, if that caused the error.
 fn lack(error: &io::Error, to: Option<IpAddr>) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE => Some("this node has reached its limit of open files"),
         libc::ENFILE => Some("this machine has reached its limit of open files"),
         libc::ENOBUFS | libc::ENOMEM => Some("this node has no memory left for connections"),
-        // Of IPv6 it says that this machine has no such address, which is so for every attempt.
+        // For IPv6 the error means that this machine has no IPv6 address, which no waiting cures.
         libc::EADDRNOTAVAIL if to.is_none_or(|to| to.is_ipv4()) => Some("this node has no free port left"),
         _ => None,
     }

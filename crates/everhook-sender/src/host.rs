@@ -1,7 +1,7 @@
-//! One receiver's host: its free slots and the connections kept for reuse.
+//! Connections to one host: free slots, and idle connections for reuse.
 //!
-//! There is no task behind it. A kept connection is looked at when it is taken, and `sweep` rides on the traffic of
-//! all hosts; without any traffic the kept ones stay open, at most `idle_total` of them, until the peers close them.
+//! No background task is involved. An idle connection is checked when it is taken, and `sweep` runs with the traffic of
+//! any host. Without traffic, at most `idle_total` idle connections stay open until their peers close them.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,39 +14,36 @@ use tokio::time::Instant;
 use crate::limits::{LINK_AGE_MAX, LINK_IDLE_MAX};
 use crate::link::Link;
 
-/// A scheme, a host and a port, with the connections to them.
+/// A scheme, host and port with its connections.
 pub(crate) struct Host {
     pub(crate) place: Place,
     pub(crate) port: u16,
-    /// The name to ask for and to verify; `None` for plain http.
+    /// The server name for SNI and certificate verification; `None` for plain http.
     pub(crate) tls_name: Option<String>,
-    /// The `Host` header.
     pub(crate) header: HeaderValue,
-    /// One for each request under way.
+    /// One permit per running request.
     pub(crate) slots: Semaphore,
     kept: Mutex<Vec<Kept>>,
     kept_max: usize,
 }
 
-/// Where a host is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A literal address.
     Address(IpAddr),
-    /// This machine, by a name that needs no resolving.
+    /// This machine, by a name that is never looked up.
     Localhost,
-    /// A fully qualified name, with its dot.
+    /// A fully qualified name with its final dot.
     Name(String),
 }
 
-/// How many connections a host may have.
+/// Connection limits of a host.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) connections: usize,
     pub(crate) idle: usize,
 }
 
-/// A connection without a request. The permit is its part of `idle_total`.
+/// An idle connection. The permit is its part of `idle_total`.
 struct Kept {
     link: Box<Link>,
     until: Instant,
@@ -66,9 +63,10 @@ impl Host {
         }
     }
 
-    /// A kept connection on which a request may be begun: the one used last, so that the others may age and go.
+    /// Takes the most recently used idle connection, so that the others can expire.
     pub(crate) fn take(&self, now: Instant) -> Option<Box<Link>> {
-        // Not a `while let` on the guard: a refused link is closed outside the lock.
+        // The lock is released on each turn: a refused connection is closed outside the lock, which `while let` on the
+        // guard would prevent.
         loop {
             let kept = self.kept().pop()?;
             let mut link = kept.link;
@@ -78,9 +76,10 @@ impl Host {
         }
     }
 
-    /// Keeps `link` for the next request, for as long as it has been promised to stay open, if there is room.
+    /// Keeps `link` for the next request, at most for as long as the peer promised, if the limits allow.
     pub(crate) fn keep(&self, link: Box<Link>, promised: Option<Duration>, now: Instant, idle_total: &Arc<Semaphore>) {
-        // The peer's clock started when it sent the reply; a request must not arrive just as it hangs up.
+        // The peer started its timer when it sent the reply. The margin keeps a request from arriving just as the peer
+        // closes.
         let idle = promised.map_or(LINK_IDLE_MAX, |stay| stay.mul_f32(0.8).min(LINK_IDLE_MAX));
         let until = (now + idle).min(link.born() + LINK_AGE_MAX);
         if until <= now {
@@ -95,7 +94,6 @@ impl Host {
         }
     }
 
-    /// Closes what has been kept for too long.
     pub(crate) fn sweep(&self, now: Instant) {
         self.kept().retain(|kept| now < kept.until);
     }

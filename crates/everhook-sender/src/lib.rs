@@ -1,10 +1,10 @@
 //! The only crate that opens outbound sockets.
 //!
-//! One request goes: `targets` reads the URL once, `host` lends a kept connection or `connect` makes one to a vetted
-//! address, `link` carries the request over it under its deadlines, and the reply comes back as core's `Reply`.
+//! The path of a request: `targets` parses the URL once; `host` lends an idle connection, or `connect` opens one to a
+//! permitted address; `link` exchanges request and reply under deadlines. The reply is returned as core's `Reply`.
 //!
-//! What it refuses to do: follow redirects, decompress, retry, read proxies from the environment, or send to an
-//! address that `egress` forbids. It judges no status code and knows no task; the engine calls it.
+//! The sender never follows redirects, decompresses, retries, reads proxy settings from the environment, or sends to an
+//! address that `egress` forbids. It interprets no status code and knows no task. The engine calls it.
 
 pub mod egress;
 pub mod sender;

@@ -1,33 +1,31 @@
-//! Every bound of the sender in one place; those shared with other crates are in `everhook_core::limits`.
+//! Bounds of the sender. Bounds shared with other crates are in `everhook_core::limits`.
 
 use std::time::Duration;
 
-/// Addresses of one name that are tried. All the answers are vetted, however many came.
+/// Addresses of one name that are dialled. All answers are checked, however many arrive.
 pub(crate) const ADDRESSES_MAX: usize = 8;
-/// How long a DNS answer is believed, whatever its time to live says.
+/// Longest lifetime of a DNS answer, whatever its TTL says.
 pub(crate) const DNS_KEPT: Duration = Duration::from_secs(60);
-/// How long the answer for one kind of address is awaited after the other kind's has come.
+/// Wait for the second address family after the first has answered.
 pub(crate) const DNS_OTHER_KIND_AWAITED: Duration = Duration::from_millis(250);
-/// How often the system's name servers are looked up, at most.
+/// Interval between checks of the system's DNS settings.
 pub(crate) const DNS_SETTINGS_CHECKED_EVERY: Duration = Duration::from_secs(5);
-/// How long a DNS refusal is believed.
+/// Longest lifetime of a negative DNS answer.
 pub(crate) const DNS_REFUSAL_KEPT: Duration = Duration::from_secs(10);
-/// How long a connection waits for its next request.
+/// Longest idle time of a connection.
 pub(crate) const LINK_IDLE_MAX: Duration = Duration::from_secs(30);
-/// How old a connection gets, busy or not: with `DNS_KEPT`, a moved receiver is followed within two minutes.
+/// Longest age of a connection, busy or not. Together with `DNS_KEPT`, a moved receiver is followed within two minutes.
 pub(crate) const LINK_AGE_MAX: Duration = Duration::from_secs(60);
-/// How often connections that waited too long are looked for.
+/// Interval between sweeps of idle connections.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
-/// URLs remembered in parsed form.
+/// Parsed URLs in the cache.
 pub(crate) const TARGETS_MAX: usize = 16 * 1024;
-/// Headers of a reply.
 pub(crate) const REPLY_HEADERS_MAX: usize = 128;
-/// Size of a reply's head.
 pub(crate) const REPLY_HEAD_BYTES_MAX: usize = 32 * 1024;
-/// What a receiver may send before the head of its reply has come: all interim replies and the head. What has arrived when the head is
-/// read may be more, by one read buffer.
+/// Bytes that a receiver may send before its reply's head is complete: interim replies and the head. One read buffer
+/// more may have arrived when the limit is checked.
 pub(crate) const REPLY_HEADS_BYTES_MAX: usize = 2 * REPLY_HEAD_BYTES_MAX;
 /// Size of a connection's read buffer, and of its write buffer.
 pub(crate) const LINK_BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// Longest `Retry-After` that is passed on; a date has 29 characters.
+/// Longest `Retry-After` that is passed on; an HTTP date has 29 characters.
 pub(crate) const RETRY_AFTER_BYTES_MAX: usize = 64;

@@ -1,10 +1,10 @@
-//! One HTTP/1.1 connection and what is said over it.
+//! One HTTP/1.1 connection and its exchanges.
 //!
-//! No task drives it: whoever sends a request polls the connection too. That saves two task switches for each request,
-//! closes the socket when the caller stops waiting, and leaves no task without an owner. An idle link is not polled
-//! at all; `is_reusable` makes up for it before the next request.
+//! No task drives the connection: the sending task polls it. This saves two task switches per request, closes the
+//! socket when the caller stops waiting, and leaves no task without an owner. An idle link is not polled; `is_reusable`
+//! compensates before the next request.
 //!
-//! It never retries. A request that no byte was written of is handed back, and `sender` may use another link for it.
+//! A link never retries. A request of which no byte was written is returned, and `sender` may use another link.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -30,21 +30,18 @@ use crate::limits::{
 };
 use crate::socket::{Stream, Watch};
 
-/// A request ready for the wire.
 pub(crate) type Message = http::Request<Full<Bytes>>;
 
 type Driver = Connection<TokioIo<Stream>, Full<Bytes>>;
 
-/// A connection to a receiver.
 pub(crate) struct Link {
     requests: SendRequest<Full<Bytes>>,
-    /// `None` once it has ended.
+    /// `None` after the connection has ended.
     driver: Option<Driver>,
     watch: Arc<Watch>,
     born: Instant,
 }
 
-/// When the steps of one exchange must be done.
 #[derive(Clone, Copy)]
 pub(crate) struct ExchangeBy {
     pub(crate) written: Instant,
@@ -52,25 +49,24 @@ pub(crate) struct ExchangeBy {
     pub(crate) total: Instant,
 }
 
-/// A finished exchange.
 pub(crate) struct Exchanged {
     pub(crate) reply: Reply,
     /// Whether the link can carry another request.
     pub(crate) reusable: bool,
-    /// How long the peer said it would keep the connection.
+    /// The `Keep-Alive` timeout that the peer announced.
     pub(crate) promised: Option<Duration>,
 }
 
-/// An exchange that brought no reply.
+/// An exchange without a reply.
 pub(crate) enum Failed {
-    /// No byte of the message was written, so that it may go over another link.
+    /// No byte of the message was written, so another link may carry it.
     Unsent(Box<Message>),
-    /// The receiver may have seen it.
+    /// The receiver may have seen the request.
     Broken(SendFailure),
 }
 
 impl Link {
-    /// Begins HTTP on a connected stream; nothing is written yet.
+    /// Starts HTTP on a connected stream. Nothing is written yet.
     pub(crate) async fn open(stream: Stream, watch: Arc<Watch>) -> Result<Link, SendFailure> {
         let (requests, driver) = Builder::new()
             .max_headers(REPLY_HEADERS_MAX)
@@ -86,18 +82,18 @@ impl Link {
         self.born
     }
 
-    /// Whether a request may be begun: the peer has neither hung up nor said anything out of turn.
+    /// Whether a request may start: the peer has neither closed the connection nor sent unexpected bytes.
     pub(crate) fn is_reusable(&mut self) -> bool {
         self.watch.ask_kernel_once();
         self.is_settled()
     }
 
-    /// Sends `message` and reads the reply, of which at most `REPLY_BYTES_MAX` are kept.
+    /// Sends `message` and reads the reply; keeps at most `REPLY_BYTES_MAX` of its body.
     pub(crate) async fn exchange(&mut self, message: Message, by: ExchangeBy) -> Result<Exchanged, Failed> {
         let (head, body) = self.head(message, by).await?.into_parts();
         let body = match timeout_at(by.total, self.body(body)).await {
             Ok(body) => body?,
-            Err(_elapsed) => return Err(broken(failure::timeout("the reply was not complete in time"))),
+            Err(_elapsed) => return Err(broken(failure::timeout("timed out reading the reply"))),
         };
         Ok(Exchanged {
             reply: Reply { status: head.status.as_u16(), retry_after: retry_after(&head.headers), body: body.kept },
@@ -117,11 +113,11 @@ impl Link {
         let answer = match timeout_at(by.written.min(by.first_byte), head.as_mut()).await {
             Ok(answer) => answer,
             Err(_elapsed) if watch.write_blocked() => {
-                return Err(broken(failure::timeout("the receiver did not take the request in time")));
+                return Err(broken(failure::timeout("timed out writing the request")));
             }
             Err(_elapsed) => match timeout_at(by.first_byte, head).await {
                 Ok(answer) => answer,
-                Err(_elapsed) => return Err(broken(failure::timeout("no reply came in time"))),
+                Err(_elapsed) => return Err(broken(failure::timeout("timed out waiting for the reply"))),
             },
         };
         let answer = answer.map_err(|mut error| match error.take_message() {
@@ -140,7 +136,7 @@ impl Link {
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| broken(failure::exchange(&error)))?;
             if let Some(data) = frame.data_ref() {
-                // Copied, or a reply of ten bytes would hold on to the whole read buffer.
+                // A copy, because a slice of ten bytes would keep the whole read buffer alive.
                 kept.extend_from_slice(&data[..data.len().min(REPLY_BYTES_MAX - kept.len())]);
             }
         }
@@ -148,7 +144,7 @@ impl Link {
     }
 
     fn poll_frame(&mut self, incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
-        // Asked first, so that the driver knows someone wants the data; asked again, since it may have brought some.
+        // The first poll tells the driver that the data is wanted; the second collects what the driver has read.
         let asked = Pin::new(&mut *incoming).poll_frame(cx);
         if asked.is_ready() {
             return asked;
@@ -157,10 +153,10 @@ impl Link {
         Pin::new(incoming).poll_frame(cx)
     }
 
-    /// Lets the driver finish what it can without waiting; true if it then waits for a request.
+    /// Lets the driver finish without waiting. Returns whether the driver is ready for a request.
     fn is_settled(&mut self) -> bool {
-        // The waker of this task would only keep the task in memory. Unconstrained, because a spent budget would make
-        // a sound link look busy.
+        // The task's own waker would only keep the task in memory. Unconstrained, because an exhausted budget would
+        // make a healthy link look busy.
         let mut settle = pin!(tokio::task::unconstrained(poll_fn(|cx| {
             drive(&mut self.driver, cx);
             Poll::Ready(())
@@ -177,9 +173,9 @@ struct KeptBody {
     finished: bool,
 }
 
-/// Polls the connection. One that has ended is dropped, which fails whatever still waits for it.
+/// Polls the connection. An ended connection is dropped, which fails everything that waits for it.
 fn drive(driver: &mut Option<Driver>, cx: &mut Context<'_>) {
-    // Its error is not lost: it reaches the response or the body.
+    // The error is not lost: the response or the body returns it.
     if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
         *driver = None;
     }
@@ -194,7 +190,7 @@ fn retry_after(headers: &HeaderMap) -> Option<String> {
     (text.len() <= RETRY_AFTER_BYTES_MAX).then(|| text.to_owned())
 }
 
-/// Reads `Keep-Alive: timeout=5`.
+/// Parses the header `Keep-Alive: timeout=5`.
 fn promised(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("keep-alive")?.to_str().ok()?;
     let secs = text.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;

@@ -1,7 +1,7 @@
-//! Names to addresses.
+//! DNS look-ups.
 //!
-//! Reads the system's name servers and hosts file, and again after they have changed. It judges no address; `connect` vets every one it
-//! returns.
+//! The resolver reads the system's name servers and hosts file, and reads them again after a change. It does not check
+//! addresses; `connect` checks every one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -23,46 +23,43 @@ use tracing::{info, warn};
 use crate::clock;
 use crate::limits::{DNS_KEPT, DNS_OTHER_KIND_AWAITED, DNS_REFUSAL_KEPT, DNS_SETTINGS_CHECKED_EVERY};
 
-/// What `localhost` means, by RFC 6761, whatever a name server says.
+/// The addresses of `localhost` by RFC 6761, whatever a name server says.
 pub(crate) const LOCALHOST: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// The files that the system's settings are in.
 const SYSTEM_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 
-/// Asks the system's name servers.
 pub(crate) struct Resolver {
     settings: Settings,
     current: Mutex<Current>,
 }
 
-/// What was read of them.
 type Read = Result<(ResolverConfig, ResolverOpts), NetError>;
 
-/// Where name servers come from.
+/// Source of the name servers.
 struct Settings {
     files: Vec<String>,
     read: fn(&[String]) -> Read,
     checked_every: Duration,
 }
 
-/// The settings as they were last read.
+/// The settings as last read.
 struct Current {
     names: Arc<Names>,
     stamps: Vec<Stamp>,
     checked_at: Instant,
 }
 
-/// What tells one state of a file from another: its inode, its size and when it was changed; none if it is not there.
+/// Identifies a version of a file: inode, size and modification time. `None` if the file is missing.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
-/// A resolver for each kind of address, so that the answer of one need not wait for the other's.
+/// One resolver per address family, so that one answer need not wait for the other.
 struct Names {
     v4: TokioResolver,
     v6: TokioResolver,
 }
 
 impl Resolver {
-    /// Reads the system's configuration; without one, asks a name server on this machine, as the C library does.
+    /// Reads the system configuration. Without one, asks a name server on this machine, as the C library does.
     pub(crate) fn from_system() -> Result<Resolver, NetError> {
         Resolver::new(Settings {
             files: SYSTEM_FILES.map(str::to_owned).to_vec(),
@@ -82,13 +79,14 @@ impl Resolver {
         Ok(Resolver { settings, current: Mutex::new(Current { names, stamps, checked_at: clock::now() }) })
     }
 
-    /// The addresses of `name`, which ends in a dot: search domains would make it mean different hosts on different machines.
+    /// Returns the addresses of `name`, which ends in a dot: search domains would make the name mean different hosts on
+    /// different machines.
     ///
-    /// Both kinds are asked for. As soon as one is there the other has a moment to come, too: a name server that does not answer for a kind
-    /// that the host does not have must not make it unreachable.
+    /// Both families are queried at once. After the first answer, the second gets a short time: a name server that
+    /// never answers for a missing family must not make the host unreachable.
     pub(crate) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NetError> {
         debug_assert!(name.ends_with('.'), "{name} is not fully qualified");
-        // The URL has made ASCII of it already. What the library takes for text it refuses underscores in.
+        // The URL parser has already converted the name to ASCII. `Name::from_str` would refuse underscores.
         let name = Name::from_ascii(name)?;
         let names = self.names();
         let (mut v4, mut v6) = (pin!(names.v4.lookup_ip(name.clone())), pin!(names.v6.lookup_ip(name)));
@@ -105,7 +103,7 @@ impl Resolver {
         combine(v4, v6).map_err(explain)
     }
 
-    /// The name servers as of a moment ago.
+    /// Returns the resolvers, after a check for changed settings at most every `checked_every`.
     fn names(&self) -> Arc<Names> {
         let mut current = self.lock();
         let now = clock::now();
@@ -126,7 +124,7 @@ impl Settings {
         self.files.iter().map(|path| stamp(Path::new(path))).collect()
     }
 
-    /// Reads the files again if they have changed. Where that fails, what was known stays: a file may be half written.
+    /// Reads changed files. On failure the old settings stay, because the file may be half written.
     fn update(&self, current: &mut Current) {
         let stamps = self.stamps();
         if stamps == current.stamps {
@@ -161,12 +159,12 @@ impl Names {
 
 type Answer = Result<LookupIp, NetError>;
 
-/// The other kind's answer: all there is if the first one has no address, otherwise what comes in a moment.
+/// Awaits the other family: without a time limit if the first answer has no address, otherwise for a short time.
 async fn second(first: &Answer, other: impl Future<Output = Answer>) -> Option<Answer> {
     if first.is_ok() { timeout(DNS_OTHER_KIND_AWAITED, other).await.ok() } else { Some(other.await) }
 }
 
-/// Every address that came. Without any, the answer that says more than that there is none of its kind.
+/// Collects all addresses. Without any, returns the more specific of the two errors.
 fn combine(v4: Option<Answer>, v6: Option<Answer>) -> Result<Vec<IpAddr>, NetError> {
     let (mut addresses, mut failure) = (Vec::new(), None);
     for answer in [v4, v6].into_iter().flatten() {
@@ -182,7 +180,7 @@ fn combine(v4: Option<Answer>, v6: Option<Answer>) -> Result<Vec<IpAddr>, NetErr
     }
 }
 
-/// Why no name server could be asked. The library forgets it, and this node may have no files left to ask with.
+/// Recovers the cause of a failed query: the library drops it, and this node may have run out of files.
 fn explain(error: NetError) -> NetError {
     match error {
         NetError::NoConnections => match UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {

@@ -1,6 +1,6 @@
-//! Sends one request and brings back what came of it.
+//! Sends one request and returns the reply or the failure.
 //!
-//! The way in from the engine. It decides between a kept connection and a new one, and nothing about the reply.
+//! The engine's entry point. It chooses between an idle connection and a new one, and never interprets the reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,63 +24,54 @@ use crate::resolve::Resolver;
 use crate::targets::Targets;
 use crate::tls;
 
-/// How to send.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// Which addresses may be sent to.
     pub egress: Egress,
-    /// How long each step may take.
     pub deadlines: Deadlines,
-    /// Requests under way to one host; more wait for a free connection.
+    /// Running requests to one host. Further requests wait for a free connection.
     pub connections_per_host: usize,
-    /// Connections to one host that are kept open between requests.
+    /// Idle connections to one host.
     pub idle_per_host: usize,
-    /// Connections to all hosts that are kept open between requests.
+    /// Idle connections to all hosts.
     pub idle_total: usize,
-    /// Root certificates in DER that are trusted in addition to the system's.
+    /// Root certificates in DER, trusted in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
-/// How long each step of a request may take.
+/// Time limits of the steps of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Resolving the name and making the connection.
+    /// DNS look-up and TCP connection.
     pub connect: Duration,
-    /// The TLS handshake.
     pub tls: Duration,
-    /// Writing the request.
     pub write: Duration,
-    /// From the request to the head of the reply.
+    /// From the start of the request to the head of the reply.
     pub first_byte: Duration,
-    /// Everything, from the wait for a free connection to the end of the reply.
+    /// From the wait for a free connection to the end of the reply.
     pub total: Duration,
 }
 
-/// A POST.
+/// A POST request before the sender adds routing and framing headers.
 #[derive(Clone)]
 pub struct Request {
-    /// Where to; checked again before anything is sent.
+    /// Checked again before anything is sent.
     pub url: String,
-    /// All headers but those that say where the message goes and how it is framed.
+    /// All headers except those for routing and framing, which the sender sets.
     pub headers: HeaderMap,
-    /// Sent as it is.
     pub body: Bytes,
-    /// How long it may take, and wait for its reply to begin; none: as long as the sender's own deadlines say.
+    /// Replaces the sender's `total` and `first_byte` deadlines; `None` keeps them.
     pub patience: Option<Duration>,
 }
 
-/// Why there can be no `Sender`.
 #[derive(Debug, thiserror::Error)]
 pub enum SenderError {
-    /// A root certificate cannot be read.
     #[error("could not set up TLS; check that the extra root certificates are DER")]
     Tls(#[source] rustls::Error),
-    /// The resolver does not start.
     #[error("could not set up the name resolver")]
     Resolver(#[source] Box<NetError>),
 }
 
-/// Sends requests. Clones share their connections.
+/// Sends requests. Clones share connections.
 #[derive(Clone)]
 pub struct Sender {
     shared: Arc<Shared>,
@@ -91,12 +82,12 @@ struct Shared {
     targets: Targets,
     idle_total: Arc<Semaphore>,
     started: Instant,
-    /// When the next sweep is due, in milliseconds since `started`.
+    /// Time of the next sweep, in milliseconds since `started`.
     sweep_due_ms: AtomicU64,
 }
 
 impl Sender {
-    /// Reads the system's name servers and root certificates. Opens nothing.
+    /// Reads the system's name servers and root certificates. Opens no connection.
     pub fn new(config: SenderConfig) -> Result<Sender, SenderError> {
         let connector = Connector {
             egress: config.egress.clone(),
@@ -115,9 +106,9 @@ impl Sender {
         Ok(Sender { shared: Arc::new(shared) })
     }
 
-    /// Sends `request` once. A reply of any status is `Ok`; what it means is for `core::outcome` to say.
+    /// Sends `request` once. A reply with any status is `Ok`; `core::outcome` interprets it.
     ///
-    /// When the future is dropped, the connection is closed.
+    /// Dropping the future closes the connection.
     pub async fn send(&self, request: Request) -> Result<Reply, SendFailure> {
         let Shared { connector, targets, .. } = &*self.shared;
         let patience = request.patience;
@@ -125,13 +116,15 @@ impl Sender {
         let target = targets.find(&request.url).map_err(|error| failure::bad_url(&error))?;
         let host = &*target.host;
         let _slot = match timeout_at(total_by, host.slots.acquire()).await {
-            // A slot that comes free with the deadline is of no use: the receiver would see a request we gave up.
+            // A slot that becomes free at the deadline is useless: the receiver would see a request that the sender has
+            // already given up.
             Ok(slot) if clock::now() < total_by => slot.expect("the semaphore is never closed"),
-            _ => return Err(failure::timeout("no connection to the receiver became free in time")),
+            _ => return Err(failure::timeout("timed out waiting for a free connection to the receiver")),
         };
         let mut message = target.message(request.headers, request.body);
-        // A kept link may be lost between the look at it and the first byte; then the request comes back whole, and
-        // to take another link is no retry that anyone could notice. It ends: each turn uses up a kept link.
+        // An idle link may close between the check and the first byte. Then the whole request is returned, and another
+        // link carries it: the receiver cannot have seen it, so this is no retry. The loop ends, because each turn uses
+        // up one idle link.
         while let Some(link) = host.take(clock::now()) {
             match self.exchange(host, link, message, (total_by, patience)).await {
                 Ok(reply) => return Ok(reply),
@@ -139,7 +132,7 @@ impl Sender {
                 Err(Failed::Unsent(unsent)) => message = *unsent,
             }
         }
-        // Boxed, since it is large and seldom needed.
+        // Boxed, because the future is large and rarely needed.
         let link = Box::pin(connector.connect(host, total_by)).await?;
         match self.exchange(host, Box::new(link), message, (total_by, patience)).await {
             Ok(reply) => Ok(reply),
@@ -184,7 +177,7 @@ impl Sender {
 }
 
 impl Default for SenderConfig {
-    /// Public addresses only, the default deadlines, 128 connections to a host.
+    /// Public addresses only, default deadlines, 128 connections per host.
     fn default() -> SenderConfig {
         SenderConfig {
             egress: Egress::default(),

@@ -1,7 +1,8 @@
-//! A TCP socket that can be asked two things while an HTTP client owns it: is it stuck in a write, and, before reuse,
-//! has the peer closed it? And one that reads no more than it is told to before the head of a reply has come.
+//! A TCP socket that can be observed while an HTTP client owns it.
 //!
-//! It lies below TLS, so that the answers are about the wire. `connect` makes it, `link` asks.
+//! The observer can see whether a write is blocked, let the next read ask the kernel whether the peer has closed, and
+//! limit the bytes that are read before the head of a reply. The socket lies below TLS, so that the answers are about
+//! the wire. `connect` creates it, `link` observes it.
 
 use std::io::{self, IoSlice, Read};
 use std::pin::Pin;
@@ -14,27 +15,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Plain or encrypted; the rest of the crate does not care.
+/// A plain or encrypted connection.
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
 }
 
-/// A TCP connection.
 pub(crate) struct Socket {
     tcp: TcpStream,
     watch: Arc<Watch>,
 }
 
-/// The view on a `Socket` from outside. One task at a time has both, so that no order stronger than relaxed is needed.
+/// The observer of a `Socket`. Only one task at a time uses both, so relaxed ordering is enough.
 pub(crate) struct Watch {
     write_blocked: AtomicBool,
     ask_kernel: AtomicBool,
-    /// How many bytes may still be read before the head of the reply has come; `ANY` if none is awaited.
+    /// Bytes that may still be read before the head of the reply; `ANY` if no head is awaited.
     head_bytes: AtomicUsize,
 }
 
-/// As many bytes as come.
+/// Marks that no head is awaited.
 const ANY: usize = usize::MAX;
 
 impl Socket {
@@ -51,23 +51,22 @@ impl Socket {
 }
 
 impl Watch {
-    /// Whether the peer has stopped taking what we write.
+    /// Whether the last write is blocked because the peer does not read.
     pub(crate) fn write_blocked(&self) -> bool {
         self.write_blocked.load(Relaxed)
     }
 
-    /// Lets no more than `bytes` be read until `head_came`, but for what one read brings beyond that. HTTP allows any number of
-    /// interim replies before the one that counts, and each costs time to read.
+    /// Limits the bytes read until `head_came`. HTTP allows any number of interim replies, and each takes time to read.
+    /// The last read may exceed the limit.
     pub(crate) fn await_head(&self, bytes: usize) {
         self.head_bytes.store(bytes, Relaxed);
     }
 
-    /// Lets everything be read.
     pub(crate) fn head_came(&self) {
         self.head_bytes.store(ANY, Relaxed);
     }
 
-    /// Whether the receiver has sent more than it may without the head of its reply.
+    /// Whether the receiver exceeded the limit before the head was complete.
     pub(crate) fn head_overran(&self) -> bool {
         self.head_bytes.load(Relaxed) == 0
     }
@@ -79,10 +78,10 @@ impl Watch {
         }
     }
 
-    /// Makes the next read ask the kernel, even if the event loop has not heard of anything to read.
+    /// Makes the next read ask the kernel, even if the event loop has reported nothing.
     ///
-    /// On a busy machine the loop learns late that a peer has closed; a request written in that gap would fail
-    /// through nobody's fault.
+    /// On a busy machine the event loop learns late that a peer has closed. A request written in that gap would fail
+    /// although the receiver is healthy.
     pub(crate) fn ask_kernel_once(&self) {
         self.ask_kernel.store(true, Relaxed);
     }
@@ -99,7 +98,7 @@ impl AsyncRead for Socket {
         if polled.is_ready() || !self.watch.ask_kernel.swap(false, Relaxed) {
             return polled;
         }
-        // Enough for a TLS alert; what does not fit is read in the usual way.
+        // 1 KiB is enough for a TLS alert. The rest is read in the usual way.
         let room = buf.remaining().min(1024);
         match (&*SockRef::from(&self.tcp)).read(buf.initialize_unfilled_to(room)) {
             Ok(read) => {

@@ -1,6 +1,6 @@
-//! URLs in the form the wire needs, remembered, so that each is parsed and checked once and not for every request.
+//! A cache of parsed and checked URLs, so that not every request pays for both.
 //!
-//! The rules of `egress` cannot change while a `Sender` lives, hence a target that passed them stays good.
+//! The egress rules of a `Sender` never change, so a target that passed them stays valid.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -20,14 +20,11 @@ use crate::host::{Host, Place, Room};
 use crate::limits::TARGETS_MAX;
 use crate::link::Message;
 
-/// Where a request goes.
 pub(crate) struct Target {
     pub(crate) host: Arc<Host>,
-    /// Path and query.
     uri: Uri,
 }
 
-/// The targets seen so far, and their hosts.
 pub(crate) struct Targets {
     egress: Egress,
     room: Room,
@@ -37,7 +34,7 @@ pub(crate) struct Targets {
 #[derive(Default)]
 struct Known {
     by_url: HashMap<String, Arc<Target>>,
-    /// By scheme, host and port. A host lives as long as a target or a request needs it.
+    /// Keyed by scheme, host and port. A host lives as long as a target or request uses it.
     by_origin: HashMap<String, Weak<Host>>,
 }
 
@@ -46,9 +43,8 @@ impl Targets {
         Targets { egress, room, known: RwLock::default() }
     }
 
-    /// The target of `url`.
     pub(crate) fn find(&self, url: &str) -> Result<Arc<Target>, BadUrl> {
-        // A panic elsewhere cannot leave the maps half-changed in a way that matters: they are a cache.
+        // A poisoned lock is harmless: the maps are only a cache.
         if let Some(target) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_url.get(url) {
             return Ok(target.clone());
         }
@@ -61,7 +57,7 @@ impl Targets {
         Ok(target)
     }
 
-    /// Closes connections of all hosts that have been kept for too long.
+    /// Closes expired idle connections of all hosts.
     pub(crate) fn sweep(&self, now: Instant) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.by_origin.values().filter_map(Weak::upgrade).for_each(|host| host.sweep(now));
@@ -69,15 +65,14 @@ impl Targets {
 }
 
 impl Target {
-    /// The POST to this target.
     pub(crate) fn message(&self, mut headers: HeaderMap, body: Bytes) -> Message {
-        // How a message is framed and where it goes is not the caller's to say: a wrong length smuggles a request.
+        // The caller must not control routing and framing headers: a wrong length would smuggle a second request.
         for name in [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
             headers.remove(name);
         }
         headers.insert(HOST, self.host.header.clone());
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // The HTTP library gives every other body its length; without one, some receivers wait for a body.
+        // The HTTP library omits the length of an empty body. Without it, some receivers wait for a body.
         if body.is_empty() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -94,7 +89,7 @@ impl Known {
         if self.by_url.len() < TARGETS_MAX {
             return;
         }
-        // Half of them go, whichever: exact ages would cost a write for every request.
+        // Removes every second entry. Exact ages would cost a write per request.
         let mut stays = false;
         self.by_url.retain(|_, _| {
             stays = !stays;
@@ -136,7 +131,7 @@ fn host_of(url: &Url, room: Room) -> Result<Host, BadUrl> {
     Ok(Host::new(place, port, tls_name, header.map_err(|_| BadUrl::NoHost)?, room))
 }
 
-/// Built from the parsed pieces: a second parser reading the whole URL might see another host in it.
+/// Builds the URI from the parsed parts: a second parser might see another host in the whole URL.
 fn request_uri(url: &Url) -> Result<Uri, BadUrl> {
     let path_and_query = match url.query() {
         Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),

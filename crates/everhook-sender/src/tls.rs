@@ -1,4 +1,4 @@
-//! The TLS client: TLS 1.2 and 1.3, the system's roots and the operator's, HTTP/1.1 and nothing else.
+//! The TLS client: TLS 1.2 and 1.3, roots of the system and of the operator, only HTTP/1.1.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use rustls_platform_verifier::Verifier;
 use tokio_rustls::TlsConnector;
 use tracing::warn;
 
-/// A connector that trusts the system's roots and `extra_roots`, in DER.
+/// Returns a connector that trusts the system's roots and `extra_roots` (DER).
 ///
-/// A system without roots is no error, since plain http works there: every handshake then fails as untrusted.
+/// A system without roots is no error, because plain http still works. Every https handshake fails as untrusted.
 pub(crate) fn connector(extra_roots: Vec<Vec<u8>>) -> Result<TlsConnector, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let extra: Vec<_> = extra_roots.into_iter().map(CertificateDer::from).collect();
@@ -21,7 +21,7 @@ pub(crate) fn connector(extra_roots: Vec<Vec<u8>>) -> Result<TlsConnector, rustl
         Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
         Err(error) if has_extra => return Err(error),
         Err(error) => {
-            warn!(%error, "found no root certificates on this system; every https receiver will fail");
+            warn!(%error, "no root certificates found on this system: every https request will fail");
             builder.with_root_certificates(RootCertStore::empty())
         }
     };

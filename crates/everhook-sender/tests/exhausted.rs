@@ -1,4 +1,4 @@
-//! A node without free files. A test of its own process, because the limit is the process's.
+//! A node that has run out of files. Runs in its own process, because the limit applies to the process.
 
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -12,7 +12,6 @@ use everhook_sender::{Deadlines, Egress, Request, Sender, SenderConfig};
 use http::HeaderMap;
 use rlimit::Resource;
 
-/// Long enough never to pass.
 const NEVER: Duration = Duration::from_secs(300);
 const LIMIT: u64 = 256;
 

@@ -13,54 +13,54 @@ use serde::Serialize;
 
 use crate::store::Store;
 
-/// Transactions under way at once: one commits while the next one is filled.
+/// Concurrent transactions: one commits while the next is filled.
 const WRITERS: usize = 2;
 
-/// Enqueues jobs of one environment.
+/// Enqueues jobs in one environment.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) store: Store,
     environment: EnvironmentId,
 }
 
-/// Why a job was not enqueued, or perhaps not.
+/// Why a job was not enqueued. After [`EnqueueError::Store`] it may have been.
 #[derive(Debug, thiserror::Error)]
 pub enum EnqueueError {
-    /// There is no such environment.
-    #[error("there is no environment {0:?}")]
+    /// The environment does not exist.
+    #[error("environment {0:?} not found")]
     NoEnvironment(String),
-    /// A queue or kind that cannot be.
-    #[error("bad name {name:?}")]
+    /// The queue or kind is not a valid name.
+    #[error("invalid name {name:?}")]
     Name {
-        /// Which.
+        /// The text that is not a name.
         name: String,
-        /// Why.
+        /// The rule that the text breaks.
         #[source]
         source: BadName,
     },
-    /// The payload is no JSON.
-    #[error("the payload cannot be written as JSON")]
+    /// The payload cannot be serialised.
+    #[error("the payload cannot be serialised as JSON")]
     Payload(#[from] serde_json::Error),
-    /// A job does not keep the rules.
-    #[error("bad {}", .0.field())]
+    /// A field of the job breaks a rule.
+    #[error("invalid {}", .0.field())]
     Bad(#[source] BadJob),
-    /// Only a store on PostgreSQL has transactions to enqueue within.
-    #[error("the store is not on PostgreSQL")]
+    /// [`Client::enqueue_within`] requires a store on PostgreSQL.
+    #[error("enqueue_within requires a store on PostgreSQL")]
     NotPostgres,
-    /// The store could not tell.
-    #[error("the store failed")]
+    /// The store failed: the job may or may not have been enqueued.
+    #[error("the store could not enqueue the job")]
     Store(#[from] StoreError),
 }
 
 impl Client {
-    /// For the environment of this name.
+    /// Returns a client for the environment with this name.
     pub async fn new(store: &Store, environment: &str) -> Result<Client, EnqueueError> {
         let found = store.environment(environment).await?;
         let environment = found.ok_or_else(|| EnqueueError::NoEnvironment(environment.to_owned()))?;
         Ok(Client { store: store.clone(), environment })
     }
 
-    /// A job that says nothing but what is to be done, now; everything else can be set on what this returns. Its id is new.
+    /// Builds a job with a new id and default options, due now. Change the returned value to set others.
     pub fn job(&self, queue: &str, kind: &str, payload: &impl Serialize) -> Result<NewJob, EnqueueError> {
         let name = |text: &str| text.parse().map_err(|source| EnqueueError::Name { name: text.to_owned(), source });
         let payload = Bytes::from(serde_json::to_vec(payload)?);
@@ -69,7 +69,7 @@ impl Client {
         Ok(NewJob { environment: self.environment, job, run_at: RunAt::Now, key: None })
     }
 
-    /// Enqueues one job; returns when it is durable.
+    /// Enqueues one job. Returns when the job is durable.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, EnqueueError> {
         check(std::slice::from_ref(&job))?;
         let enqueued = self.store.inner.enqueue([job].into()).await?.pop();
@@ -77,8 +77,8 @@ impl Client {
         Ok(enqueued.expect("one answer for each job"))
     }
 
-    /// Enqueues many jobs, in transactions of up to a thousand; an answer for each, in order, when all are durable. After an error some
-    /// may have been enqueued: unique keys make it safe to repeat.
+    /// Enqueues many jobs in transactions of up to a thousand. Returns one result per job, in order, when all are
+    /// durable. After an error some jobs may have been enqueued; unique keys make a repetition safe.
     pub async fn enqueue_all(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EnqueueError> {
         check(&jobs)?;
         let chunks = stream::iter(jobs.chunks(JOBS_BULK_MAX).map(|chunk| self.store.inner.enqueue(chunk.into())));
@@ -87,9 +87,10 @@ impl Client {
         Ok(enqueued.into_iter().flatten().collect())
     }
 
-    /// Enqueues within your own transaction, on the database of the store: the jobs are there when you commit, and never were if you roll
-    /// back. Whoever enqueues the same unique key elsewhere waits for your commit. After an error you can only roll back. Workers find
-    /// the jobs by looking, or when you call [`Client::wake`] after the commit.
+    /// Enqueues jobs within your own transaction on the store's database. The jobs exist when you commit, and never
+    /// existed if you roll back. Other producers of the same unique key wait for your commit. After an error the
+    /// transaction can only be rolled back. Workers find the jobs at their next poll, or at once if you call
+    /// [`Client::wake`] after the commit.
     #[cfg(feature = "postgres")]
     pub async fn enqueue_within(
         &self,
@@ -101,7 +102,7 @@ impl Client {
         Ok(store.enqueue_in(transaction, jobs).await?)
     }
 
-    /// A hint to workers elsewhere; without, they find the jobs by looking.
+    /// Wakes workers on other nodes. Without the call, they find the jobs at their next poll.
     pub async fn wake(&self) {
         if let Some(hints) = self.store.inner.hints() {
             let _ = hints.notify().await;
@@ -116,8 +117,8 @@ fn check(jobs: &[NewJob]) -> Result<(), EnqueueError> {
         .map_err(EnqueueError::Bad)
 }
 
-/// The machine's time, for ids and for bounds. What is written is by the store's clock.
-#[expect(clippy::disallowed_methods, reason = "a client has no session that would bring the store's time")]
+/// The machine's clock, only for ids and bounds. Stored times come from the store's clock.
+#[expect(clippy::disallowed_methods, reason = "a client has no session that returns the store's time")]
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(everhook_core::time::micros(since))

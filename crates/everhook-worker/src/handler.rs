@@ -1,4 +1,4 @@
-//! Typed handlers: JSON in, JSON out, errors that say what is to happen next.
+//! Typed handlers: JSON in, JSON out, and errors that decide what follows.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use everhook_engine::jobs::handler::{Context, Finish, Handler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Why a job was not done. Every error becomes a failure that is tried again, with `?`.
+/// Why a handler did not finish a job. The `?` operator turns any error into a failure that is retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobError {
-    /// It failed: it is tried again when its policy says so, for as long as there are attempts.
+    /// The attempt failed. It is retried by the job's policy while attempts are left.
     Failed {
-        /// What went wrong.
+        /// The error text of the attempt.
         error: String,
-        /// How long to wait at least.
+        /// Shortest delay before the retry.
         retry_after: Option<Duration>,
     },
-    /// Nothing went wrong, but it is too early: it is called again later, which uses no attempt.
+    /// Postpones the job without using an attempt.
     Snooze(Duration),
-    /// It is not to be done any more, because of this.
+    /// Cancels the job with this reason.
     Cancel(String),
 }
 
 impl JobError {
-    /// It failed.
+    /// Returns a failure with this text.
     pub fn failed(error: impl Into<String>) -> JobError {
         JobError::Failed { error: error.into(), retry_after: None }
     }
 
-    /// It failed, and is not to be tried before this has passed.
+    /// Returns a failure with a minimum delay before the retry.
     pub fn retry_after(after: Duration, error: impl Into<String>) -> JobError {
         JobError::Failed { error: error.into(), retry_after: Some(after) }
     }
 
-    /// It is not to be done any more.
+    /// Returns a cancellation with this reason.
     pub fn cancel(why: impl Into<String>) -> JobError {
         JobError::Cancel(why.into())
     }
@@ -52,7 +52,7 @@ impl JobError {
 }
 
 impl<E: std::error::Error> From<E> for JobError {
-    /// With everything that lies behind it.
+    /// Includes the whole chain of causes.
     fn from(error: E) -> JobError {
         let mut text = error.to_string();
         let mut source = error.source();
@@ -89,17 +89,20 @@ where
         let payload = match serde_json::from_slice(&payload) {
             Ok(payload) => payload,
             Err(error) => {
-                return JobError::failed(format!("the payload is not what the handler takes: {error}")).into_finish();
+                return JobError::failed(format!("the payload does not match the handler's type: {error}"))
+                    .into_finish();
             }
         };
         match (self.run)(payload, context).await {
             Err(error) => error.into_finish(),
             Ok(result) => match serde_json::to_vec(&result) {
-                // Nothing is no result.
+                // A handler that returns `()` or `None` has no result.
                 Ok(json) if json == b"null" => Finish::completed(None),
                 Ok(json) => Finish::completed(Some(Bytes::from(json))),
-                // The work is done all the same.
-                Err(error) => Finish { error: format!("the result is no JSON: {error}"), ..Finish::completed(None) },
+                // The job has succeeded, even if its result cannot be stored.
+                Err(error) => {
+                    Finish { error: format!("the result cannot be serialised: {error}"), ..Finish::completed(None) }
+                }
             },
         }
     }

@@ -1,8 +1,9 @@
 //! Jobs in your own process: typed handlers on Everhook's store, without a server in between.
 //!
-//! A [`Worker`] leases jobs, runs your handlers and settles what came of it, with the same engine as the server: retries, timeouts,
-//! cancellation, takeover when a process dies, limits over all workers. A [`Client`] enqueues, in transactions of its own or, with the
-//! feature `postgres`, within yours ([`Client::enqueue_within`]). Features: `postgres` and `sqlite`, both on by default. A SQLite store is one process's own.
+//! A [`Worker`] leases jobs, runs your handlers and settles the results, with the server's own engine: retries,
+//! timeouts, cancellation, takeover after a crash, and limits across all workers. A [`Client`] enqueues jobs, in its
+//! own transactions or, with the feature `postgres`, in yours ([`Client::enqueue_within`]). Features: `postgres` and
+//! `sqlite`, both on by default. A SQLite store belongs to one process.
 //!
 //! ```no_run
 //! use everhook_worker::{Client, Context, JobError, Store, Worker};
@@ -16,9 +17,9 @@
 //! async fn send(email: Email, context: Context) -> Result<usize, JobError> {
 //!     context.progress(50, "connecting");
 //!     if !email.to.contains('@') {
-//!         return Err(JobError::cancel("this is no address"));
+//!         return Err(JobError::cancel("not an e-mail address"));
 //!     }
-//!     std::fs::write("/tmp/mail", &email.to)?; // Any error is a failure, and tried again.
+//!     std::fs::write("/tmp/mail", &email.to)?; // Any error fails the attempt, which is retried.
 //!     Ok(email.to.len())
 //! }
 //!
@@ -38,6 +39,8 @@
 //! # Ok(())
 //! # }
 //! ```
+
+#![warn(missing_docs)]
 
 mod client;
 mod handler;

@@ -1,4 +1,4 @@
-//! Opens the store that workers and clients stand on.
+//! Opens the store of workers and clients.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use everhook_store::ids::Ids;
 use everhook_store::query;
 use everhook_store::store::{self, Reads};
 
-/// The environment where none is named.
+/// The environment of workers and clients that name none.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
-/// Connections to PostgreSQL, for each process.
+/// Connections to PostgreSQL per process.
 #[cfg(feature = "postgres")]
 const POOL: usize = 12;
 
-/// Everhook's store, open. Clones are the same store.
+/// An open Everhook store. Clones share it.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) inner: Arc<dyn store::Store>,
@@ -23,13 +23,13 @@ pub struct Store {
     pub(crate) postgres: Option<Arc<everhook_postgres::PostgresStore>>,
 }
 
-/// Why a store could not be opened.
+/// The store could not be opened; the source says why.
 #[derive(Debug, thiserror::Error)]
 #[error("could not open the store")]
 pub struct OpenError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl Store {
-    /// Connects to the PostgreSQL of an Everhook server, which keeps its schema up to date.
+    /// Connects to the PostgreSQL database of an Everhook server. The server migrates the schema.
     #[cfg(feature = "postgres")]
     pub async fn postgres(url: &str) -> Result<Store, OpenError> {
         use everhook_postgres::{PostgresConfig, PostgresStore};
@@ -40,7 +40,8 @@ impl Store {
         Ok(Store { inner: Arc::clone(&store) as Arc<dyn store::Store>, ids, postgres: Some(store) })
     }
 
-    /// Opens the embedded store in a folder, which is made if it is not there. It is this process's own: no server runs beside it.
+    /// Opens the embedded store in `folder`, and creates it if it is missing. The store belongs to this process: no
+    /// server may use it at the same time.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(folder: &std::path::Path) -> Result<Store, OpenError> {
         use everhook_sqlite::{OpenAs, SqliteStore};
@@ -55,7 +56,7 @@ impl Store {
         })
     }
 
-    /// The environment of this name. The default one is made where no server has done so.
+    /// Finds an environment by name. Creates the default one if no server has.
     pub(crate) async fn environment(&self, name: &str) -> Result<Option<EnvironmentId>, StoreError> {
         if name == DEFAULT_ENVIRONMENT {
             let org = DEFAULT_ORG.parse().expect("the constant is an id");

@@ -1,4 +1,4 @@
-//! A worker: handlers on an engine that neither delivers nor pushes.
+//! Workers: handlers on an engine that neither delivers messages nor pushes jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(20);
 const AHEAD: usize = 2 * LEASE_JOBS_MAX;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs jobs of some queues and kinds in this process.
+/// Runs jobs of chosen queues and kinds in this process.
 pub struct Worker {
     store: Store,
     environment: String,
@@ -42,45 +42,45 @@ pub struct Worker {
     stop: CancellationToken,
 }
 
-/// Why a worker does not run.
+/// Why a worker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is nothing that it could do.
+    /// No handler or no queue was given.
     #[error("a worker needs a handler and a queue: call `register` and `concurrency`")]
     Nothing,
-    /// A queue of which nothing may run.
-    #[error("the concurrency of queue {0:?} is 0")]
+    /// The concurrency of a queue is 0.
+    #[error("the concurrency of queue {0:?} must be at least 1")]
     NoRoom(String),
-    /// A queue or kind that cannot be.
-    #[error("bad name {name:?}")]
+    /// A queue or kind is not a valid name.
+    #[error("invalid name {name:?}")]
     Name {
-        /// Which.
+        /// The text that is not a name.
         name: String,
-        /// Why.
+        /// The rule that the text breaks.
         #[source]
         source: BadName,
     },
-    /// There is no such environment.
-    #[error("there is no environment {0:?}")]
+    /// The environment does not exist.
+    #[error("environment {0:?} not found")]
     NoEnvironment(String),
-    /// The store could not tell.
-    #[error("the store failed")]
+    /// The store failed while the worker started.
+    #[error("the store could not start the worker")]
     Store(#[from] StoreError),
 }
 
-/// Stops a worker.
+/// Stops a [`Worker`] from another task.
 #[derive(Clone, Debug)]
 pub struct StopHandle(CancellationToken);
 
 impl StopHandle {
-    /// Has the worker take nothing more, finish what runs within its grace period, give back the rest, and return.
+    /// Makes the worker stop leasing, finish running jobs within its grace period, return the others, and end.
     pub fn stop(&self) {
         self.0.cancel();
     }
 }
 
 impl Worker {
-    /// A worker that takes nothing yet.
+    /// Returns a worker without queues and handlers.
     pub fn new(store: Store) -> Worker {
         Worker {
             store,
@@ -96,19 +96,20 @@ impl Worker {
         }
     }
 
-    /// Takes jobs of this environment; `default` if this is not called.
+    /// Sets the environment; `default` unless called.
     #[must_use]
     pub fn environment(self, name: &str) -> Worker {
         Worker { environment: name.to_owned(), ..self }
     }
 
-    /// A name for people.
+    /// Sets the name that lists of nodes show.
     #[must_use]
     pub fn name(self, name: &str) -> Worker {
         Worker { name: name.to_owned(), ..self }
     }
 
-    /// Runs jobs of this kind with this function: the payload and a [`Context`] in, something that becomes JSON out.
+    /// Registers a handler for a kind. It takes the payload and a [`Context`], and returns a result that is serialised
+    /// as JSON.
     #[must_use]
     pub fn register<P, F, R, T>(mut self, kind: &str, run: F) -> Worker
     where
@@ -121,43 +122,45 @@ impl Worker {
         self
     }
 
-    /// Takes jobs from this queue, and runs so many of them at once.
+    /// Leases jobs from this queue and runs up to `jobs` of them at once.
     #[must_use]
     pub fn concurrency(mut self, queue: &str, jobs: usize) -> Worker {
         self.queues.insert(queue.to_owned(), jobs);
         self
     }
 
-    /// How long the process may be silent before others take over what it holds. A job may run for far longer: that is its own timeout.
+    /// Sets the lease: a process silent for this long loses its jobs to others. Jobs may run longer, up to their own
+    /// timeout.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Worker {
         Worker { lease, ..self }
     }
 
-    /// How long jobs may go on after a stop before they are interrupted, which uses no attempt.
+    /// Sets how long running jobs may continue after a stop. Then they are interrupted, which uses no attempt.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Worker {
         Worker { grace, ..self }
     }
 
-    /// How many jobs may be leased ahead of those that run. Only as many are as end within a moment: none where jobs are long.
+    /// Sets how many jobs may be leased ahead. Only short jobs are leased ahead, as many as end within a tenth of a
+    /// second.
     #[must_use]
     pub fn ahead(self, jobs: usize) -> Worker {
         Worker { ahead: jobs, ..self }
     }
 
-    /// Starts what schedules say from this process, too: where there is no server that does.
+    /// Also fires schedules from this process, for stores without a server.
     #[must_use]
     pub fn schedules(self) -> Worker {
         Worker { schedules: true, ..self }
     }
 
-    /// What stops it, from anywhere.
+    /// Returns a handle that stops the worker.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(self.stop.clone())
     }
 
-    /// Runs until it is stopped; what it held is settled or given back by then.
+    /// Runs until stopped. Before it returns, every job is settled or returned.
     pub async fn run(self) -> Result<(), StartError> {
         let (stop, grace) = (self.stop.clone(), self.grace);
         let engine = self.start().await?;
@@ -187,7 +190,7 @@ impl Worker {
             ..JobsConfig::default()
         });
         let config = EngineConfig {
-            // Nothing is delivered here.
+            // This engine delivers nothing, but the machine requires slots.
             dispatch: DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: POLL_INTERVAL },
             lease: self.lease,
             retry: RetryPolicy::new(Vec::new()).expect("one attempt is a policy"),

@@ -1,4 +1,4 @@
-//! `everhook batch`: sets of jobs whose outcome is announced.
+//! `everhook batch`: sets of jobs that announce their result.
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -11,75 +11,75 @@ use crate::table::{cell, facts, seconds, table, text, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
-    /// List batches, newest first.
+    /// List batches, the newest first.
     List {
-        /// Batches at most.
+        /// Show at most this many batches.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
     /// Show a batch and its dead jobs.
     Show {
-        /// The batch's id.
+        /// Id of the batch, such as batch_2d….
         id: String,
-        /// Print JSON.
+        /// Print JSON instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Create a batch, without jobs yet. Prints its id.
+    /// Create an empty batch and print its id.
     #[command(after_help = "Examples:
   batch=$(everhook batch create 'import of 4 May' --application acme --prefix import)
   everhook job enqueue imports import.file '{\"file\": 1}' --batch $batch
   everhook batch seal $batch
 
-When a job dies, the application gets the message import.failed; when all have ended well, import.completed.")]
+When a job dies, the application gets the message import.failed.
+When all jobs have ended well, it gets import.completed.")]
     Create {
-        /// A text for people.
+        /// Display name of the batch, such as 'import of 4 May'.
         name: String,
-        /// The application whose messages the announcements are: its id or uid.
+        /// Id or uid of the application that gets the announcements.
         #[arg(long, value_name = "ID or UID")]
         application: String,
-        /// What the types of the announcements begin with.
+        /// Start of the announcements' event types: <prefix>.failed and <prefix>.completed.
         #[arg(long)]
         prefix: String,
-        /// Never interpreted; may be repeated.
+        /// Metadata that Everhook stores and never interprets; repeatable.
         #[arg(long = "metadata", value_name = "KEY=VALUE")]
         metadata: Vec<String>,
     },
-    /// Say that all jobs of a batch are there.
+    /// Seal a batch: it accepts no more jobs and can complete.
     Seal {
-        /// The batch's id.
+        /// Id of the batch, such as batch_2d….
         id: String,
     },
-    /// Retry dead jobs of a batch with fresh tries; its outcome is announced again.
+    /// Retry dead jobs of a batch with fresh attempts. The batch announces its result again.
     #[command(after_help = "Examples:
   everhook batch retry batch_2d… job_2e… job_2f…
   everhook batch retry batch_2d… --all")]
     Retry(Selection),
-    /// Go on without dead jobs of a batch; its outcome is announced again.
+    /// Complete a batch without its dead jobs. The batch announces its result again.
     #[command(after_help = "Examples:
   everhook batch skip batch_2d… job_2e…
   everhook batch skip batch_2d… --all")]
     Skip(Selection),
 }
 
-/// Dead jobs of a batch.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
-    /// The batch's id.
+    /// Id of the batch, such as batch_2d….
     id: String,
-    /// The jobs' ids.
+    /// Ids of the dead jobs to change.
     #[arg(required_unless_present = "all")]
     jobs: Vec<String>,
-    /// Every dead job of the batch.
+    /// Select every dead job of the batch.
     #[arg(long, conflicts_with = "jobs")]
     all: bool,
 }
 
 impl BatchCommand {
-    /// Does what was asked for; answers what to print.
+    /// Runs the command and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         match self {
             BatchCommand::List { limit, json } => list(remote, limit, json).await,

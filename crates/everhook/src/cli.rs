@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: arguments, and the commands they start.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,11 @@ use crate::schedule::ScheduleCommand;
 use crate::worker::WorkerCommand;
 use crate::{keys, logging, nodes, once, serve, store};
 
-/// Delivers webhooks durably: accepted means delivered, dead or cancelled, visibly.
+/// Delivers webhooks and runs jobs durably: accepted work ends as delivered, dead or cancelled, visibly.
 ///
-/// Start with `everhook serve`: it needs nothing else, keeps its data in ./everhook-data, and shows a first API key with a
-/// command to try (without a terminal the key goes to a file). On several machines, give every replica the same
-/// `--database postgres://…`.
+/// Start with `everhook serve`. It needs no configuration, keeps its data in ./everhook-data, and shows a first API key
+/// with a command to try. Without a terminal, the key is written to a file. On several machines, give every replica the
+/// same `--database postgres://…`.
 #[derive(Debug, Parser)]
 #[command(name = "everhook", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -32,109 +32,110 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// Where settings come from. Flags win over `EVERHOOK_*` variables, those over the file, that over the defaults.
+/// Sources of the configuration. Flags override `EVERHOOK_*` variables, which override the file, which overrides the
+/// defaults.
 #[derive(Debug, Args)]
 struct SettingsArgs {
-    /// Read settings from this TOML file (see `everhook config init`).
+    /// Read the configuration from this TOML file (see `everhook config init`).
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Keep everything in an embedded database in this folder [default: ./everhook-data].
+    /// Store everything in an embedded database in this folder [default: ./everhook-data].
     #[arg(long, global = true, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Keep everything in this PostgreSQL; any number of replicas may share it.
+    /// Store everything in this PostgreSQL database, which any number of replicas may share.
     #[arg(long, global = true, value_name = "URL", conflicts_with = "data")]
     database: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the server: the API, and the deliveries.
+    /// Run the server: the API and the deliveries.
     Serve {
         /// Listen on this address [default: 127.0.0.1:8071].
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<String>,
-        /// Serve health and metrics on this address, too, where clients of the API cannot crowd them out.
+        /// Also serve health and metrics on this address, with connections that API clients cannot use up.
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen_ops: Option<String>,
-        /// Accept and deliver, or one of both: all, api, worker [default: all].
+        /// Role of the node: all, api (accepts) or worker (delivers) [default: all].
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
     },
-    /// Bring the database's schema up to date (`serve` does it by itself unless `auto_migrate = false`).
+    /// Migrate the database schema (`serve` does so at start, unless `auto_migrate = false`).
     Migrate,
-    /// Create, list and revoke API keys. Works beside a running server.
+    /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
     /// Show the nodes of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Show and reset once-slots, of which each phase sends one message (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Show and reset once-slots, which send one message per phase (EVERHOOK_URL, EVERHOOK_KEY).
     ///
-    /// A message that is sent with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first one wins and is
-    /// delivered; every other one is answered with the winner's message and not sent, until a higher phase is claimed or the
-    /// slot is reset.
+    /// A message with `"once": {"key": "run-42"}` claims the slot run-42 of its application. The first message wins and
+    /// is delivered. Later ones are not sent; the API returns the winner instead. A claim with a higher phase, or a
+    /// reset, opens the slot again.
     #[command(subcommand)]
     Once(OnceCommand),
-    /// Show and repair what waits in the outboxes of a running server (EVERHOOK_URL, EVERHOOK_KEY), and make new ones.
+    /// Show and repair the outboxes of a running server (EVERHOOK_URL, EVERHOOK_KEY), and install new ones.
     #[command(subcommand)]
     Outbox(OutboxCommand),
-    /// Enqueue, find and steer jobs (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Enqueue, list and change jobs (EVERHOOK_URL, EVERHOOK_KEY).
     ///
-    /// A job waits on a queue until a worker takes it: a program that asks the server for work, or a URL that the queue is pushed to.
-    /// One that fails is tried again after a while; when its attempts are used up it is dead, and waits for `retry` or `redrive`.
+    /// A job waits on a queue until a worker leases it, or until the server pushes it to the queue's URL. A failed job
+    /// is retried. When no attempts are left, the job is dead and waits for `retry` or `redrive`.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Show queues, pause them, limit them, push them to a URL, delete them (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Show, pause, limit and delete queues, and set their push URLs (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Queue(QueueCommand),
-    /// Show and mend sets of jobs whose outcome is announced (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Create, show and repair batches of jobs (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// Start jobs or messages by the clock (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Start jobs or messages on a schedule (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Schedule(ScheduleCommand),
-    /// Show who takes jobs (EVERHOOK_URL, EVERHOOK_KEY).
+    /// Show the workers of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Worker(WorkerCommand),
-    /// Print a settings template, or check and show the settings in force.
+    /// Print a configuration template, or check and show the current configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print the OpenAPI document.
+    /// Print the OpenAPI document of the API.
     #[command(hide = true)]
     Openapi,
 }
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
-    /// Create a key and print it: the only time it is shown.
+    /// Create a key and print it. The key is shown only once.
     Create {
-        /// The environment it belongs to; made if new [default: default].
+        /// Environment of the key, created if it does not exist [default: default].
         #[arg(long, value_name = "NAME", conflicts_with = "admin")]
         environment: Option<String>,
-        /// Let it do what spans environments.
+        /// Create an admin key, for routes that span environments.
         #[arg(long)]
         admin: bool,
     },
-    /// Print a new key that no server knows yet, for EVERHOOK_BOOTSTRAP_KEY: an empty store takes it as its first key.
+    /// Print a new key for EVERHOOK_BOOTSTRAP_KEY. An empty store accepts it as its first key.
     Generate,
-    /// List keys by their handles; the keys themselves are not kept.
+    /// List the ids of all keys. The keys themselves are not stored.
     List {
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Stop a key for ever, on every replica, within seconds.
+    /// Revoke a key for ever. Every replica rejects it within seconds.
     Revoke {
-        /// The key's handle, as `everhook key list` shows it.
+        /// Id of the key, as `everhook key list` shows it.
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 enum NodeCommand {
-    /// List the nodes that share the store: role, version, last heartbeat, held tasks. Needs an admin key.
+    /// List the nodes that share the store: role, version, last heartbeat, held tasks. Requires an admin key.
     List {
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
@@ -144,67 +145,65 @@ enum NodeCommand {
 enum OnceCommand {
     /// List the slots of an application: phase, winner, suppressed calls.
     List {
-        /// The application's id or uid.
+        /// Id or uid of the application.
         application: String,
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Show one slot.
+    /// Show one slot of an application.
     Show {
-        /// The application's id or uid.
+        /// Id or uid of the application.
         application: String,
-        /// The slot's key.
+        /// Key of the slot, such as run-42.
         key: String,
-        /// Print JSON.
+        /// Print JSON instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Open the next phase of a slot, so that the next message that claims it is sent. The slot and its history stay.
+    /// Open the next phase of a slot: the next message that claims it is sent. The slot keeps its history.
     Reset {
-        /// The application's id or uid.
+        /// Id or uid of the application.
         application: String,
-        /// The slot's key.
+        /// Key of the slot, such as run-42.
         key: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print a commented template.
+    /// Print a template with every setting and its default.
     Init,
-    /// Check the settings and say whether they can be used.
+    /// Check whether the configuration is valid.
     Check,
-    /// Show the settings in force and where each comes from; secrets are redacted.
+    /// Show every setting with its source. Secrets are redacted.
     Show,
 }
 
 impl Cli {
-    /// Does what was asked for.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let command = match self.command {
             Command::Openapi => {
                 self.settings
-                    .refuse(&["config", "data", "database"], "the document is the same whatever the settings")?;
+                    .refuse(&["config", "data", "database"], "the document does not depend on the configuration")?;
                 return print(&everhook_api::openapi());
             }
             Command::Config(ConfigCommand::Init) => {
-                self.settings
-                    .refuse(&["config", "data", "database"], "the template has every setting at its default")?;
+                self.settings.refuse(&["config", "data", "database"], "the template contains the defaults")?;
                 return print(Settings::TEMPLATE);
             }
             Command::Key(KeyCommand::Generate) => {
-                self.settings.refuse(&["config", "data", "database"], "the key is kept nowhere")?;
+                self.settings.refuse(&["config", "data", "database"], "the key is printed and not stored")?;
                 return print(&format!("{}\n", keys::generate().expose()));
             }
-            // Somebody else's database, or a file: nothing of the settings is for it.
+            // `install` works on a customer's database or file, so Everhook's own configuration does not apply.
             Command::Outbox(command @ OutboxCommand::Install { .. }) => {
-                self.settings.refuse(&["config", "data"], "name the outbox with --database or --sqlite")?;
+                self.settings.refuse(&["config", "data"], "choose the outbox with --database or --sqlite")?;
                 return print(&runtime()?.block_on(command.run(self.settings.database))?);
             }
-            // What a running server is asked needs no settings of one.
+            // Commands that talk to a running server need no configuration of their own.
             command if command.is_remote() => {
-                let instead = "this command asks a running server: name it with EVERHOOK_URL and EVERHOOK_KEY";
+                let instead = "this command talks to a running server: set EVERHOOK_URL and EVERHOOK_KEY";
                 self.settings.refuse(&["config", "data", "database"], instead)?;
                 return print(&runtime()?.block_on(command.ask())?);
             }
@@ -228,7 +227,7 @@ impl Cli {
             Command::Config(_) => print("configuration is valid\n"),
             Command::Outbox(command) => {
                 let StoreConfig::Postgres { url, direct_url, .. } = config.store else {
-                    anyhow::bail!("an embedded database has no outbox: say which PostgreSQL with --database");
+                    anyhow::bail!("an embedded database has no outbox: set --database to a PostgreSQL URL");
                 };
                 print(&runtime.block_on(command.run(Some(direct_url.unwrap_or(url).0)))?)
             }
@@ -239,7 +238,7 @@ impl Cli {
 }
 
 impl SettingsArgs {
-    /// Refuses flags that would be without effect.
+    /// Refuses flags that would have no effect.
     fn refuse(&self, flags: &[&str], why: &str) -> anyhow::Result<()> {
         let given =
             [("config", self.config.is_some()), ("data", self.data.is_some()), ("database", self.database.is_some())];
@@ -255,7 +254,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 impl Command {
-    /// Whether a running server does it.
+    /// Whether the command talks to a running server.
     fn is_remote(&self) -> bool {
         match self {
             Command::Outbox(command) => !command.is_local(),
@@ -265,7 +264,7 @@ impl Command {
         }
     }
 
-    /// Has a running server do it; answers what to print.
+    /// Sends the command to a running server and returns the text to print.
     async fn ask(self) -> anyhow::Result<String> {
         let remote = &Remote::from_environment()?;
         match self {
@@ -293,7 +292,7 @@ async fn run_once(command: OnceCommand, remote: &Remote) -> anyhow::Result<Strin
 }
 
 async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
-    // What is wrong with the command is said before anything is opened.
+    // Invalid arguments are reported before the store is opened.
     let task = match command {
         KeyCommand::Create { environment, admin } => KeyTask::Create(Wanted::new(environment, admin)?),
         KeyCommand::List { json } => KeyTask::List { json },
@@ -315,19 +314,19 @@ async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// A command about keys whose arguments are valid.
+/// A key command with valid arguments.
 enum KeyTask {
     Create(Wanted),
     List { json: bool },
     Revoke(KeyId),
 }
 
-/// To stderr, for the person beside the program that reads stdout.
+/// Writes to stderr: a hint for people, while programs read stdout.
 fn note(text: &str) {
     eprintln!("{}", plain(text));
 }
 
-/// To stdout, where other programs read it, and terminals show it. A closed pipe is theirs to close.
+/// Writes to stdout. A closed pipe is no error: its reader may stop at any time.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     match std::io::stdout().write_all(plain(text).as_bytes()) {

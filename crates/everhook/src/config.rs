@@ -1,8 +1,8 @@
-//! Settings: defaults < TOML file < `EVERHOOK_*` variables < flags, checked once into a [`Config`].
+//! Configuration: defaults < TOML file < `EVERHOOK_*` variables < flags, checked once into a [`Config`].
 //!
-//! Every layer is a table of the same flat keys. An unknown key, a wrong type or a value out of range is an error that names
-//! the key, where it came from and the remedy. Nothing is guessed. Only an unknown variable is a warning instead: other
-//! programs set variables too, such as Kubernetes, whose service links are passed over in silence.
+//! Every layer is a table of the same flat keys. An unknown key, a wrong type or a value out of range is an error that
+//! names the key, its source and the remedy. Only an unknown variable is a warning: other programs set variables, too.
+//! The service links of Kubernetes are ignored silently.
 
 mod check;
 mod outboxes;
@@ -28,16 +28,16 @@ use tracing_subscriber::filter::Targets;
 
 use crate::environment::{self, Variable};
 
-/// What the server is told to be, checked.
+/// The checked configuration of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
-    /// Where health and metrics are served, too.
+    /// Second listener for health and metrics.
     pub(crate) listen_ops: Option<SocketAddr>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
-    /// How long a server that starts waits for its database.
+    /// How long a starting server waits for its database.
     pub(crate) database_wait: Duration,
     pub(crate) auto_migrate: bool,
     pub(crate) dispatch: DispatchConfig,
@@ -46,7 +46,7 @@ pub(crate) struct Config {
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
-    /// How long a node that was told to stop goes on serving.
+    /// How long a stopping node continues to serve requests.
     pub(crate) stop_delay: Duration,
     pub(crate) grace: Duration,
     pub(crate) jobs: JobsConfig,
@@ -72,14 +72,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where everything is kept.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreConfig {
     Sqlite { folder: PathBuf },
     Postgres { url: Secret, direct_url: Option<Secret>, pool_size: usize, pooler: bool },
 }
 
-/// An outbox that is not in the store's own database.
+/// An outbox outside the store's own database.
 #[derive(Clone, Debug)]
 pub(crate) struct OutboxConfig {
     pub(crate) name: String,
@@ -88,21 +87,19 @@ pub(crate) struct OutboxConfig {
     pub(crate) poll_interval: Duration,
 }
 
-/// Where an outbox is.
 #[derive(Clone, Debug)]
 pub(crate) enum OutboxPlace {
     Postgres { url: Secret, pooler: bool },
     Sqlite { file: PathBuf },
 }
 
-/// How logs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// What came on the command line. Not `Debug`: the database's URL may hold a password.
+/// The options of the command line. Not `Debug`: the database's URL may hold a password.
 #[derive(Clone, Default)]
 pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
@@ -112,7 +109,7 @@ pub(crate) struct Flags {
     pub(crate) database: Option<String>,
 }
 
-/// What a key's value looks like.
+/// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -122,11 +119,11 @@ enum Kind {
     Switch,
     Texts,
     Numbers,
-    /// Only in the file: `[[key]]`, any number of times.
+    /// Only in the file: `[[key]]`, repeatable.
     Tables,
 }
 
-/// Every key there is. `TEMPLATE` documents them; a test holds the two together.
+/// All keys. `TEMPLATE` documents them; a test compares both.
 const KEYS: [(&str, Kind); 42] = [
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
@@ -172,7 +169,7 @@ const KEYS: [(&str, Kind); 42] = [
     ("outbox", Kind::Tables),
 ];
 
-/// Where a value came from, for people.
+/// The source of a value, as error messages show it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Default,
@@ -181,19 +178,18 @@ enum Source {
     Flag,
 }
 
-/// The values in force, each with its source; not checked yet. Not `Debug`, because some are secrets: see `show`.
+/// The effective values with their sources, not yet checked. Not `Debug`, because some values are secrets: see `show`.
 #[derive(Clone)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, (Value, Source)>,
-    /// Variables that look like settings and are none.
+    /// Messages about variables that look like settings but are unknown.
     warnings: Vec<String>,
 }
 
 impl Settings {
-    /// A commented file with every key at its default.
     pub(crate) const TEMPLATE: &str = include_str!("config/template.toml");
 
-    /// Reads every layer.
+    /// Reads all layers: defaults, file, variables, flags.
     pub(crate) fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Settings> {
         let mut settings = Settings::defaults();
         if let Some(path) = file {
@@ -228,15 +224,15 @@ impl Settings {
                 }
                 continue;
             };
-            let text = variable.value.as_deref().with_context(|| format!("bad {name}: UTF-8 is expected"))?;
-            let value = parse(kind, text).with_context(|| format!("bad {name} {text:?}"))?;
+            let text = variable.value.as_deref().with_context(|| format!("invalid {name}: expected UTF-8"))?;
+            let value = parse(kind, text).with_context(|| format!("invalid {name} {text:?}"))?;
             table.insert(key.clone(), value);
             names.insert(key, variable.name);
         }
         self.add(table, |key| Source::Variable(names[key].clone()))
     }
 
-    /// What is odd about the settings without making them unusable.
+    /// Problems that do not make the configuration invalid.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -254,10 +250,10 @@ impl Settings {
         self.add(table, |_| Source::Flag).expect("flags are texts under known keys, and clap refuses both stores");
     }
 
-    /// Adds a layer over the ones before. A layer that names one store puts aside the other of lower layers.
+    /// Adds a layer on top. A layer that sets one store removes the other store of the layers below.
     fn add(&mut self, table: Table, source: impl Fn(&str) -> Source) -> anyhow::Result<()> {
         if table.contains_key("data") && table.contains_key("database") {
-            bail!("`data` and `database` are both set ({}): keep one of them", describe(&source("database")));
+            bail!("`data` and `database` are both set ({}): remove one of them", describe(&source("database")));
         }
         for (key, value) in table {
             let source = source(&key);
@@ -265,7 +261,7 @@ impl Settings {
                 return Err(unknown(&key, &source));
             };
             if !fits(*kind, &value) {
-                bail!("bad `{key}` ({}): {} is expected", describe(&source), wanted(*kind));
+                bail!("invalid `{key}` ({}): expected {}", describe(&source), wanted(*kind));
             }
             match *known {
                 "data" => ["database", "database_direct"].iter().for_each(|key| drop(self.values.remove(key))),
@@ -277,7 +273,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The values in force as TOML, each with its source; secrets redacted.
+    /// Returns the effective values as TOML with their sources. Secrets are redacted.
     pub(crate) fn show(&self) -> String {
         let mut text = String::new();
         for (key, kind) in KEYS {
@@ -313,11 +309,11 @@ fn unknown_variable(name: &str, key: &str) -> String {
     }
 }
 
-/// What to do about an unknown key.
+/// Returns the remedy for an unknown key.
 fn suggest(key: &str, known: &[&str]) -> String {
     match nearest(key, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`? Correct or remove it"),
-        None => format!("correct or remove it; there are {}", known.join(", ")),
+        None => format!("correct or remove it; known settings: {}", known.join(", ")),
     }
 }
 
@@ -332,12 +328,12 @@ fn describe(source: &Source) -> String {
 
 fn wanted(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Secret | Kind::Url => "a text",
+        Kind::Text | Kind::Secret | Kind::Url => "a string",
         Kind::Number => "a whole number",
         Kind::Switch => "true or false",
-        Kind::Texts => "a list of texts",
+        Kind::Texts => "a list of strings",
         Kind::Numbers => "a list of numbers",
-        Kind::Tables => "[[…]] in the settings file",
+        Kind::Tables => "a table `[[…]]` in the configuration file",
     }
 }
 
@@ -353,10 +349,10 @@ fn fits(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// A variable's text as a value; lists are separated by commas.
+/// Parses the text of a variable. Commas separate the items of a list.
 fn parse(kind: Kind, text: &str) -> anyhow::Result<Value> {
     let items = || text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
-    let bad = || anyhow!("{} is expected", wanted(kind));
+    let bad = || anyhow!("expected {}", wanted(kind));
     match kind {
         Kind::Text | Kind::Secret | Kind::Url => Ok(Value::from(text)),
         Kind::Number => text.trim().parse::<i64>().map(Value::from).map_err(|_| bad()),
@@ -370,7 +366,7 @@ fn parse(kind: Kind, text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// Tables whose URLs have no passwords.
+/// Removes the passwords from the URLs of tables.
 fn redact_tables(tables: &Value) -> Value {
     let mut tables = tables.clone();
     for table in tables.as_array_mut().into_iter().flatten().filter_map(Value::as_table_mut) {
@@ -381,7 +377,7 @@ fn redact_tables(tables: &Value) -> Value {
     tables
 }
 
-/// A database URL without its password.
+/// Removes the password from a database URL.
 pub(crate) fn redact_url(url: &str) -> String {
     everhook_postgres::shown_url(url).unwrap_or_else(|| "(redacted)".to_owned())
 }

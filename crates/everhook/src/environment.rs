@@ -1,27 +1,26 @@
-//! The process environment. The only file that reads it.
+//! The process environment. No other file reads it.
 
-/// Variables that configure Everhook begin with this.
+/// Prefix of the variables that configure Everhook.
 pub(crate) const PREFIX: &str = "EVERHOOK_";
 
-/// Variables of ours that are not settings: they belong to tests and to commands that talk to a server.
+/// Variables with the prefix that are no settings: for tests, and for commands that talk to a server.
 const NOT_SETTINGS: [&str; 3] = ["TEST_", "URL", "KEY"];
 
 /// An `EVERHOOK_*` variable that may be a setting.
 pub(crate) struct Variable {
-    /// The whole name.
     pub(crate) name: String,
-    /// Its value; `None` if that is not UTF-8.
+    /// `None` if the value is not UTF-8.
     pub(crate) value: Option<String>,
 }
 
 impl Variable {
-    /// The setting it is for: the name in lower case, without the prefix.
+    /// The name of the setting: lower case, without the prefix.
     pub(crate) fn key(&self) -> String {
         self.name.strip_prefix(PREFIX).unwrap_or(&self.name).to_ascii_lowercase()
     }
 }
 
-/// Every `EVERHOOK_*` variable that may be a setting, by name.
+/// Returns every `EVERHOOK_*` variable that may be a setting, sorted by name.
 #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
 pub(crate) fn settings() -> Vec<Variable> {
     let is_setting = |name: &str| {
@@ -36,7 +35,7 @@ pub(crate) fn settings() -> Vec<Variable> {
     variables
 }
 
-/// Whether Kubernetes sets a variable like this one for a Service, in every container of the namespace: `EVERHOOK_PORT` or
+/// Whether Kubernetes sets the variable for a Service, as in every container of the namespace: `EVERHOOK_PORT` or
 /// `EVERHOOK_API_SERVICE_HOST`, for Services named `everhook` and `everhook-api`.
 pub(crate) fn is_service_link(variable: &Variable) -> bool {
     const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
@@ -59,20 +58,20 @@ pub(crate) fn is_service_link(variable: &Variable) -> bool {
     })
 }
 
-/// Where a running server is, and with which key it is asked.
+/// Address and key of a running server.
 pub(crate) struct Remote {
     pub(crate) url: Option<String>,
     pub(crate) key: Option<String>,
 }
 
-/// What commands that talk to a server are told.
+/// Reads address and key of the server.
 #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
 pub(crate) fn remote() -> Remote {
     let variable = |name: &str| std::env::var(format!("{PREFIX}{name}")).ok().filter(|value| !value.is_empty());
     Remote { url: variable("URL"), key: variable("KEY") }
 }
 
-/// The host's name, for the session table.
+/// The host name, for the session table.
 pub(crate) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())

@@ -1,7 +1,7 @@
-//! Open files: every delivery, every pushed job, every connection that is kept and every client is one.
+//! Open files: each delivery, pushed job, idle connection and client uses one.
 //!
-//! A server whose settings ask for more than the system allows would run out of them at its busiest. So it does less at once, and says so
-//! when it starts.
+//! A server configured for more than the system allows would run out of files under peak load. Such a server lowers its
+//! limits at start and logs a warning.
 
 use everhook_api::CONNECTIONS_MAX;
 use everhook_sender::SenderConfig;
@@ -9,19 +9,16 @@ use tracing::warn;
 
 use crate::config::Config;
 
-/// Kept free for the store, its connections, the log, listeners and name servers.
+/// Reserved for the store, its connections, the log, listeners and name servers.
 const SET_ASIDE: usize = 128;
 
-/// What files are used for.
+/// Planned use of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
-    /// Deliveries at once.
     deliveries: usize,
-    /// Pushed jobs at once.
     jobs: usize,
-    /// Connections to receivers that are kept between requests.
+    /// Idle connections to receivers, kept for reuse.
     pub(crate) kept: usize,
-    /// Connections of clients.
     pub(crate) clients: usize,
 }
 
@@ -30,7 +27,7 @@ impl Files {
         SET_ASIDE + self.deliveries + self.jobs + self.kept + self.clients
     }
 
-    /// What a limit leaves of this: half for deliveries and jobs, an eighth for connections that are kept, the rest for clients.
+    /// Fits the plan into a limit: half for deliveries and jobs, an eighth for idle connections, the rest for clients.
     fn within(self, limit: usize) -> Files {
         if self.total() <= limit {
             return self;
@@ -45,7 +42,7 @@ impl Files {
     }
 }
 
-/// Raises the limit, and lowers what the settings ask for to what it allows.
+/// Raises the limit of open files, and lowers the configured numbers to fit it.
 pub(crate) fn fit(config: &mut Config) -> Files {
     let (dispatch, jobs) = (&mut config.dispatch, &mut config.jobs);
     let kept = SenderConfig::default().idle_total;
@@ -55,9 +52,9 @@ pub(crate) fn fit(config: &mut Config) -> Files {
     if files != wanted {
         let (asked, Files { deliveries, jobs, clients, .. }) = (wanted.total(), files);
         warn!(
-            "this process may open {limit} files and its settings ask for {asked}: it makes at most {deliveries} deliveries and \
-             {jobs} pushes at once, and serves {clients} clients; raise the limit (`ulimit -n`, LimitNOFILE of systemd), or \
-             lower `slots` and `job_slots`"
+            "this process may open {limit} files but its configuration needs {asked}: it runs at most {deliveries} \
+             deliveries and {jobs} pushes at once, and serves {clients} clients; raise the limit (`ulimit -n`, \
+             LimitNOFILE of systemd), or lower `slots` and `job_slots`"
         );
     }
     (dispatch.slots, jobs.slots) = (files.deliveries, files.jobs);
@@ -66,10 +63,14 @@ pub(crate) fn fit(config: &mut Config) -> Files {
     files
 }
 
-/// Raises the limit of open files as far as the system allows, since it is often 1024. Returns the limit then, if it can be told.
+/// Raises the limit of open files as far as the system allows, because it is often 1024. Returns the new limit, if
+/// known.
 fn raise_limit() -> Option<usize> {
     let raised = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
-        warn!(error = &error as &dyn std::error::Error, "could not raise the limit of open files");
+        warn!(
+            error = &error as &dyn std::error::Error,
+            "could not raise the limit of open files: using the current limit"
+        );
         rlimit::Resource::NOFILE.get_soft()
     });
     raised.ok().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))

@@ -1,7 +1,7 @@
-//! The first API key of an empty store: the one that the settings give, or a new one for whoever started the server.
+//! The first API key of an empty store: the configured one, or a new one.
 //!
-//! A new key is printed to a terminal. Without one, stdout is a log that others read and keep, so the key goes to a file that
-//! only its owner can read.
+//! A new key is printed to a terminal. Without a terminal, stdout is a log that others read and store, so the key is
+//! written to a file that only its owner can read.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,27 +16,26 @@ use crate::store::Opened;
 use everhook_store::query;
 use everhook_store::store::Reads;
 
-/// The file of the first key, in the data folder.
+/// Name of the key file in the data folder.
 const FILE: &str = "first-api-key";
-/// The same in the working directory, where everything else is in PostgreSQL.
+/// Name of the key file in the working directory, if the data is in PostgreSQL.
 const FILE_BESIDE: &str = "everhook-first-api-key";
 
-/// What became of the first key.
 pub(crate) enum FirstKey {
-    /// The store has keys.
+    /// The store already has keys.
     NotNeeded,
-    /// The settings gave it.
+    /// `bootstrap_key` is the first key.
     Given,
-    /// It is to be shown, once.
+    /// A new key, to be shown once.
     New(ApiKey),
-    /// It is in this file.
+    /// A new key was written to this file.
     Filed(PathBuf),
-    /// The file could not be written, and no key was made.
+    /// The file could not be written, and no key was created.
     None,
 }
 
 impl FirstKey {
-    /// Sees to it that an empty store gets a key.
+    /// Creates the first key of an empty store.
     pub(crate) async fn ensure(config: &Config, opened: &Opened) -> anyhow::Result<FirstKey> {
         let is_empty = opened.store.read(query::Keys {}).await?.is_empty();
         if let Some(key) = &config.bootstrap_key {
@@ -55,7 +54,7 @@ impl FirstKey {
             let shown = file.display();
             warn!(
                 error = &error as &dyn std::error::Error,
-                "could not write the first API key to {shown}: none was made"
+                "could not write the first API key to {shown}: no key was created"
             );
             return Ok(FirstKey::None);
         }
@@ -63,7 +62,7 @@ impl FirstKey {
         Ok(FirstKey::Filed(file))
     }
 
-    /// What the person or the log at stdout is told of it.
+    /// Returns the text about the key for stdout.
     pub(crate) fn greeting(&self, address: std::net::SocketAddr) -> String {
         let try_it = |key: &str| {
             format!(
@@ -73,14 +72,14 @@ impl FirstKey {
         };
         match self {
             FirstKey::NotNeeded => String::new(),
-            FirstKey::Given => "the first API key is that of `bootstrap_key`\n".to_owned(),
+            FirstKey::Given => "the first API key is the configured `bootstrap_key`\n".to_owned(),
             FirstKey::New(key) => {
                 let key = key.expose();
                 format!("\nYour first API key, shown only this once:\n\n    {key}\n\n{}", try_it(key))
             }
             FirstKey::Filed(file) => {
                 let file = file.display();
-                let where_it_is = "which only its owner can read: copy it and delete the file";
+                let where_it_is = "which only its owner can read: copy the key and delete the file";
                 format!("\nThe first API key is in {file}, {where_it_is}.\n\n{}", try_it(&format!("$(cat {file})")))
             }
             FirstKey::None => {
@@ -96,11 +95,13 @@ async fn given(opened: &Opened, key: &ApiKey, is_empty: bool) -> anyhow::Result<
         return Ok(FirstKey::NotNeeded);
     }
     if !is_empty {
-        warn!("`bootstrap_key` is ignored, because the store has other keys: `everhook key create` makes one more");
+        warn!(
+            "`bootstrap_key` is ignored, because the store has other keys: use `everhook key create` for another key"
+        );
         return Ok(FirstKey::NotNeeded);
     }
     if let Err(error) = keep(opened, key).await {
-        // Another replica that starts with the same key may have been first.
+        // Another replica may have created the same key first.
         if opened.store.read(query::FindKey { hash: key.hash() }).await?.is_none() {
             return Err(error);
         }
@@ -118,10 +119,10 @@ fn file(config: &Config) -> anyhow::Result<PathBuf> {
         StoreConfig::Sqlite { folder } => folder.join(FILE),
         StoreConfig::Postgres { .. } => PathBuf::from(FILE_BESIDE),
     };
-    std::path::absolute(file).context("could not tell the working directory")
+    std::path::absolute(file).context("could not determine the working directory")
 }
 
-/// Writes a file that only its owner can read. One that is there already may belong to somebody else, and goes.
+/// Writes a file that only its owner can read. An existing file may belong to another user, so it is deleted first.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

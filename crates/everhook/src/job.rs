@@ -1,4 +1,4 @@
-//! `everhook job`: jobs of a running server, found, shown and steered.
+//! `everhook job`: enqueue, list, show and change jobs.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ mod shown;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Put a job on a queue. Prints its id alone, also if its unique key names a job that is there already.
+    /// Enqueue a job and print its id. If the unique key exists, print the id of the existing job.
     #[command(after_help = "Examples:
   everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}'
   everhook job enqueue email email.send '{\"to\": \"ada@example.com\"}' --delay 3600 --priority 0
@@ -23,20 +23,20 @@ pub(crate) enum JobCommand {
     Enqueue {
         #[command(flatten)]
         job: Box<NewJob>,
-        /// When it may run, such as 2026-05-04T03:00:00Z.
+        /// Earliest start of the job, such as 2026-05-04T03:00:00Z.
         #[arg(long, value_name = "TIME", conflicts_with = "delay")]
         run_at: Option<String>,
-        /// Seconds until it may run.
+        /// Seconds until the job may start.
         #[arg(long, value_name = "SECONDS")]
         delay: Option<f64>,
-        /// The batch it belongs to.
+        /// Batch that the job belongs to.
         #[arg(long, value_name = "ID")]
         batch: Option<String>,
-        /// Print JSON.
+        /// Print JSON instead of the id.
         #[arg(long)]
         json: bool,
     },
-    /// List jobs, newest first.
+    /// List jobs, the newest first.
     #[command(after_help = "Examples:
   everhook job list --state dead --queue email
   everhook job list --state dead --error 'connection refused' --json
@@ -44,136 +44,134 @@ pub(crate) enum JobCommand {
     List {
         #[command(flatten)]
         filter: Filter,
-        /// Only those in this state.
+        /// Show only jobs in this state.
         #[arg(long)]
         state: Option<State>,
-        /// Jobs at most.
+        /// Show at most this many jobs.
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Show a job: payload, attempts with their errors and log lines, progress, result.
+    /// Show a job: payload, attempts with errors and log lines, progress, result.
     Show {
-        /// The job's id.
+        /// Id of the job, such as job_2d….
         id: String,
-        /// Print JSON.
+        /// Print JSON instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Try jobs now: those that wait at once, dead ones with fresh tries.
+    /// Run jobs now. Dead jobs get fresh attempts.
     Retry {
-        /// The jobs' ids.
+        /// Ids of the jobs to retry.
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Cancel jobs. One that runs is flagged: its worker learns at its next heartbeat.
+    /// Cancel jobs. The worker of a running job learns of it with its next heartbeat.
     Cancel {
-        /// The jobs' ids.
+        /// Ids of the jobs to cancel.
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Move a job that waits to another time.
+    /// Change the earliest start of a pending job.
     #[command(after_help = "Examples:
   everhook job move job_2d… --at 2026-05-04T03:00:00Z
   everhook job move job_2d… --delay 0")]
     Move {
-        /// The job's id.
+        /// Id of the job, such as job_2d….
         id: String,
-        /// To this time.
+        /// New earliest start, such as 2026-05-04T03:00:00Z.
         #[arg(long, value_name = "TIME", required_unless_present = "delay", conflicts_with = "delay")]
         at: Option<String>,
-        /// To so many seconds from now.
+        /// Seconds from now until the job may start.
         #[arg(long, value_name = "SECONDS")]
         delay: Option<f64>,
     },
-    /// Put dead jobs back to pending, due now, with fresh tries.
+    /// Redrive dead jobs: return them to pending, due now, with fresh attempts.
     #[command(after_help = "Examples:
   everhook job redrive --queue email --error 'connection refused'
   everhook job redrive --all")]
     Redrive {
         #[command(flatten)]
         filter: Filter,
-        /// Every dead job of the environment.
+        /// Select every dead job of the environment.
         #[arg(long)]
         all: bool,
     },
-    /// Delete jobs with their attempts and results. Not while they run: cancel them first.
+    /// Delete jobs with their attempts and results. Running jobs must be cancelled first.
     Delete {
-        /// The jobs' ids.
+        /// Ids of the jobs to delete.
         #[arg(required = true)]
         ids: Vec<String>,
     },
 }
 
-/// A job to make.
 #[derive(Debug, Args)]
 pub(crate) struct NewJob {
-    /// The queue.
+    /// Queue on which the job waits.
     queue: String,
-    /// Which handler takes it, such as email.send.
+    /// Kind of the job, which selects the handler, such as email.send.
     kind: String,
-    /// What the handler gets: any JSON [default: null].
+    /// Payload for the handler, any JSON value [default: null].
     payload: Option<String>,
     #[command(flatten)]
     options: JobOptions,
 }
 
-/// What most jobs do not say.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct JobOptions {
-    /// A text for people.
+    /// Display name of the job.
     #[arg(long, value_name = "TEXT")]
     job_name: Option<String>,
-    /// 0 goes first, 9 last [default: 5].
+    /// Priority: 0 is the highest, 9 the lowest [default: 5].
     #[arg(long, value_name = "0-9")]
     priority: Option<i64>,
-    /// How often it is tried before it is dead [default: 10].
+    /// Number of attempts before the job is dead [default: 10].
     #[arg(long, value_name = "COUNT")]
     max_attempts: Option<u32>,
-    /// Seconds that one attempt may take [default: 900].
+    /// Timeout of one attempt in seconds [default: 900].
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Only one job is accepted under this per queue.
+    /// Unique key: the queue accepts only one job with this key.
     #[arg(long, value_name = "KEY")]
     unique_key: Option<String>,
-    /// For so many seconds [default: 86400].
+    /// Lifetime of the unique key in seconds [default: 86400].
     #[arg(long, value_name = "SECONDS", requires = "unique_key")]
     unique_seconds: Option<u64>,
-    /// Jobs with the same key share the queue's limit per key.
+    /// Concurrency key: jobs with the same key share the queue's limit per key.
     #[arg(long, value_name = "KEY")]
     concurrency_key: Option<String>,
-    /// For finding it again; may be repeated.
+    /// Tag to find the job by; repeatable.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Never interpreted; may be repeated.
+    /// Metadata that Everhook stores and never interprets; repeatable.
     #[arg(long = "metadata", value_name = "KEY=VALUE")]
     metadata: Vec<String>,
 }
 
-/// Which jobs: those that all of it is true of.
+/// Filter of jobs. All given conditions must match.
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
-    /// Only those on this queue.
+    /// Select only jobs on this queue.
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// Only those of this kind.
+    /// Select only jobs of this kind.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those with this tag.
+    /// Select only jobs with this tag.
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Only those of this batch.
+    /// Select only jobs of this batch.
     #[arg(long, value_name = "ID")]
     batch: Option<String>,
-    /// Only those accepted before this time.
+    /// Select only jobs accepted before this time.
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// Only those accepted after this time.
+    /// Select only jobs accepted after this time.
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
-    /// Only those whose latest attempt says this, in whatever case.
+    /// Select only jobs whose latest error contains this text, in any case.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 }
@@ -187,7 +185,7 @@ pub(crate) enum State {
     Cancelled,
 }
 
-/// A job as the API takes it.
+/// JSON body of a job.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobBody {
@@ -212,7 +210,7 @@ pub(crate) struct JobBody {
 }
 
 impl JobCommand {
-    /// Does what was asked for; answers what to print.
+    /// Runs the command and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         match self {
             JobCommand::Enqueue { job, run_at, delay, batch, json } => {
@@ -253,7 +251,7 @@ impl NewJob {
 }
 
 impl JobOptions {
-    /// The job that these options are for.
+    /// Builds the body of a job with these options.
     pub(crate) fn body(self, queue: String, kind: String, payload: Option<String>) -> anyhow::Result<JobBody> {
         Ok(JobBody {
             queue,
@@ -303,7 +301,7 @@ async fn post_each(remote: &Remote, ids: &[String], what: &str) -> anyhow::Resul
     let mut shown = String::new();
     for id in ids {
         let answer = remote.post(&format!("/job/{}/{what}", named("job", id)?)).await?;
-        let flagged = if answer["cancelRequested"] == true { ", to be cancelled" } else { "" };
+        let flagged = if answer["cancelRequested"] == true { ", cancel requested" } else { "" };
         shown += &format!("{id} is {}{flagged}\n", cell(&answer, "state"));
     }
     Ok(shown)
@@ -311,12 +309,10 @@ async fn post_each(remote: &Remote, ids: &[String], what: &str) -> anyhow::Resul
 
 async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<String> {
     if !filter.is_empty() && all {
-        bail!("--all and a filter are both given: leave one of them out");
+        bail!("--all conflicts with filters: use one of them");
     }
     if filter.is_empty() && !all {
-        bail!(
-            "say which dead jobs with --queue, --kind, --tag, --batch, --before, --after or --error; or --all of them"
-        );
+        bail!("choose dead jobs with --queue, --kind, --tag, --batch, --before, --after or --error, or use --all");
     }
     let body: BTreeMap<_, _> =
         filter.parameters().into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
@@ -325,20 +321,20 @@ async fn redrive(remote: &Remote, filter: Filter, all: bool) -> anyhow::Result<S
         let answer = remote.post_body("/job/redrive", &body).await?;
         redriven += answer["redriven"].as_u64().unwrap_or_default();
         if answer["done"] != false {
-            return Ok(format!("put {} back\n", count(usize::try_from(redriven).unwrap_or(usize::MAX))));
+            return Ok(format!("redrove {}\n", count(usize::try_from(redriven).unwrap_or(usize::MAX))));
         }
     }
 }
 
-/// JSON, as it was written.
+/// Checks that the text is JSON, and keeps its bytes.
 pub(crate) fn raw_json(text: String) -> anyhow::Result<Box<RawValue>> {
     RawValue::from_string(text).context("the payload is not JSON: quote it for the shell, such as '{\"a\": 1}'")
 }
 
-/// Metadata as it is written on a command line.
+/// Parses metadata of the form KEY=VALUE.
 pub(crate) fn pairs(texts: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
     let pair = |text: &String| {
-        let (key, value) = text.split_once('=').with_context(|| format!("bad metadata {text:?}: use KEY=VALUE"))?;
+        let (key, value) = text.split_once('=').with_context(|| format!("invalid metadata {text:?}: use KEY=VALUE"))?;
         Ok((key.to_owned(), value.to_owned()))
     };
     texts.iter().map(pair).collect()

@@ -1,4 +1,4 @@
-//! API keys, as an operator handles them.
+//! `everhook key`: create, list and revoke API keys.
 
 use anyhow::{Context, anyhow, bail};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
@@ -12,35 +12,33 @@ use everhook_store::store::{Reads, Store};
 
 use crate::table::table;
 
-/// The environment of keys that name none.
+/// Environment of keys that name none.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
 
-/// What a new key is for.
 pub(crate) enum Wanted {
-    /// One environment, by name.
     Environment(String),
-    /// What spans environments.
+    /// Grants the routes that span environments.
     Admin,
 }
 
 impl Wanted {
-    /// What the flags ask for.
+    /// Checks the flags of `key create`.
     pub(crate) fn new(environment: Option<String>, admin: bool) -> anyhow::Result<Wanted> {
         if admin {
             return Ok(Wanted::Admin);
         }
         let name = environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
-        name.parse::<Name>().with_context(|| format!("bad environment name {name:?}"))?;
+        name.parse::<Name>().with_context(|| format!("invalid environment name {name:?}"))?;
         Ok(Wanted::Environment(name))
     }
 }
 
-/// A new key that nothing knows yet.
+/// Returns a new key that no store knows.
 pub(crate) fn generate() -> ApiKey {
     ApiKey::generate(random())
 }
 
-/// Makes the store accept a key, and creates its environment if that is new.
+/// Stores a key. Creates its environment if it does not exist.
 pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wanted) -> anyhow::Result<()> {
     let now = store.now().await?;
     let scope = match wanted {
@@ -48,7 +46,7 @@ pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wa
         Wanted::Environment(name) => KeyScope::Environment(environment(store, ids, name).await?.id),
     };
     let new = NewKey { id: KeyId(ids.next(now)), hash: key.hash(), hint: key.hint(), scope };
-    store.create_key(new.clone()).await.context("could not keep the key")
+    store.create_key(new.clone()).await.context("could not store the key")
 }
 
 async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result<Environment> {
@@ -62,7 +60,7 @@ async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result
     Ok(store.ensure_environment(org, name.to_owned()).await?)
 }
 
-/// Every key as a table for people or as JSON for machines.
+/// Returns all keys, as a table or as JSON.
 pub(crate) async fn list(store: &dyn Store, json: bool) -> anyhow::Result<String> {
     let environments = store.read(query::Environments {}).await?;
     let name = |scope| match scope {
@@ -87,21 +85,19 @@ pub(crate) async fn list(store: &dyn Store, json: bool) -> anyhow::Result<String
     }
     let mut rows = vec![["ID", "ENVIRONMENT", "KEY", "CREATED", "STATE"].map(str::to_owned)];
     rows.extend(keys.into_iter().map(|key| {
-        let state = key.revoked_at.map_or_else(|| "works".to_owned(), |at| format!("revoked {at}"));
+        let state = key.revoked_at.map_or_else(|| "active".to_owned(), |at| format!("revoked {at}"));
         [key.id.to_string(), name(key.scope), key.hint, key.created_at.to_string(), state]
     }));
     Ok(table(&rows))
 }
 
-/// Reads a key's handle.
 pub(crate) fn handle(text: &str) -> anyhow::Result<KeyId> {
-    text.parse().map_err(|_| anyhow!("{text:?} is not a key's handle: `everhook key list` shows them"))
+    text.parse().map_err(|_| anyhow!("{text:?} is not the id of a key: `everhook key list` shows the ids"))
 }
 
-/// Stops a key.
 pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<String> {
     if !store.change_key(id, KeyChange::Revoke).await? {
-        bail!("there is no key {id} that works: `everhook key list` shows them");
+        bail!("active key {id} not found: `everhook key list` shows all keys");
     }
     Ok(format!("revoked {id}\n"))
 }

@@ -1,8 +1,8 @@
-//! Logs: text for people or JSON for machines, to stderr.
+//! Logs on stderr, as text for people or JSON for programs.
 //!
-//! Lines are handed to a thread that writes them (`queue`): nothing ever waits for whoever reads stderr. What does not fit is
-//! dropped and counted. One place of the code may log only so much (`limit`), so that a receiver that fails a thousand times a
-//! second does not push everything else out of the log. Queued lines are written before the process ends in good order.
+//! A separate thread writes the lines (`queue`), so that a slow reader of stderr never blocks the server. Lines that do
+//! not fit into the queue are dropped and counted. Each log statement has a limit (`limit`): a receiver that fails a
+//! thousand times per second must not displace everything else. An orderly exit writes all queued lines.
 
 mod levels;
 mod limit;
@@ -25,14 +25,14 @@ use crate::plain::PlainLog;
 
 pub(crate) use crate::logging::levels::filter;
 
-/// The process's logs. Dropping them writes what is queued.
+/// The logs of the process. Dropping them writes the queued lines.
 pub(crate) struct Logs {
     _writer: Writer,
     dropped: Counter,
     limited: Counter,
 }
 
-/// Sets the process's logger up, once.
+/// Installs the logger of the process, once.
 pub(crate) fn init(config: &Config) -> anyhow::Result<Logs> {
     let limit = Limit::default();
     let (dropped, limited) = (Counter::default(), limit.limited());
@@ -49,16 +49,15 @@ pub(crate) fn init(config: &Config) -> anyhow::Result<Logs> {
 }
 
 impl Logs {
-    /// Adds the counters to a metrics page.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let dropped = "Log lines dropped because stderr was not read fast enough";
         registry.register("log_lines_dropped", dropped, self.dropped.clone());
-        let limited = "Log lines left out because one place of the code logged too many";
+        let limited = "Log lines suppressed because one log statement exceeded its limit";
         registry.register("log_lines_limited", limited, self.limited.clone());
     }
 }
 
-/// Logs what was not logged.
+/// Logs how many lines were dropped or suppressed.
 struct Reporter {
     limit: Limit,
 }
@@ -75,7 +74,7 @@ impl Report for Reporter {
             warn!(
                 log.lines = lines,
                 log.target = target,
-                "left out {lines} log lines of {target}:{line}: it logs at most {LINES_MAX} in {seconds} s"
+                "suppressed {lines} log lines of {target}:{line}: the limit is {LINES_MAX} in {seconds} s"
             );
         }
     }

@@ -1,6 +1,6 @@
 //! Everhook: webhooks, jobs and once-only notifications, durably, from one binary.
 //!
-//! The command line, the settings and the wiring. Knows every crate, contains no logic.
+//! This crate holds the command line, the configuration and the wiring of the other crates.
 
 mod batch;
 mod cli;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Deliveries allocate on one thread and free on another, all the time; see `docs/performance.md` for what it seemed to save.
+/// Deliveries constantly allocate on one thread and free on another; `docs/performance.md` has the measurement.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,11 +1,11 @@
-//! `everhook node`: the nodes that share a store, as a running server knows them.
+//! `everhook node`: the nodes that share a store.
 
 use serde_json::Value;
 
 use crate::remote::Remote;
 use crate::table::{seconds, table, text};
 
-/// Every node as a table for people or as JSON for machines.
+/// Returns all nodes, as a table or as JSON.
 pub(crate) async fn list(remote: &Remote, json: bool) -> anyhow::Result<String> {
     let answer = remote.get("/node").await?;
     let nodes = answer["data"].as_array().map_or(&[] as &[Value], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! `everhook once`: the once-slots of an application, as a running server knows them.
+//! `everhook once`: the once-slots of an application.
 
 use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::remote::{Remote, named};
 use crate::table::{seconds, table, text};
 
-/// Every slot of an application, as a table for people or as JSON for machines.
+/// Returns all slots of an application, as a table or as JSON.
 pub(crate) async fn list(remote: &Remote, application: &str, json: bool) -> anyhow::Result<String> {
     let path = format!("/app/{}/once", named("application", application)?);
     let slots = remote.get_all(&path, PAGE_MAX).await?;
@@ -23,7 +23,6 @@ pub(crate) async fn list(remote: &Remote, application: &str, json: bool) -> anyh
     Ok(table(&rows))
 }
 
-/// One slot.
 pub(crate) async fn show(remote: &Remote, application: &str, key: &str, json: bool) -> anyhow::Result<String> {
     let slot = remote.get(&path(application, key)?).await?;
     if json {
@@ -41,7 +40,6 @@ pub(crate) async fn show(remote: &Remote, application: &str, key: &str, json: bo
     Ok(table(&rows))
 }
 
-/// Opens the next phase of a slot.
 pub(crate) async fn reset(remote: &Remote, application: &str, key: &str) -> anyhow::Result<String> {
     let path = path(application, key)?;
     remote.delete(&path).await?;

@@ -1,4 +1,4 @@
-//! `everhook outbox`: what waits in the outboxes of a running server, and what was set aside; and the making of new ones.
+//! `everhook outbox`: status and repair of outboxes, and installation of new ones.
 
 use std::path::PathBuf;
 
@@ -11,94 +11,93 @@ use serde_json::{Value, json};
 use crate::remote::{Remote, named};
 use crate::table::{seconds, table, text};
 
-/// Rows asked for at once.
 const PAGE: usize = 250;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutboxCommand {
-    /// Show every outbox that the server relays: rows that wait, the age of the oldest, rows that were set aside.
+    /// Show all outboxes of the server: waiting rows, age of the oldest, rows set aside.
     Status {
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// List the rows of an outbox that were set aside, each with its error.
+    /// List the rows that were set aside, with their errors.
     List {
-        /// The outbox's name; `main` is the one in the server's own database.
+        /// Name of the outbox; `main` is the one in the server's own database.
         outbox: String,
-        /// Print JSON, payloads included.
+        /// Print JSON, with payloads, instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Change what is wrong with a row that was set aside.
+    /// Correct a row that was set aside.
     Fix {
-        /// The outbox's name.
+        /// Name of the outbox, such as main.
         outbox: String,
-        /// The row's number.
+        /// Number of the row to correct.
         row: i64,
         #[command(flatten)]
         change: Change,
     },
-    /// Put rows that were set aside back, to be relayed at once.
+    /// Return rows that were set aside to the outbox, to be relayed at once.
     Retry {
-        /// The outbox's name.
+        /// Name of the outbox, such as main.
         outbox: String,
-        /// The rows' numbers.
+        /// Numbers of the rows to retry.
         #[arg(required_unless_present = "all")]
         rows: Vec<i64>,
-        /// Every row that was set aside.
+        /// Select every row that was set aside.
         #[arg(long, conflicts_with = "rows")]
         all: bool,
     },
-    /// Throw rows away that were set aside: they never become messages.
+    /// Discard rows that were set aside. They never become messages.
     Discard {
-        /// The outbox's name.
+        /// Name of the outbox, such as main.
         outbox: String,
-        /// The rows' numbers.
+        /// Numbers of the rows to discard.
         #[arg(required = true)]
         rows: Vec<i64>,
     },
-    /// Make an outbox in a PostgreSQL that is not Everhook's own (--database) or in a SQLite file.
+    /// Install an outbox in a PostgreSQL database of your own (--database) or in a SQLite file.
     Install {
-        /// In this file.
+        /// SQLite file to install the outbox in.
         #[arg(long, value_name = "FILE")]
         sqlite: Option<PathBuf>,
     },
-    /// Let a role of a PostgreSQL (--database) call everhook.send, and do nothing else in its schema.
+    /// Let a PostgreSQL role (--database) call everhook.send, and nothing else in its schema.
     Grant {
-        /// The role, which exists already.
+        /// Name of an existing role.
         role: String,
     },
 }
 
-/// What to change; what is left out stays.
+/// Fields to change. Omitted fields stay unchanged.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Change {
-    /// Another application.
+    /// New id or uid of the application.
     #[arg(long, value_name = "ID or UID")]
     application: Option<String>,
-    /// Another event type.
+    /// New event type of the row.
     #[arg(long, value_name = "NAME")]
     event_type: Option<String>,
-    /// Another payload.
+    /// New payload, a JSON object.
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
-    /// Another environment.
+    /// New environment of the row.
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
-    /// Another event id.
+    /// New event id of the row.
     #[arg(long, value_name = "ID")]
     event_id: Option<String>,
 }
 
 impl OutboxCommand {
-    /// Whether it speaks to a database instead of a running server.
+    /// Whether the command works on a database instead of a running server.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, OutboxCommand::Install { .. } | OutboxCommand::Grant { .. })
     }
 
-    /// Does what a running server has to do; answers what to print.
+    /// Sends the command to a running server and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         match self {
             OutboxCommand::Status { json } => status(remote, json).await,
@@ -106,7 +105,7 @@ impl OutboxCommand {
             OutboxCommand::Fix { outbox, row, change } => {
                 let path = format!("{}/{row}", aside(&outbox)?);
                 remote.patch(&path, &change.body()).await?;
-                Ok(format!("changed row {row}: retry it with `everhook outbox retry {outbox} {row}`\n"))
+                Ok(format!("changed row {row}: relay it with `everhook outbox retry {outbox} {row}`\n"))
             }
             OutboxCommand::Retry { outbox, all: true, .. } => retry_all(remote, &outbox).await,
             OutboxCommand::Retry { outbox, rows, .. } => {
@@ -114,38 +113,41 @@ impl OutboxCommand {
                 for row in &rows {
                     remote.post(&format!("{aside}/{row}/retry")).await?;
                 }
-                Ok(format!("put {} back\n", count(rows.len() as u64)))
+                Ok(format!("returned {} to the outbox\n", count(rows.len() as u64)))
             }
             OutboxCommand::Discard { outbox, rows } => {
                 let aside = aside(&outbox)?;
                 for row in &rows {
                     remote.delete(&format!("{aside}/{row}")).await?;
                 }
-                Ok(format!("threw {} away\n", count(rows.len() as u64)))
+                Ok(format!("discarded {}\n", count(rows.len() as u64)))
             }
             OutboxCommand::Install { .. } | OutboxCommand::Grant { .. } => Ok(String::new()),
         }
     }
 
-    /// Does what is done in a database; answers what to print.
+    /// Runs the command on a database and returns the text to print.
     pub(crate) async fn run(self, database: Option<String>) -> anyhow::Result<String> {
-        let database = database.context("say where with --database postgres://… (or, to install, --sqlite FILE)");
+        let database = database.context("--database postgres://… is required (or --sqlite FILE, to install)");
         match self {
             OutboxCommand::Install { sqlite: Some(_) } if database.is_ok() => {
-                anyhow::bail!("--sqlite and --database are both given: name one place for the outbox")
+                anyhow::bail!("--sqlite conflicts with --database: choose one place for the outbox")
             }
             OutboxCommand::Install { sqlite: Some(file) } => {
                 SqliteOutbox::install(&file)?;
-                Ok(format!("the outbox is in {}: name the file in an `[[outbox]]` of the settings\n", file.display()))
+                Ok(format!(
+                    "installed the outbox in {}: add the file to the configuration as `[[outbox]]`\n",
+                    file.display()
+                ))
             }
             OutboxCommand::Install { sqlite: None } => {
                 PostgresOutbox::install(&database?).await?;
-                let next = "let a role use it with `everhook outbox grant`, and name the database in an `[[outbox]]`";
-                Ok(format!("the outbox is there: {next} of the settings\n"))
+                let next = "let a role use it with `everhook outbox grant`, and add the database to the configuration";
+                Ok(format!("installed the outbox: {next} as `[[outbox]]`\n"))
             }
             OutboxCommand::Grant { role } => {
                 PostgresOutbox::grant(&database?, &role).await?;
-                Ok(format!("the role {role} may call everhook.send\n"))
+                Ok(format!("role {role} may call everhook.send\n"))
             }
             _ => Ok(String::new()),
         }
@@ -206,7 +208,7 @@ async fn retry_all(remote: &Remote, outbox: &str) -> anyhow::Result<String> {
         let answer = remote.post(&path).await?;
         retried += answer["retried"].as_u64().unwrap_or_default();
         if answer["done"] != false {
-            return Ok(format!("put {} back\n", count(retried)));
+            return Ok(format!("returned {} to the outbox\n", count(retried)));
         }
     }
 }

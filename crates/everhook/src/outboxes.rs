@@ -1,4 +1,4 @@
-//! The outboxes that the server relays: the one in the store's own database, and those of the settings.
+//! The outboxes that the server relays: its store's own, and the configured ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use everhook_store::outbox::Outbox;
 use crate::config::{Config, OutboxPlace};
 use crate::store::Opened;
 
-/// The name of the outbox in the store's own database.
+/// Name of the outbox in the store's own database.
 pub(crate) const OWN: &str = "main";
-/// How long a row waits at most before someone looks. A look costs one short statement.
+/// Longest wait of a row before it is read. A read costs one short statement.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Every outbox to relay. None of them has to answer yet.
+/// Returns all outboxes to relay. None of them has to be reachable yet.
 pub(crate) fn sources(config: &Config, opened: &Opened) -> anyhow::Result<Vec<RelaySource>> {
     let own = opened.outbox().map(|outbox| RelaySource {
         name: OWN.to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn sources(config: &Config, opened: &Opened) -> anyhow::Result<Vec<Re
         let outbox: Arc<dyn Outbox> = match &wanted.place {
             OutboxPlace::Postgres { url, pooler } => {
                 let outbox = PostgresOutbox::in_database(&url.0, *pooler);
-                Arc::new(outbox.with_context(|| format!("bad `database` of the outbox {:?}", wanted.name))?)
+                Arc::new(outbox.with_context(|| format!("invalid `database` of `[[outbox]]` {:?}", wanted.name))?)
             }
             OutboxPlace::Sqlite { file } => Arc::new(SqliteOutbox::in_file(file)),
         };

@@ -1,7 +1,7 @@
-//! Waits for a database that is away while the server starts: it may be failing over, or starting at the same moment.
+//! Retries of database connections while the server starts.
 //!
-//! Only what may pass by itself is waited for. A wrong password, a missing database or a schema from the future is told at
-//! once, for nobody but a person changes it.
+//! The database may be failing over, or starting at the same time. Only such temporary failures are retried. A wrong
+//! password, a missing database or a schema of a newer version needs an operator, so the start fails at once.
 
 use std::time::Duration;
 
@@ -13,19 +13,18 @@ use tracing::warn;
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How long a start may take, over all of its steps.
+/// The deadline of a start, across all of its steps.
 pub(crate) struct Patience {
     until: Instant,
 }
 
 impl Patience {
-    /// It begins now.
-    #[expect(clippy::disallowed_methods, reason = "a start has a deadline of its own, before there is any other clock")]
+    #[expect(clippy::disallowed_methods, reason = "a start has its own deadline, before any other clock exists")]
     pub(crate) fn begin(wait: Duration) -> Patience {
         Patience { until: Instant::now() + wait }
     }
 
-    /// Does something until it succeeds, fails for good, or has been tried for too long.
+    /// Repeats `attempt` until it succeeds, fails permanently, or the deadline passes.
     pub(crate) async fn insist<T, F>(&self, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
     where
         F: Future<Output = anyhow::Result<T>>,
@@ -41,13 +40,13 @@ impl Patience {
                 return Err(error);
             }
             let seconds = left.as_secs();
-            warn!(wait_seconds = seconds, "waiting for the database, for {seconds} s at most: {error:#}");
+            warn!(wait_seconds = seconds, "waiting for the database, at most {seconds} s: {error:#}");
             tokio::time::sleep(pause.min(left)).await;
             pause = PAUSE_MAX.min(pause * 2);
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a start has a deadline of its own, before there is any other clock")]
+    #[expect(clippy::disallowed_methods, reason = "a start has its own deadline, before any other clock exists")]
     fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }

@@ -1,25 +1,25 @@
-//! Text without characters that steer a terminal.
+//! Text without characters that control a terminal.
 //!
-//! Names, errors and payloads come from anybody, and end on an operator's terminal or in a log. Everything that this program
-//! writes goes through here: `cli::print`, the error of `main`, and each line of the log. The escapes are those of JSON
-//! (`\u001b`), so that JSON stays JSON.
+//! Names, errors and payloads come from untrusted parties, and reach an operator's terminal or log. All output of this
+//! program passes through here: `cli::print`, the error of `main`, and each log line. The escapes are those of JSON
+//! (`\u001b`), so that JSON stays valid.
 
 use std::borrow::Cow;
 use std::io;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A text for a terminal, with its line breaks.
+/// Escapes a text for a terminal, but keeps its line breaks.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     escape(text, |char| char != '\n' && steers(char))
 }
 
-/// The same on one line, for a cell of a table or a line of a log.
+/// Escapes a text for one line: a cell of a table, or a log line.
 pub(crate) fn plain_line(text: &str) -> Cow<'_, str> {
     escape(text, steers)
 }
 
-/// Control characters (C0, DEL, C1), line separators, and marks that change the direction of what follows.
+/// Control characters (C0, DEL, C1), line separators, and marks that change the text direction.
 fn steers(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -39,7 +39,7 @@ fn escape(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A log whose lines are plain.
+/// A log writer that escapes its lines.
 pub(crate) struct PlainLog<M>(pub(crate) M);
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for PlainLog<M> {
@@ -50,7 +50,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for PlainLog<M> {
     }
 }
 
-/// Writes one line for each call, as the subscriber makes them.
+/// Expects one call per line, as the subscriber makes them.
 pub(crate) struct PlainLines<W>(W);
 
 impl<W: io::Write> io::Write for PlainLines<W> {

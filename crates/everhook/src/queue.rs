@@ -1,4 +1,4 @@
-//! `everhook queue`: the queues of a running server, their limits and their targets.
+//! `everhook queue`: queues with their limits and push targets.
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -10,43 +10,43 @@ use crate::table::{cell, facts, table, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// List queues: how much waits, runs and is dead, and their limits.
+    /// List queues: pending, running and dead jobs, and limits.
     List {
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Show a queue, and what keeps its jobs from running.
+    /// Show a queue, with warnings about what keeps its jobs from running.
     Show {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
-        /// Print JSON.
+        /// Print JSON instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Pause a queue: what runs goes on, nothing else starts.
+    /// Pause a queue. Running jobs continue; no further job starts.
     Pause {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
     },
-    /// Let the jobs of a queue go again, also after its target answered 410.
+    /// Resume a queue, also after its target answered 410.
     Resume {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
     },
-    /// Delete a queue with its limits and its target. Not while it has jobs that wait, run or are dead.
+    /// Delete a queue with its limits and target. The queue must have no pending, running or dead jobs.
     Delete {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
     },
-    /// Set or remove limits of a queue. They hold over all workers and replicas.
+    /// Set or remove the limits of a queue. They apply across all workers and replicas.
     #[command(after_help = "Examples:
-  everhook queue limit email --limit 8        no more than 8 at once
-  everhook queue limit email --key-limit 1    one after the other for each concurrency key
-  everhook queue limit email --rate 0.5       one every two seconds
-  everhook queue limit email --limit none     no limit again")]
+  everhook queue limit email --limit 8        run at most 8 jobs at once
+  everhook queue limit email --key-limit 1    run one job at a time for each concurrency key
+  everhook queue limit email --rate 0.5       start one job every two seconds
+  everhook queue limit email --limit none     remove the limit")]
     Limit {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
         /// Jobs that may run at once, or none.
         #[arg(long, value_name = "COUNT")]
@@ -54,25 +54,25 @@ pub(crate) enum QueueCommand {
         /// Jobs with the same concurrency key that may run at once, or none.
         #[arg(long, value_name = "COUNT")]
         key_limit: Option<String>,
-        /// Jobs that may start in a second, or none.
+        /// Jobs that may start per second, or none.
         #[arg(long, value_name = "PER SECOND")]
         rate: Option<String>,
     },
-    /// Push the jobs of a queue to a URL as signed POST requests, or leave them to workers again.
+    /// Push the jobs of a queue to a URL as signed POST requests, or leave them to workers.
     #[command(after_help = "Examples:
   everhook queue target email https://mailer.example.com/jobs
   everhook queue target email none
   everhook queue target email                      show the URL and its secret")]
     Target {
-        /// The queue's name.
+        /// Name of the queue, such as email.
         queue: String,
-        /// The URL, or none.
+        /// URL of the target, or none for workers.
         url: Option<String>,
     },
 }
 
 impl QueueCommand {
-    /// Does what was asked for; answers what to print.
+    /// Runs the command and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         match self {
             QueueCommand::List { json } => list(remote, json).await,
@@ -82,7 +82,7 @@ impl QueueCommand {
             }
             QueueCommand::Pause { queue } => {
                 remote.post(&format!("{}/pause", path(&queue)?)).await?;
-                Ok(format!("{queue} is paused: `everhook queue resume {queue}` lets its jobs go again\n"))
+                Ok(format!("{queue} is paused: `everhook queue resume {queue}` resumes it\n"))
             }
             QueueCommand::Resume { queue } => {
                 remote.post(&format!("{}/resume", path(&queue)?)).await?;
@@ -100,7 +100,7 @@ impl QueueCommand {
                     }
                 }
                 if body.is_empty() {
-                    bail!("say which limit with --limit, --key-limit or --rate");
+                    bail!("--limit, --key-limit or --rate is required");
                 }
                 Ok(shown(&remote.patch(&path(&queue)?, &Value::from(body)).await?))
             }
@@ -151,7 +151,7 @@ async fn target(remote: &Remote, queue: &str, url: Option<String>) -> anyhow::Re
     match url.as_deref() {
         Some("none") => {
             remote.patch(&path, &json!({ "targetUrl": null })).await?;
-            return Ok(format!("{queue} has no target: workers take its jobs\n"));
+            return Ok(format!("{queue} has no target: workers lease its jobs\n"));
         }
         Some(url) => drop(remote.patch(&path, &json!({ "targetUrl": url })).await?),
         None => {}
@@ -171,7 +171,7 @@ fn limits(queue: &Value) -> String {
     if given.is_empty() { "-".to_owned() } else { given }
 }
 
-/// A number, or none.
+/// Parses a number, or `none` as null.
 fn number(text: &str) -> anyhow::Result<Value> {
     if text == "none" {
         return Ok(Value::Null);
@@ -179,7 +179,7 @@ fn number(text: &str) -> anyhow::Result<Value> {
     serde_json::from_str(text)
         .ok()
         .filter(Value::is_number)
-        .with_context(|| format!("bad limit {text:?}: use a number, or none"))
+        .with_context(|| format!("invalid limit {text:?}: use a number, or none"))
 }
 
 fn path(queue: &str) -> anyhow::Result<String> {

@@ -1,8 +1,8 @@
-//! A client of a running server's API, for commands that ask it: every one but serve, migrate, key and config.
+//! A client of a running server's API, for all commands except serve, migrate, key and config.
 //!
-//! Where the server is and with which key it is asked come from `EVERHOOK_URL` and `EVERHOOK_KEY`. Says in plain words what to do
-//! when it cannot be reached or refuses. Not for deliveries: those leave through the sender, which guards where they go; here
-//! the operator names one address.
+//! `EVERHOOK_URL` and `EVERHOOK_KEY` name the server and the key. Errors say what to do when the server is unreachable
+//! or refuses. Deliveries do not use this client: the sender restricts their addresses, while here the operator chooses
+//! one address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,19 +27,16 @@ use tokio_rustls::TlsConnector;
 use crate::environment;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8071";
-/// How long one request may take in all.
+/// Time limit of one request.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Larger answers are refused.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A server to ask.
 pub(crate) struct Remote {
     url: Uri,
     key: Option<String>,
 }
 
 impl Remote {
-    /// The server that the environment names.
     pub(crate) fn from_environment() -> anyhow::Result<Remote> {
         let environment::Remote { url, key } = environment::remote();
         Remote::new(url.as_deref().unwrap_or(DEFAULT_URL), key)
@@ -50,11 +47,10 @@ impl Remote {
             .parse::<Uri>()
             .ok()
             .filter(|url| url.host().is_some() && matches!(url.scheme_str(), Some("http" | "https")));
-        let url = url.with_context(|| format!("bad EVERHOOK_URL {text:?}: use the form {DEFAULT_URL}"))?;
+        let url = url.with_context(|| format!("invalid EVERHOOK_URL {text:?}: use the form {DEFAULT_URL}"))?;
         Ok(Remote { url, key })
     }
 
-    /// Reads what is at a path of the API.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let body = self.call(Method::GET, path, None).await?;
         serde_json::from_slice(&body).with_context(|| {
@@ -62,12 +58,12 @@ impl Remote {
         })
     }
 
-    /// Reads every page of the list at a path of the API.
+    /// Reads every page of a list.
     pub(crate) async fn get_all(&self, path: &str, page: usize) -> anyhow::Result<Vec<Value>> {
         self.get_some(path, page, usize::MAX).await
     }
 
-    /// Reads the first items of the list at a path of the API, page by page.
+    /// Reads the first `limit` items of a list, page by page.
     pub(crate) async fn get_some(&self, path: &str, page: usize, limit: usize) -> anyhow::Result<Vec<Value>> {
         let mark = if path.contains('?') { '&' } else { '?' };
         let (mut all, mut iterator) = (Vec::new(), String::new());
@@ -84,26 +80,22 @@ impl Remote {
         }
     }
 
-    /// Deletes what is at a path of the API.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
         self.call(Method::DELETE, path, None).await.map(drop)
     }
 
-    /// Changes what is at a path of the API.
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = self.call(Method::PATCH, path, Some(body.to_string())).await?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    /// Has something done at a path of the API.
     pub(crate) async fn post(&self, path: &str) -> anyhow::Result<Value> {
         let body = self.call(Method::POST, path, None).await?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
-    /// Gives something to a path of the API.
     pub(crate) async fn post_body(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        let body = serde_json::to_string(body).context("could not write the request")?;
+        let body = serde_json::to_string(body).context("could not serialise the request")?;
         let answer = self.call(Method::POST, path, Some(body)).await?;
         Ok(serde_json::from_slice(&answer).unwrap_or_default())
     }
@@ -114,21 +106,23 @@ impl Remote {
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
     }
 
-    /// What to do about an answer that is no success.
+    /// Turns an error reply into a message with a remedy.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
         let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
         let detail = problem["detail"].as_str().map_or_else(|| rules(&problem), str::to_owned);
         let url = &self.url;
         match (status, &self.key) {
             (StatusCode::UNAUTHORIZED, None) => {
-                anyhow!("{url} wants a key: set EVERHOOK_KEY (`everhook key create` on the server makes one)")
+                anyhow!("{url} requires a key: set EVERHOOK_KEY (`everhook key create` on the server creates one)")
             }
             (StatusCode::UNAUTHORIZED, Some(_)) => {
-                anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to one that works (`everhook key list`)")
+                anyhow!("{url} does not accept the key in EVERHOOK_KEY: set it to an active key (`everhook key list`)")
             }
             (StatusCode::NOT_FOUND, _) => anyhow!("{detail} (asked {url})"),
-            (StatusCode::UNPROCESSABLE_ENTITY, _) => anyhow!("{url} refused it: {detail}"),
-            (StatusCode::FORBIDDEN, _) => anyhow!("the key in EVERHOOK_KEY may not do this at {url}. {detail}"),
+            (StatusCode::UNPROCESSABLE_ENTITY, _) => anyhow!("{url} refused the request: {detail}"),
+            (StatusCode::FORBIDDEN, _) => {
+                anyhow!("the key in EVERHOOK_KEY is not allowed to do this at {url}. {detail}")
+            }
             _ => anyhow!("{url} answered {status}: {detail}"),
         }
     }
@@ -137,7 +131,7 @@ impl Remote {
         let response = self.send(self.request(method, path, body)?).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| anyhow!("the answer of {} was cut short: {error}", self.url))?;
+        let body = body.map_err(|error| anyhow!("the reply of {} is incomplete: {error}", self.url))?;
         Ok((status, body.to_bytes()))
     }
 
@@ -154,7 +148,7 @@ impl Remote {
             None => request,
         };
         let body = body.map_or_else(Bytes::new, Bytes::from);
-        request.body(Full::new(body)).context("EVERHOOK_KEY has characters that no key has: copy the key again")
+        request.body(Full::new(body)).context("EVERHOOK_KEY contains invalid characters: copy the key again")
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
@@ -162,7 +156,7 @@ impl Remote {
         let is_encrypted = self.url.scheme_str() == Some("https");
         let port = self.url.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let unreachable =
-            || format!("could not reach {}: start the server, or set EVERHOOK_URL to where one listens", self.url);
+            || format!("could not reach {}: start the server, or set EVERHOOK_URL to its address", self.url);
         let stream = TcpStream::connect((host, port)).await.with_context(unreachable)?;
         if !is_encrypted {
             return exchange(stream, request).await.with_context(unreachable);
@@ -173,7 +167,7 @@ impl Remote {
     }
 }
 
-/// Which values break which rules, as a 422 tells it.
+/// Lists the broken rules of a 422 reply.
 fn rules(problem: &Value) -> String {
     let broken = problem["detail"].as_array().into_iter().flatten().map(|rule| {
         let place = rule["loc"].as_array().into_iter().flatten().filter_map(Value::as_str).skip(1);
@@ -181,10 +175,10 @@ fn rules(problem: &Value) -> String {
         format!("{place}: {}", rule["msg"].as_str().unwrap_or_default())
     });
     let broken = broken.collect::<Vec<_>>().join("; ");
-    if broken.is_empty() { "it gave no reason".to_owned() } else { broken }
+    if broken.is_empty() { "no reason given".to_owned() } else { broken }
 }
 
-/// A query string of what is given; empty if nothing is.
+/// Builds a query string from the given parameters; empty without any.
 pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
     let given = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encode(value.as_ref()?))));
     let given = given.collect::<Vec<_>>().join("&");
@@ -202,9 +196,9 @@ fn encode(text: &str) -> String {
     encoded
 }
 
-/// What goes into a path has to be a name; ids are names as well.
+/// Checks a path segment, which has to be a name. Ids are names as well.
 pub(crate) fn named(what: &str, text: &str) -> anyhow::Result<Name> {
-    text.parse().with_context(|| format!("bad {what} {text:?}"))
+    text.parse().with_context(|| format!("invalid {what} {text:?}"))
 }
 
 fn connector() -> anyhow::Result<TlsConnector> {
@@ -214,13 +208,13 @@ fn connector() -> anyhow::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
 }
 
-/// Sends one request and waits for its answer, while the connection moves the bytes.
+/// Sends one request and waits for the reply, while the connection runs in its own task.
 async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    #[expect(clippy::disallowed_methods, reason = "a command ends with its answer, and this with it")]
+    #[expect(clippy::disallowed_methods, reason = "the task ends with the command")]
     tokio::spawn(connection);
     Ok(sender.send_request(request).await?)
 }

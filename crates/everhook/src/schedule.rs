@@ -1,4 +1,4 @@
-//! `everhook schedule`: jobs and messages by the clock.
+//! `everhook schedule`: schedules of jobs and messages.
 
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
@@ -13,105 +13,105 @@ use crate::table::{cell, facts, one_line, seconds, table, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
-    /// List schedules: when they run, what they start, when next.
+    /// List schedules: their times, what they start, and the next run.
     List {
-        /// The server's own, which forget what is old; needs an admin key.
+        /// List the server's own schedules, which prune old data. Requires an admin key.
         #[arg(long)]
         builtin: bool,
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
-    /// Create a schedule.
+    /// Create a schedule and show it.
     #[command(after_help = "Examples:
   everhook schedule create nightly --cron '0 3 * * *' --timezone Europe/Berlin --queue reports --kind report.build
   everhook schedule create sync --every 300 --queue sync --kind sync.run --payload '{\"full\": false}' --overlap skip
   everhook schedule create ping --cron @hourly --application acme --event-type ping --payload '{}'
   everhook schedule create billing --cron '0 0 1 * *' --queue billing --kind invoice.all --missed catch-up --catch-up 12")]
     Create {
-        /// Its name.
+        /// Name of the schedule, such as nightly.
         name: String,
         #[command(flatten)]
         schedule: Box<NewSchedule>,
     },
     /// Show a schedule with its next five times and its latest runs.
     Show {
-        /// The schedule's name.
+        /// Name of the schedule, such as nightly.
         name: String,
-        /// Print JSON.
+        /// Print JSON instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Pause a schedule: nothing is started until it is resumed.
+    /// Pause a schedule: no run starts until it is resumed.
     Pause {
-        /// The schedule's name.
+        /// Name of the schedule, such as nightly.
         name: String,
     },
-    /// Resume a schedule; what would have run meanwhile is not made up for.
+    /// Resume a schedule. Runs of the meantime are not caught up.
     Resume {
-        /// The schedule's name.
+        /// Name of the schedule, such as nightly.
         name: String,
     },
-    /// Start a schedule now; its own times stay as they are.
+    /// Start a run now. The regular times stay unchanged.
     Run {
-        /// The schedule's name.
+        /// Name of the schedule, such as nightly.
         name: String,
     },
-    /// Delete a schedule with its history; what it started stays.
+    /// Delete a schedule with its history. Started jobs and messages stay.
     Delete {
-        /// The schedule's name.
+        /// Name of the schedule, such as nightly.
         name: String,
     },
 }
 
-/// When to start what.
 #[derive(Debug, Args)]
 pub(crate) struct NewSchedule {
-    /// By the clock: five fields, six with seconds first, or @daily and the like.
+    /// Cron expression: five fields, six with seconds first, or a nickname such as @daily.
     #[arg(long, value_name = "EXPRESSION", required_unless_present = "every", conflicts_with = "every")]
     cron: Option<String>,
-    /// Every so many seconds.
+    /// Interval in seconds, instead of --cron.
     #[arg(long, value_name = "SECONDS")]
     every: Option<u64>,
-    /// On whose clocks, such as Europe/Berlin [default: UTC].
+    /// Time zone of the expression, such as Europe/Berlin [default: UTC].
     #[arg(long, value_name = "ZONE", requires = "cron")]
     timezone: Option<String>,
-    /// Not before this time.
+    /// Time of the first possible run.
     #[arg(long, value_name = "TIME")]
     starts_at: Option<String>,
-    /// Not at this time or later.
+    /// Time from which on no run starts.
     #[arg(long, value_name = "TIME")]
     ends_at: Option<String>,
-    /// Each run is late by a part of so many seconds.
+    /// Delay each run by up to this many seconds.
     #[arg(long, value_name = "SECONDS")]
     jitter: Option<u64>,
-    /// While the run before waits or runs: run beside it, leave this one out, or run when it has ended.
+    /// While the previous run is open: start beside it (allow), drop the new run (skip), or start afterwards
+    /// (queue-one).
     #[arg(long, value_name = "POLICY")]
     overlap: Option<Overlap>,
-    /// Runs that nobody started in time: leave them out, one run for all, or make up for the latest.
+    /// Missed runs: drop them (skip), start one run for all (run-once), or start the latest ones (catch-up).
     #[arg(long, value_name = "POLICY")]
     missed: Option<Missed>,
-    /// How many missed runs are made up for.
+    /// Number of missed runs to catch up.
     #[arg(long, value_name = "COUNT", required_if_eq("missed", "catch-up"))]
     catch_up: Option<u32>,
-    /// The queue of the job to start.
+    /// Queue of the job to start.
     #[arg(long, requires = "kind", conflicts_with = "application", required_unless_present = "application")]
     queue: Option<String>,
-    /// The kind of the job to start.
+    /// Kind of the job to start.
     #[arg(long, requires = "queue")]
     kind: Option<String>,
     #[command(flatten)]
     job: JobOptions,
-    /// The application of the message to send: its id or uid.
+    /// Id or uid of the application of the message to send.
     #[arg(long, value_name = "ID or UID", requires = "event_type")]
     application: Option<String>,
-    /// The type of the message to send.
+    /// Event type of the message to send.
     #[arg(long, value_name = "NAME", requires = "application")]
     event_type: Option<String>,
-    /// What is in the job or message: JSON.
+    /// Payload of the job or message, as JSON.
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
-    /// Begin paused.
+    /// Create the schedule in the paused state.
     #[arg(long)]
     paused: bool,
 }
@@ -132,7 +132,7 @@ enum Missed {
     CatchUp,
 }
 
-/// A schedule as the API takes it.
+/// JSON body of a schedule.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ScheduleBody {
@@ -160,7 +160,7 @@ struct MessageBody {
 }
 
 impl ScheduleCommand {
-    /// Does what was asked for; answers what to print.
+    /// Runs the command and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         match self {
             ScheduleCommand::List { builtin, json } => list(remote, builtin, json).await,
@@ -174,7 +174,7 @@ impl ScheduleCommand {
             }
             ScheduleCommand::Pause { name } => {
                 remote.post(&format!("{}/pause", path(&name)?)).await?;
-                Ok(format!("{name} is paused: `everhook schedule resume {name}` goes on\n"))
+                Ok(format!("{name} is paused: `everhook schedule resume {name}` resumes it\n"))
             }
             ScheduleCommand::Resume { name } => {
                 let resumed = remote.post(&format!("{}/resume", path(&name)?)).await?;
@@ -197,15 +197,13 @@ impl NewSchedule {
         let (job, message) = match (self.queue, self.kind, self.application, self.event_type) {
             (Some(queue), Some(kind), None, None) => (Some(self.job.body(queue, kind, self.payload)?), None),
             (None, None, Some(_), Some(_)) if self.job != JobOptions::default() => {
-                bail!("--priority, --tag and the other options of a job have no effect on a message: leave them out")
+                bail!("--priority, --tag and other options of a job have no effect on a message: remove them")
             }
             (None, None, Some(application), Some(event_type)) => {
                 let payload = raw_json(self.payload.unwrap_or_else(|| "{}".to_owned()))?;
                 (None, Some(MessageBody { application, event_type, payload }))
             }
-            _ => bail!(
-                "say what to start: a job with --queue and --kind, or a message with --application and --event-type"
-            ),
+            _ => bail!("--queue and --kind (for a job) or --application and --event-type (for a message) are required"),
         };
         Ok(ScheduleBody {
             name,

@@ -1,4 +1,4 @@
-//! `everhook serve`: wires the crates together, runs until a signal, stops in good order.
+//! `everhook serve`: wires the crates together, runs until a signal, and stops in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use crate::outboxes;
 use crate::patience::Patience;
 use crate::store::{self, Opened};
 
-/// How long clients may go on after the deliveries have ended.
+/// How long clients may finish their requests after the deliveries have ended.
 const CLIENTS_DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs the server until SIGTERM or SIGINT; a second one exits at once.
+/// Runs the server until SIGTERM or SIGINT. A second signal exits at once.
 pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let files = files::fit(&mut config);
@@ -43,15 +43,15 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     let opened = tokio::select! {
         opened = patience.insist(|| store::open_server(&config)) => opened?,
         _ = signals.next() => {
-            info!("stopped before it had started");
+            info!("stopped before the start was complete");
             return Ok(());
         }
     };
     if let (true, StoreConfig::Postgres { pooler: true, direct_url: None, .. }) = (config.wakeups, &config.store) {
-        info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to have them");
+        info!("no wake-ups between replicas through a pooler, only polling: set `database_direct` to get them");
     }
     let outboxes = outboxes::sources(&config, &opened)?;
-    // Bound before anything is delivered: a port in use is found out at once.
+    // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
     let engine = patience.insist(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
@@ -91,6 +91,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     engine.leave();
     served.api_stop.leaving.cancel();
     let orderly = async {
+        // Load balancers need time to notice that the node is not ready. Until then the listener accepts requests.
         tokio::time::sleep(delay).await;
         served.api_stop.closing.cancel();
         engine.drain(config.grace).await;
@@ -100,14 +101,13 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     tokio::select! {
         () = orderly => info!("stopped"),
         _ = signals.next() => {
-            warn!("second signal: exiting at once; what was in flight is taken over at the next start");
+            warn!("second signal: exiting at once; other nodes, or the next start, take over the tasks in flight");
             std::process::exit(1);
         }
     }
     Ok(())
 }
 
-/// The sockets that are listened on.
 struct Listeners {
     api: TcpListener,
     ops: Option<TcpListener>,
@@ -130,19 +130,16 @@ impl Listeners {
     }
 }
 
-/// Where clients and operators connect.
 struct Addresses {
     api: SocketAddr,
     ops: Option<SocketAddr>,
 }
 
-/// What the listeners serve.
 struct Routers {
     api: Router,
     ops: Router,
 }
 
-/// The listeners at work.
 struct Served {
     api: JoinSet<()>,
     api_stop: Stop,
@@ -163,19 +160,19 @@ impl Served {
         Served { api, api_stop, ops, ops_stop }
     }
 
-    /// Waits a little for clients that are still sending: they have had the grace period, too. The listener for operators
-    /// closes last, so that it tells until the end that the node lives and stops.
+    /// Waits a little for clients that are still sending; they have had the grace period, too. The ops listener closes
+    /// last, so that it reports the state of the node until the end.
     async fn end(&mut self) {
         if tokio::time::timeout(CLIENTS_DEADLINE, self.api.join_next()).await.is_err() {
-            warn!("cut off clients that had not finished their requests");
+            warn!("closed connections of clients that had not finished their requests");
         }
         self.ops_stop.closing.cancel();
         let _ = tokio::time::timeout(CLIENTS_DEADLINE, self.ops.join_next()).await;
     }
 }
 
-/// How long a node goes on serving after it was asked to stop. Clients are sent to a worker by nobody, and whoever presses
-/// Ctrl-C waits for the end.
+/// How long a stopping node continues to serve. A worker has no clients, and a person who presses Ctrl-C waits for the
+/// exit.
 fn stop_delay(config: &Config, asked: Asked) -> Duration {
     match asked {
         Asked::Terminate if config.role.accepts() => config.stop_delay,
@@ -189,12 +186,12 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
     let sender = SenderConfig {
         egress,
         deadlines,
-        // Lanes bound what one endpoint gets; endpoints that share a host must not wait for each other.
+        // Lanes limit each endpoint. A tighter limit per host would let endpoints of one host delay each other.
         connections_per_host: config.dispatch.slots,
         idle_total: kept,
         ..SenderConfig::default()
     };
-    let sender = Arc::new(Sender::new(sender).context("could not set the sender up")?);
+    let sender = Arc::new(Sender::new(sender).context("could not start the sender")?);
     let name =
         NodeName { node: format!("{}:{}", environment::host_name(), std::process::id()), version: VERSION.to_owned() };
     let engine = EngineConfig {
@@ -216,7 +213,7 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
     Ok(Arc::new(Engine::start(parts, engine).await.context("could not start the engine")?))
 }
 
-/// Where it listens, where its data is, and on an empty store its first key with something to try.
+/// Returns the addresses, the place of the data, and, for an empty store, the first key with a command to try.
 async fn greeting(config: &Config, opened: &Opened, addresses: &Addresses) -> anyhow::Result<String> {
     let address = addresses.api;
     let mut text = format!("Everhook {VERSION} listens on http://{address}\ndata: {}\n", store::place(config));
@@ -226,14 +223,14 @@ async fn greeting(config: &Config, opened: &Opened, addresses: &Addresses) -> an
     if config.role != Role::All {
         text += &format!("role: {}\n", config.role);
     }
-    // A worker has no API that a key would open.
+    // A worker serves no API, so a key would be useless.
     if config.role.accepts() {
         text += &FirstKey::ensure(config, opened).await?.greeting(address);
     }
     Ok(text)
 }
 
-/// How the process was asked to stop.
+/// The signal that stopped the process.
 #[derive(Clone, Copy)]
 enum Asked {
     Terminate,

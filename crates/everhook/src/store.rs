@@ -1,4 +1,4 @@
-//! Opens the store that the settings name.
+//! Opens and migrates the configured store.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use everhook_store::store::Store;
 use crate::cli::print;
 use crate::config::{Config, StoreConfig, redact_url};
 
-/// An open store, with the ids it shares with the rest of the node.
+/// An open store, and the id generator that the node shares with it.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ids: Arc<Ids>,
@@ -24,7 +24,6 @@ enum Backend {
 }
 
 impl Opened {
-    /// Lets go of it in good order.
     pub(crate) async fn close(&self) {
         match &self.backend {
             Backend::Sqlite(store) => store.close(),
@@ -34,7 +33,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// The outbox in the store's own database, where it has one.
+    /// The outbox in the store's own database, if it has one.
     pub(crate) fn outbox(&self) -> Option<Arc<dyn Outbox>> {
         match &self.backend {
             Backend::Sqlite(_) => None,
@@ -43,12 +42,11 @@ impl Opened {
     }
 }
 
-/// Opens the store for a server.
 pub(crate) async fn open_server(config: &Config) -> anyhow::Result<Opened> {
     open(config, OpenAs::Server).await
 }
 
-/// Opens the store for a command that may run beside a server. Neither creates nor migrates it.
+/// Opens the store for a command that may run beside a server. Never creates or migrates it.
 pub(crate) async fn open_beside(config: &Config) -> anyhow::Result<Opened> {
     open(config, OpenAs::Beside).await
 }
@@ -75,7 +73,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
     }
 }
 
-/// Where everything is kept, for people; no secrets.
+/// The place of the data, without secrets.
 pub(crate) fn place(config: &Config) -> String {
     match &config.store {
         StoreConfig::Sqlite { folder } => {
@@ -85,7 +83,7 @@ pub(crate) fn place(config: &Config) -> String {
     }
 }
 
-/// Brings the schema up to date and says what was done.
+/// Migrates the schema and prints the result.
 pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
     let text = match &config.store {
         StoreConfig::Sqlite { folder } => {
@@ -104,5 +102,5 @@ fn describe(place: &str, from: i64, to: i64, applied: &[&str]) -> String {
     if applied.is_empty() {
         return format!("the schema is up to date: version {to} ({place})\n");
     }
-    format!("the schema went from version {from} to {to}: {} ({place})\n", applied.join(", "))
+    format!("migrated the schema from version {from} to {to}: {} ({place})\n", applied.join(", "))
 }

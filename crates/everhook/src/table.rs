@@ -1,10 +1,10 @@
-//! Answers of a server as text for people.
+//! Formats replies of a server as text.
 
 use serde_json::Value;
 
 use crate::plain::plain_line;
 
-/// Columns as wide as their widest cell. A cell is one line, whatever its text is.
+/// Formats rows as columns. Each cell is escaped to one line.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     let rows = rows.iter().map(|row| row.each_ref().map(|cell| plain_line(cell))).collect::<Vec<_>>();
@@ -22,17 +22,16 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// A text of an object.
 pub(crate) fn text(object: &Value, key: &str) -> String {
     object[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// A time of an object to the second; the rest is in the JSON.
+/// Formats a time to the second.
 pub(crate) fn seconds(object: &Value, key: &str) -> String {
     text(object, key).split('.').next().unwrap_or_default().to_owned() + "Z"
 }
 
-/// Whatever an object has there, in one cell; a dash where it has nothing.
+/// Formats any value for one cell; a dash stands for a missing value.
 pub(crate) fn cell(object: &Value, key: &str) -> String {
     match &object[key] {
         Value::Null => "-".to_owned(),
@@ -43,19 +42,19 @@ pub(crate) fn cell(object: &Value, key: &str) -> String {
     }
 }
 
-/// A time of an object to the second; a dash where it has none.
+/// Formats a time to the second; a dash stands for a missing time.
 pub(crate) fn time(object: &Value, key: &str) -> String {
     if object[key].is_null() { "-".to_owned() } else { seconds(object, key) }
 }
 
-/// The beginning of a text, as one line.
+/// Returns the start of a text as one line.
 pub(crate) fn one_line(text: &str) -> String {
     const CHARS: usize = 80;
     let line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(CHARS + 1).collect();
     if line.chars().count() > CHARS { line.chars().take(CHARS - 1).chain(['…']).collect() } else { line }
 }
 
-/// Names with their values, those without a value left out.
+/// Formats names with their values, and omits empty values.
 pub(crate) fn facts(facts: Vec<(&str, String)>) -> String {
     let given = facts.into_iter().filter(|(_, value)| !value.is_empty() && value != "-");
     table(&given.map(|(name, value)| [name.to_owned(), value]).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! `everhook worker`: who takes jobs from a running server.
+//! `everhook worker`: the workers of a running server.
 
 use clap::Subcommand;
 
@@ -7,16 +7,16 @@ use crate::table::{cell, seconds, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
-    /// List the workers that take jobs: their queues, their kinds, what they hold.
+    /// List workers: their queues, kinds and held jobs.
     List {
-        /// Print JSON.
+        /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
     },
 }
 
 impl WorkerCommand {
-    /// Does what was asked for; answers what to print.
+    /// Runs the command and returns the text to print.
     pub(crate) async fn ask(self, remote: &Remote) -> anyhow::Result<String> {
         let WorkerCommand::List { json } = self;
         let answer = remote.get("/worker").await?;

@@ -1,4 +1,4 @@
-//! Rules about who may use what: the absences that make the architecture.
+//! Rules about dependencies: the absences that make the architecture.
 
 use super::{Finding, Source, Tree};
 
@@ -9,10 +9,10 @@ const SENDER: &str = "everhook-sender";
 const IMPURE_CRATES: [&str; 7] =
     ["tokio", "tokio-util", "rusqlite", "tokio-postgres", "deadpool-postgres", "hyper", "getrandom"];
 
-/// Words by which code does so without a crate.
+/// Words of the standard library that do the same.
 const IMPURE_WORDS: [&str; 6] = ["SystemTime", "Instant::now", "Timestamp::now", "std::fs", "std::env", "std::process"];
 
-/// Words by which code opens a connection to somewhere else.
+/// Words that open an outbound connection.
 const OUTBOUND_WORDS: [&str; 6] =
     ["TcpStream::connect", "TcpSocket::", "UdpSocket::", "hyper::client", "hyper_util::client", "reqwest::"];
 
@@ -23,13 +23,13 @@ pub(super) fn core_is_pure(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<_> = dependencies
         .filter(|(_, name)| IMPURE_CRATES.contains(name))
         .map(|(line, name)| {
-            Finding::new(&manifest, line, format!("the core does without {name}: pass in what it needs"))
+            Finding::new(&manifest, line, format!("the core must not depend on {name}: pass the values in"))
         })
         .collect();
     for source in tree.product_sources().filter(|source| source.crate_name == CORE) {
         for (number, line) in source.code_lines() {
             if let Some(word) = IMPURE_WORDS.iter().find(|word| line.contains(**word)) {
-                let remedy = format!("the core does without {word}: take the value as an argument");
+                let remedy = format!("the core must not use {word}: take the value as an argument");
                 findings.push(Finding::new(source.path, number, remedy));
             }
         }
@@ -37,11 +37,11 @@ pub(super) fn core_is_pure(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Files outside the sender that may, each with its reason.
+/// Files outside the sender that may connect, with their reasons.
 const CONNECT_ALLOWED: [(&str, &str); 1] =
-    [("crates/everhook/src/remote.rs", "the command line asks the one server that its operator names")];
+    [("crates/everhook/src/remote.rs", "the command line connects to the one server that its operator chooses")];
 
-/// Only the sender opens outbound connections, so that only it has to guard them.
+/// Only the sender opens outbound connections, so only the sender has to guard them.
 pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_allowed = |path: &str| CONNECT_ALLOWED.iter().any(|(allowed, _)| *allowed == path);
@@ -57,7 +57,7 @@ pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Only tests ask for builds that can be told to break a promise, so that no release is one.
+/// Only tests enable the feature `mutants`, so that no release contains it.
 pub(super) fn only_tests_have_mutants(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, manifest) in tree.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
@@ -66,7 +66,7 @@ pub(super) fn only_tests_have_mutants(tree: &Tree) -> Vec<Finding> {
             inside = line.strip_prefix('[').map_or(inside, |table| table.trim_end_matches(']'));
             let asks = line.contains("mutants") && !line.starts_with('#') && !line.starts_with("mutants = []");
             if asks && !inside.starts_with("dev-dependencies") {
-                let remedy = "a release would have the feature `mutants`: ask for it under [dev-dependencies] only";
+                let remedy = "a release would contain the feature `mutants`: enable it under [dev-dependencies] only";
                 findings.push(Finding::new(path, number, remedy));
             }
         }
@@ -74,7 +74,7 @@ pub(super) fn only_tests_have_mutants(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The names under `[dependencies]` and `[build-dependencies]` of a manifest, with their lines. What tests use is free.
+/// The names under `[dependencies]` and `[build-dependencies]`, with their lines. Test dependencies are free.
 fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut inside = false;

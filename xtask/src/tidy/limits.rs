@@ -1,9 +1,8 @@
-//! The rule about bounds: a limit that no code uses bounds nothing.
+//! The rule about limits: an unused limit bounds nothing.
 
 use super::{Finding, Tree};
 
-/// Every constant of a `limits.rs` is used by the product outside that file. Another limit of the same file may use it, if
-/// that one is used itself.
+/// Every constant of a `limits.rs` is used by the product outside that file, or by a used limit of the same file.
 pub(super) fn every_limit_is_used(tree: &Tree) -> Vec<Finding> {
     let is_limits = |path: &str| path.ends_with("/src/limits.rs");
     let mut findings = Vec::new();
@@ -11,7 +10,7 @@ pub(super) fn every_limit_is_used(tree: &Tree) -> Vec<Finding> {
         let declared: Vec<_> =
             file.code_lines().filter_map(|(number, line)| Some((number, constant(line)?, line))).collect();
         let outside = |name: &str| {
-            // The conformance suite tests what the stores enforce; it enforces nothing itself.
+            // The conformance suite tests the stores' limits; it enforces none itself.
             let is_other = |path: &str| path != file.path && !path.contains("/conformance/");
             let mut others = tree.product_sources().filter(|source| is_other(source.path));
             others.any(|source| source.code_lines().any(|(_, line)| mentions(line, name)))
@@ -33,7 +32,7 @@ fn constant(line: &str) -> Option<&str> {
     line.strip_prefix("pub const ").or_else(|| line.strip_prefix("pub(crate) const "))?.split(':').next()
 }
 
-/// Whether a line has a name as a whole word.
+/// Whether a line contains a name as a whole word.
 fn mentions(line: &str, name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     line.match_indices(name).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Rules about SQL: where it may be, and that the two dialects stay twins.
+//! Rules about SQL: its place, and the twins of the two dialects.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use super::{Finding, Tree};
 
 const SQLITE: &str = "crates/everhook-sqlite/";
 const POSTGRES: &str = "crates/everhook-postgres/";
-/// The stores, and the library that writes into an outbox, which is in somebody else's database.
+/// The stores, and the outbox library, which writes to customers' databases.
 const STORES: [&str; 3] = ["everhook-sqlite", "everhook-postgres", "everhook-outbox"];
 
-/// `queries/` has the same file names in both stores, but for those that say why they have no twin.
+/// `queries/` has the same file names in both stores, except files that say why they have no twin.
 pub(super) fn same_queries(tree: &Tree) -> Vec<Finding> {
     let (sqlite, postgres) = (queries(tree, SQLITE), queries(tree, POSTGRES));
     if sqlite.is_empty() && postgres.is_empty() {
@@ -36,12 +36,12 @@ fn queries<'a>(tree: &'a Tree, store: &str) -> BTreeSet<&'a str> {
     names.filter(|name| name.ends_with(".sql")).collect()
 }
 
-/// Every `.sql` file of the stores begins with a comment.
+/// Every `.sql` file of the stores starts with a comment.
 pub(super) fn opening_comments(tree: &Tree) -> Vec<Finding> {
     let files = tree.iter().filter(|(path, _)| path.ends_with(".sql"));
     let files = files.filter(|(path, _)| path.starts_with(SQLITE) || path.starts_with(POSTGRES));
     let silent = files.filter(|(_, text)| !text.starts_with("--"));
-    silent.map(|(path, _)| Finding::new(path, 1, "begin with a `--` comment: purpose and index used")).collect()
+    silent.map(|(path, _)| Finding::new(path, 1, "start with a `--` comment: purpose and index")).collect()
 }
 
 /// No string in another crate's product code is a statement.
@@ -70,8 +70,8 @@ fn strings(line: &str) -> impl Iterator<Item = Literal<'_>> {
     pieces.map(move |(index, text)| Literal { text, is_closed: index < quotes })
 }
 
-/// Prose may begin with "update " or "select " as well, hence the second word that makes it a statement. Nobody writes
-/// prose over several lines in lower case.
+/// Prose may also start with "update " or "select ", so the second word decides. A string over several lines is never
+/// lower-case prose.
 fn is_statement(literal: Literal<'_>) -> bool {
     let has = |first: &str, second: &str| {
         literal.text.strip_prefix(first).is_some_and(|rest| !literal.is_closed || rest.contains(second))

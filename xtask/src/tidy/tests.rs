@@ -114,3 +114,13 @@ fn a_limit_is_used_outside_its_file() {
     check("use A_MAX;", &["crates/everhook-core/src/limits.rs:4"]);
     check("// A_MAX\nlet BA_MAX;", &["crates/everhook-core/src/limits.rs:3", "crates/everhook-core/src/limits.rs:4"]);
 }
+
+#[test]
+fn a_comment_starts_with_a_named_thing() {
+    let text = "//! What a task is.\n\n/// Who asks.\n// The node\n// Which asks.\n\
+                /// Whether it is due.\n///\n/// Whose turn it is.\n";
+    let path = "crates/everhook-core/src/task.rs";
+    let want = [1, 3, 8].map(|line| format!("{path}:{line}"));
+    check(prose::comments_name_a_subject, &[(path, text)], &want.each_ref().map(String::as_str));
+    check(prose::comments_name_a_subject, &[("crates/everhook-sim/src/world.rs", text), ("docs/a.md", text)], &[]);
+}

@@ -1,14 +1,14 @@
-//! Rules about text: documents, comments, and what must not appear in any file.
+//! Rules about text: documents, comments, and words that must not appear.
 
 use std::path::{Component, Path};
 
 use super::{Finding, Tree};
 
-/// The beginnings of paths that exist on one machine only. Written in two halves, or this file would be a finding.
+/// Starts of paths that exist on one machine only. Written in two halves, or this file would be a finding.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/wo", "rk/")];
 
-/// Settings that point a package manager to another source than everybody's.
+/// Settings that point a package manager to a private source.
 const MIRROR_SETTINGS: [&str; 4] = [
     concat!("replace", "-with ="),
     concat!("index", "-url"),
@@ -16,7 +16,7 @@ const MIRROR_SETTINGS: [&str; 4] = [
     concat!("_auth", "Token"),
 ];
 
-/// Where locked packages may come from.
+/// Allowed sources of locked packages.
 const PUBLIC_SOURCES: [&str; 2] = [
     "source = \"registry+https://github.com/rust-lang/crates.io-index\"",
     "\"resolved\": \"https://registry.npmjs.org/",
@@ -24,31 +24,33 @@ const PUBLIC_SOURCES: [&str; 2] = [
 
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 
-/// Every file in `crates/*/src` begins with `//!`, except tests.
+/// Every file in `crates/*/src` starts with `//!`, except tests.
 pub(super) fn module_docs(tree: &Tree) -> Vec<Finding> {
     let silent = tree.product_sources().filter(|source| !source.text.starts_with("//!"));
     silent
-        .map(|source| Finding::new(source.path, 1, "begin with `//!`: what it does, refuses, and who calls it"))
+        .map(|source| {
+            Finding::new(source.path, 1, "start with `//!`: what the module does and refuses, and its callers")
+        })
         .collect()
 }
 
-/// No file names a path of one machine or a package source of its own.
+/// No file contains a path of one machine or a private package source.
 pub(super) fn machine_independent(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.iter() {
         for (number, line) in (1..).zip(text.lines()) {
             if MACHINE_PATHS.iter().any(|start| begins_a_path(line, start)) {
-                findings.push(Finding::new(path, number, "names a path of one machine: make it relative"));
+                findings.push(Finding::new(path, number, "contains a path of one machine: make it relative"));
             }
             if MIRROR_SETTINGS.iter().any(|setting| line.contains(setting)) || is_private_source(path, line) {
-                findings.push(Finding::new(path, number, "names a private package source: use the public one"));
+                findings.push(Finding::new(path, number, "contains a private package source: use the public one"));
             }
         }
     }
     findings
 }
 
-/// Whether `start` occurs where a path can begin, and not in the middle of a longer path or URL.
+/// Whether `start` occurs at the start of a path, not inside a longer path or URL.
 fn begins_a_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -72,7 +74,7 @@ pub(super) fn links_resolve(tree: &Tree) -> Vec<Finding> {
             in_code ^= line.trim_start().starts_with("```");
             for target in links(line).filter(|_| !in_code) {
                 if !tree.is_file_or_folder(&resolve(path, target)) {
-                    findings.push(Finding::new(path, number, format!("the link {target} leads nowhere")));
+                    findings.push(Finding::new(path, number, format!("the target of link {target} does not exist")));
                 }
             }
         }
@@ -80,7 +82,7 @@ pub(super) fn links_resolve(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The targets of `[text](target)` that point into the repository, without their anchors.
+/// The targets of `[text](target)` that point into the repository, without anchors.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     // Every second piece between backticks is code.
     let prose = line.split('`').step_by(2);
@@ -90,7 +92,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
         .map(|target| target.split(['#', ' ']).next().unwrap_or_default())
 }
 
-/// A link's target as a path from the root of the repository.
+/// Returns a link's target as a path from the repository root.
 fn resolve(from: &str, target: &str) -> String {
     let base = if target.starts_with('/') { Path::new("") } else { Path::new(from).parent().unwrap_or(Path::new("")) };
     let mut parts: Vec<String> = Vec::new();
@@ -98,7 +100,7 @@ fn resolve(from: &str, target: &str) -> String {
         match component {
             Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
             Component::ParentDir => {
-                // Above the root there is nothing of ours: keep the dots, which match no file.
+                // A path above the root keeps its dots, which match no file.
                 if parts.pop().is_none() {
                     parts.push("..".to_owned());
                 }

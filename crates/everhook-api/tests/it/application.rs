@@ -53,7 +53,7 @@ async fn bad_applications_are_refused_by_field() {
     insta::assert_snapshot!(world.post("/app", r#"{"uid": "acme"}"#).await, @r#"422 {"detail":[{"loc":["body"],"msg":"missing field `name` at line 1 column 15","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(world.post("/app", r#"{"name": ""}"#).await, @r#"422 {"detail":[{"loc":["body","name"],"msg":"must not be empty","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.post("/app", r#"{"name": "a\u0000b"}"#).await, @r#"422 {"detail":[{"loc":["body","name"],"msg":"must not contain control characters","type":"value_error"}]}"#);
-    insta::assert_snapshot!(world.post("/app", r#"{"name": "a", "uid": "app_1"}"#).await, @r#"422 {"detail":[{"loc":["body","uid","__all__"],"msg":"must not begin with \"app_\", which is reserved for ids","type":"value_error"}]}"#);
+    insta::assert_snapshot!(world.post("/app", r#"{"name": "a", "uid": "app_1"}"#).await, @r#"422 {"detail":[{"loc":["body","uid","__all__"],"msg":"must not start with \"app_\", which is reserved for ids","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.post("/app", r#"{"name": "a", "throttleRate": 0}"#).await, @r#"422 {"detail":[{"loc":["body","throttleRate"],"msg":"must be at least 1","type":"value_error"}]}"#);
     insta::assert_snapshot!(world.post("/app", r#"{"name": "a", "metadata": {"a": 1}}"#).await, @r#"422 {"detail":[{"loc":["body","metadata","a"],"msg":"invalid type: integer `1`, expected a string at line 1 column 33","type":"value_error.jsondecode"}]}"#);
     insta::assert_snapshot!(world.post("/app", r#"{"name": "a", "metadata": {"a": "\u0000"}}"#).await, @r#"422 {"detail":[{"loc":["body","metadata"],"msg":"must not contain control characters","type":"value_error"}]}"#);

@@ -51,7 +51,7 @@ async fn bad_jobs_are_refused_by_field() {
         (json!({ "kind": "a b" }), "kind", "may only contain"),
         (json!({ "priority": 10 }), "priority", "must be 0 to 9"),
         (json!({ "priority": "high" }), "priority", "invalid type"),
-        (json!({ "maxAttempts": 0 }), "maxAttempts", "1 to 101 attempts"),
+        (json!({ "maxAttempts": 0 }), "maxAttempts", "must be 1 to 101"),
         (json!({ "backoff": [86401] }), "backoff", "at most 86400 seconds"),
         (json!({ "backoff": "fast" }), "backoff", "a list of seconds"),
         (json!({ "timeoutSeconds": 0 }), "timeoutSeconds", "must be 1 to 604800 seconds"),

@@ -75,7 +75,11 @@ async fn bad_schedules_are_refused_by_field() {
         (json!({ "catchUp": 101 }), "catchUp", "1 to 100"),
         (json!({ "missed": "never" }), "missed", "unknown variant"),
         (json!({ "overlap": "queue" }), "overlap", "unknown variant"),
-        (json!({ "startsAt": "2030-01-02T00:00:00Z", "endsAt": "2030-01-01T00:00:00Z" }), "endsAt", "after it starts"),
+        (
+            json!({ "startsAt": "2030-01-02T00:00:00Z", "endsAt": "2030-01-01T00:00:00Z" }),
+            "endsAt",
+            "must be after startsAt",
+        ),
         (json!({ "endsAt": "2001-01-01T00:00:00Z" }), "endsAt", "never run"),
         (json!({ "job": none }), "job", "must be there, or message"),
         (json!({ "message": message }), "message", "together with job"),

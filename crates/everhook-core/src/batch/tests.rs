@@ -16,7 +16,7 @@ const fn skipped(jobs: u32) -> Change {
     Change::Resolved { jobs, how: Resolution::Skipped }
 }
 
-/// What is announced, and in which phase: "1 failed, 2 completed".
+/// Returns the announcements by phase: "1 failed, 2 completed".
 fn run(changes: &[Change]) -> String {
     let mut batch = Batch::new();
     let mut said = Vec::new();
@@ -72,10 +72,10 @@ fn skipping_or_cancelling_what_is_dead_completes() {
     let cancelled = Change::Resolved { jobs: 1, how: Resolution::Cancelled };
     check(&[Change::Added(1), Change::Sealed, DEAD, cancelled], "1 failed, 2 completed");
     check(&[Change::Added(1), DEAD, skipped(1), Change::Sealed], "1 failed, 2 completed");
-    // Two are dead, and one is skipped: the other was announced before.
+    // Two jobs are dead and one is skipped: the other death was announced before.
     check(&[Change::Added(2), Change::Sealed, DEAD, DEAD, skipped(1)], "1 failed");
     check(&[Change::Added(2), Change::Sealed, DEAD, DEAD, skipped(1), skipped(1)], "1 failed, 3 completed");
-    // One dies after another was retried: in the phase that is open then.
+    // A job that dies after another was retried is announced in the phase that is open then.
     check(&[Change::Added(2), Change::Sealed, DEAD, retried(1), DEAD], "1 failed, 2 failed");
 }
 
@@ -141,12 +141,12 @@ fn a_notice_fits_into_a_message() {
     assert_eq!((&read["batchId"], &read["counts"]["dead"]), (&"batch_000000000000000000000000000".into(), &500.into()));
 }
 
-/// One thing that someone does to a batch; `pick` chooses among the jobs that it can be done to.
+/// One random action; `pick` chooses among the eligible jobs.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Add(u32),
     End(JobState),
-    /// What one transaction of many settlements does.
+    /// A transaction with many settlements.
     EndMany(u32, u32, u32),
     Seal,
     Resolve(Resolution, u32),
@@ -182,8 +182,7 @@ fn change(deed: Deed) -> Change {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Whatever happens in whatever order: each is announced once per phase at most, never both in one phase, never too
-    /// early, and never not at all.
+    /// For any order of events: at most one announcement per phase, never too early, and never none.
     #[test]
     fn each_phase_announces_what_it_has_to_once(deeds in proptest::collection::vec(deed(), 0..60)) {
         let mut batch = Batch::new();
@@ -209,7 +208,7 @@ proptest! {
             prop_assert!(batch.phase >= before.phase);
             let resolved = matches!(deed, Deed::Resolve(..));
             prop_assert_eq!(batch.phase > before.phase, resolved, "phases open by a retry or skip and by nothing else");
-            // What has to be announced by now has been.
+            // Every announcement that is due has been made.
             if batch.intake == Intake::Sealed && batch.counts.pending == 0 && batch.counts.dead == 0 {
                 prop_assert_eq!(said.last(), Some(&(batch.phase, Announcement::Completed)));
             }
@@ -217,7 +216,8 @@ proptest! {
         }
     }
 
-    /// Two replicas end the last jobs: the order of their transactions makes no difference to what is said, only to who says it.
+    /// Two replicas end the last jobs: the order of their transactions does not change the announcement, only who makes
+    /// it.
     #[test]
     fn the_order_of_the_last_transactions_does_not_matter(ends in proptest::collection::vec(0..3_u8, 1..8)) {
         let jobs = u32::try_from(ends.len()).unwrap();

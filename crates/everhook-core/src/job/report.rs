@@ -1,7 +1,7 @@
-//! What a worker says of a job: how an attempt ended, how far it is, what came out, what it logged.
+//! Reports of workers: results, progress, errors and log lines.
 //!
-//! Workers are other people's programs: everything is cut to a limit here, and nothing that is too long makes an attempt fail
-//! that succeeded.
+//! Workers are customers' programs, so every text is cut to a limit. An oversized text never turns a successful attempt
+//! into a failed one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,39 +14,37 @@ use crate::limits::{
 };
 use crate::outcome::{Class, Outcome};
 
-/// How an attempt of a job ended, in the words of whoever ran it.
+/// The end of a job attempt, as its runner reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It is done.
     Completed,
-    /// It failed.
     Failed {
-        /// How long the handler wants to wait at least.
+        /// Shortest delay that the handler asks for.
         retry_after: Option<Duration>,
     },
-    /// It is to be called again later, which uses no attempt.
+    /// The handler wants a later call, without using an attempt.
     Snoozed {
-        /// How much later.
         wait: Duration,
     },
-    /// It took longer than it may.
     TimedOut,
-    /// The handler panicked, and its worker lives.
+    /// The handler panicked; the worker process survived.
     Panicked,
-    /// The handler ended because someone cancelled the job.
+    /// The handler stopped because the job was cancelled.
     Cancelled,
-    /// The worker is being stopped.
+    /// The worker is shutting down.
     Interrupted,
 }
 
 impl Report {
-    /// What it means for the task. A worker that died says nothing: the sweep finds its tasks, as *abandoned*.
+    /// Maps the report to an outcome. A crashed worker reports nothing: the sweep finds its tasks and records them as
+    /// *abandoned*.
     pub const fn classify(self) -> (Class, Outcome) {
         match self {
             Report::Completed => (Class::Success, Outcome::Success),
             Report::Failed { retry_after } => (Class::Failed, Outcome::Failure { retry_after }),
             Report::Snoozed { wait } => (Class::Snoozed, Outcome::Snoozed { wait }),
-            // One slow job says nothing about its neighbours: unlike a receiver that hangs, it does not hold the lane.
+            // One slow job says nothing about other jobs of its lane. Unlike a hanging receiver, it does not hold the
+            // lane.
             Report::TimedOut => (Class::Timeout, Outcome::Failure { retry_after: None }),
             Report::Panicked => (Class::Panicked, Outcome::Failure { retry_after: None }),
             Report::Cancelled => (Class::Cancelled, Outcome::Cancelled),
@@ -55,49 +53,42 @@ impl Report {
     }
 }
 
-/// How far a job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     percent: u8,
     text: String,
 }
 
-/// More than all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 0 to 100")]
 pub struct BadProgress;
 
 impl Progress {
-    /// So much of it is done. The text is cut to its limit.
+    /// Checks the percentage. The text is cut to its limit.
     pub fn new(percent: i64, text: &str) -> Result<Progress, BadProgress> {
         let percent = u8::try_from(percent).ok().filter(|percent| *percent <= 100).ok_or(BadProgress)?;
         Ok(Progress { percent, text: clean(text, PROGRESS_TEXT_BYTES_MAX) })
     }
 
-    /// 0 to 100.
     pub const fn percent(&self) -> u8 {
         self.percent
     }
 
-    /// A text for people.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// What is kept of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptResult {
-    /// All of it.
     Whole(Bytes),
-    /// Nothing: it was this long. A part of a JSON text would be none, and the work is done all the same.
+    /// Not stored because of its size. A part of a JSON text would be invalid, and the job has succeeded all the same.
     TooLarge {
-        /// How long it was.
         bytes: usize,
     },
 }
 
-/// Keeps a result up to its limit.
+/// Applies the size limit to a result.
 pub fn keep_result(result: Bytes) -> KeptResult {
     if result.len() > RESULT_BYTES_MAX {
         KeptResult::TooLarge { bytes: result.len() }
@@ -106,19 +97,17 @@ pub fn keep_result(result: Bytes) -> KeptResult {
     }
 }
 
-/// What an attempt of a job says of itself: where a delivery's attempt keeps the reply.
+/// A worker's notes on one attempt, stored where a delivery's attempt has the reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// What went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     error: String,
-    /// What was logged: the last lines.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     log: VecDeque<String>,
 }
 
 impl Note {
-    /// Cuts what a worker says to its limits: the beginning of the error, the last lines of the log.
+    /// Cuts the texts to their limits: keeps the start of the error and the end of the log.
     pub fn new<'a>(error: &str, log: impl IntoIterator<Item = &'a str>) -> Note {
         let mut note = Note { error: clean(error, ERROR_BYTES_MAX), log: VecDeque::new() };
         let mut bytes = note.error.len();
@@ -134,28 +123,26 @@ impl Note {
         note
     }
 
-    /// What went wrong; empty if nothing did.
+    /// Empty after a success.
     pub fn error(&self) -> &str {
         &self.error
     }
 
-    /// The last lines that were logged.
     pub fn log(&self) -> impl Iterator<Item = &str> {
         self.log.iter().map(String::as_str)
     }
 
-    /// What the attempt keeps.
     pub fn to_bytes(&self) -> Bytes {
         serde_json::to_vec(self).map(Bytes::from).unwrap_or_default()
     }
 
-    /// Reads what an attempt keeps. One that was written by a sweep or a push is no note: it is shown as the error.
+    /// Reads stored notes. Sweeps and pushes store plain text instead, which is shown as the error.
     pub fn from_bytes(bytes: &[u8]) -> Note {
         serde_json::from_slice(bytes).unwrap_or_else(|_| Note::new(&String::from_utf8_lossy(bytes), []))
     }
 }
 
-/// At most `max` bytes of a text, whole characters, without those that no PostgreSQL text can hold.
+/// Returns at most `max` bytes, in whole characters, without characters that PostgreSQL text cannot hold.
 fn clean(text: &str, max: usize) -> String {
     let mut kept: String = text.chars().take(max).filter(|char| !matches!(char, '\0'..='\u{8}')).collect();
     kept.truncate(kept.floor_char_boundary(max));

@@ -83,7 +83,7 @@ fn a_run_time_that_has_passed_is_now() {
 #[test]
 fn a_lane_is_the_same_for_everyone_and_another_for_everything_else() {
     let lane = |environment, queue: &str, key| lane(EnvironmentId(environment), &name(queue), key);
-    // A fixed value: rows of an earlier version have it.
+    // Fixed values: rows of earlier versions contain them.
     assert_eq!(lane(1, "mail", Some("acme")).to_string(), "lane_JBX9VbvUPqBrsxtSK2vqMYA5qZi");
     assert_eq!(lane(1, "mail", None).to_string(), "lane_CfOF0dC07ftWzwfLBKw0vcND7fL");
     let lanes = [
@@ -99,11 +99,11 @@ fn a_lane_is_the_same_for_everyone_and_another_for_everything_else() {
     assert_eq!(distinct.len(), lanes.len());
 }
 
-/// Reports one after the other, until the job ends; answers "verdict after n attempts".
+/// Applies the reports until the job ends; returns "verdict after n attempts".
 fn run(job: &Job, reports: impl Iterator<Item = Option<Report>>) -> String {
     let mut task = task(job);
     for (n, report) in reports.enumerate() {
-        // None: the worker died.
+        // `None` stands for a crashed worker.
         let outcome = report.map_or(Outcome::Abandoned, |report| report.classify().1);
         let Decision { verdict, tries, crashes, .. } = decide(&task, outcome, &job.retry, Jitter::NONE);
         if !matches!(verdict, Verdict::RetryIn(_)) {
@@ -122,7 +122,7 @@ fn a_job_ends_whatever_its_attempts_do() {
     assert_eq!(run(&job, repeat_n(Some(failed), 50)), "die: attempts exhausted after 10");
     assert_eq!(run(&job, repeat_n(Some(Report::TimedOut), 50)), "die: attempts exhausted after 10");
     assert_eq!(run(&job, repeat_n(Some(Report::Panicked), 50)), "die: attempts exhausted after 10");
-    // It keeps killing its worker.
+    // The job crashes its worker each time.
     assert_eq!(run(&job, repeat_n(None, 50)), "die: poison after 5");
     let snoozed = Report::Snoozed { wait: Duration::from_secs(1) };
     assert_eq!(run(&job, repeat_n(Some(snoozed), 500)), "open");

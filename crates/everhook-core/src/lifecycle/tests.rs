@@ -21,7 +21,7 @@ fn task() -> Task {
 
 const FAILURE: Outcome = Outcome::Failure { retry_after: None };
 
-/// "<verdict> | tries/crashes | row | end [| hold] [| disable]"
+/// Format: "<verdict> | tries/crashes | row | end [| hold] [| disable]".
 fn text(task: &Task, outcome: Outcome) -> String {
     let d = decide(task, outcome, &RetryPolicy::default(), Jitter::NONE);
     let row = match d.row {

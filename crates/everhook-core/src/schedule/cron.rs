@@ -1,17 +1,17 @@
-//! What a cron expression admits: local dates and times, in no time zone.
+//! Cron expressions: the local dates and times that one matches, without a time zone.
 //!
-//! Five fields (minute, hour, day of month, month, day of week) or six, with seconds first. `schedule::parse` makes these from
-//! text; `schedule::zone` puts the local times on the time line. Nothing here knows of instants or of clocks that are changed.
+//! Five fields (minute, hour, day of month, month, day of week) or six, with seconds first. `schedule::parse` reads
+//! them from text; `schedule::zone` maps local times to instants. Nothing here knows instants or clock changes.
 //!
-//! **The two day fields.** Where neither of them begins with `*`, a day is admitted if it matches *either*: `0 0 13 * FRI` runs on
-//! every 13th and on every Friday. Where one begins with `*`, a day has to match both, which for a plain `*` means: only the other
-//! counts. That is what cron has always done, and what crontabs that are moved here expect.
+//! **The two day fields.** If neither starts with `*`, a day matches if *either* field matches: `0 0 13 * FRI` runs on
+//! every 13th and on every Friday. If one starts with `*`, both fields have to match, so with a plain `*` only the
+//! other field counts. Vixie cron does the same, and migrated crontabs rely on it.
 
 use jiff::civil::{Date, DateTime, Time};
 
 use crate::limits::CRON_YEARS_MAX;
 
-/// A cron expression that fires now and then.
+/// A valid expression that matches at least one date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     pub(super) text: String,
@@ -22,27 +22,25 @@ pub struct Cron {
     pub(super) months: Set,
 }
 
-/// The two day fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Days {
     /// Days of the month, from 1.
     pub(super) of_month: Set,
-    /// Days of the week, Sunday is 0.
+    /// Days of the week; Sunday is 0.
     pub(super) of_week: Set,
-    /// How the two go together.
     pub(super) rule: DayRule,
 }
 
-/// How the two day fields go together.
+/// How the two day fields combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayRule {
-    /// Both are restricted: one match is enough.
+    /// Both fields are restricted: one match is enough.
     Either,
-    /// One of them begins with `*`.
+    /// One field starts with `*`: both have to match.
     Both,
 }
 
-/// The values a field admits, all below 64.
+/// A set of values below 64, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Set(u64);
 
@@ -61,7 +59,7 @@ impl Set {
         Set(self.0 | other.0)
     }
 
-    /// The smallest value that is not below `least`.
+    /// Returns the smallest value that is at least `least`.
     pub(super) fn next(self, least: u8) -> Option<u8> {
         let rest = self.0 & (u64::MAX << least);
         (rest != 0).then_some(rest.trailing_zeros() as u8)
@@ -69,17 +67,17 @@ impl Set {
 }
 
 impl Cron {
-    /// The text it was made from.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it admits every hour of the day: such a schedule follows the time that passes, not the one on the clock.
+    /// Whether every hour matches. Such a schedule follows elapsed time, not the wall clock.
     pub fn is_every_hour(&self) -> bool {
         (0..24).all(|hour| self.hours.contains(hour))
     }
 
-    /// The first admitted local time that is not before `from`, which has whole seconds. None only at the end of the calendar.
+    /// Returns the first matching local time at or after `from`, which has whole seconds. `None` only at the end of the
+    /// calendar.
     pub(super) fn next_local(&self, from: DateTime) -> Option<DateTime> {
         if self.admits_date(from.date())
             && let Some(time) = self.next_time(from.time())
@@ -132,7 +130,7 @@ impl Days {
 
 #[cfg(test)]
 impl Cron {
-    /// Whether it admits this local time, field by field.
+    /// Whether the local time matches, field by field.
     pub(super) fn admits(&self, at: DateTime) -> bool {
         self.admits_date(at.date())
             && self.hours.contains(at.hour() as u8)

@@ -1,8 +1,9 @@
-//! Which runs of a schedule are to be started now.
+//! The choice of runs that a schedule starts now.
 //!
-//! Pure. A store reads the schedule's row under its lock, asks `decide_fire`, inserts what is in `fires` and writes the new state, all in one
-//! transaction: two replicas never fire one nominal time twice, because the second finds the state moved on. Whether the run
-//! before is still open is read in the same transaction. Looks at a bounded number of times, however long nobody looked.
+//! Pure. A store locks the schedule's row, calls `decide_fire`, inserts the runs of `fires` and writes the new state,
+//! all in one transaction. Two replicas cannot fire one nominal time twice: the second finds that the state has moved
+//! on. The same transaction reads whether the previous run is open. The work is bounded, however long the schedule went
+//! unchecked.
 
 use std::collections::VecDeque;
 
@@ -10,53 +11,50 @@ use crate::limits::{SCHEDULE_EVERY_MIN, SCHEDULE_RECHECK};
 use crate::schedule::{Missed, Overlap, Schedule};
 use crate::time::Timestamp;
 
-/// Where a schedule stands; what a store keeps of it besides the schedule itself.
+/// The stored position of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleState {
-    /// The next nominal time; none if there is no more, or while it is paused.
+    /// The next nominal time; `None` after the last one, and while the schedule is paused.
     pub next: Option<Timestamp>,
-    /// A run that waits for the end of the one before, by its nominal time.
+    /// Nominal time of the run that waits for the previous run to end.
     pub queued: Option<Timestamp>,
-    /// When to look again; `Timestamp::NEVER` for not at all. The index is on this.
+    /// When to check the schedule again; `Timestamp::NEVER` for never. Indexed by the stores.
     pub look_at: Timestamp,
 }
 
-/// Whether the schedule's last run is still open: a job that is pending or leased. Messages are never open.
+/// Whether the last run is open, that is, a pending or leased job. Messages are never open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastRun {
-    /// There is none, or it has ended.
+    /// No last run, or it has ended.
     Ended,
-    /// It waits or runs.
     Open,
 }
 
-/// Why a run was left out.
+/// Why a run was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Nobody started it in time. Stands for all before it, too.
+    /// No node started it in time. One entry stands for all earlier missed runs.
     Missed,
-    /// The run before was still open.
+    /// The previous run was open.
     Overlap,
 }
 
-/// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Firing {
-    /// Runs to start, by their nominal times, oldest first.
+    /// Nominal times of the runs to start, oldest first.
     pub fires: Vec<Timestamp>,
-    /// Runs that are left out, for the history.
+    /// Dropped runs, for the history.
     pub left_out: Vec<(Timestamp, LeftOut)>,
-    /// What to keep.
     pub state: ScheduleState,
 }
 
 impl ScheduleState {
-    /// A schedule that was created, changed or resumed at `now`: the next time is computed anew, and nothing is made up for.
+    /// Returns the position of a schedule created, changed or resumed at `now`. Earlier runs are not caught up.
     pub fn begin(schedule: &Schedule, now: Timestamp) -> ScheduleState {
         ScheduleState::waiting(schedule, schedule.next_after(now), None, now)
     }
 
-    /// A schedule that was paused: it does nothing until it begins again.
+    /// Returns the position of a paused schedule.
     pub const fn paused() -> ScheduleState {
         ScheduleState { next: None, queued: None, look_at: Timestamp::NEVER }
     }
@@ -82,7 +80,7 @@ pub fn decide_fire(schedule: &Schedule, state: &ScheduleState, now: Timestamp, l
     let mut queued = state.queued;
     let mut last_run = last_run;
     if schedule.overlap == Overlap::Allow || last_run == LastRun::Ended {
-        // What waited goes before what is due now.
+        // The waiting run is older than every candidate, so it starts first.
         fires.extend(queued.take());
         last_run = if fires.is_empty() { last_run } else { LastRun::Open };
     }
@@ -99,11 +97,11 @@ pub fn decide_fire(schedule: &Schedule, state: &ScheduleState, now: Timestamp, l
     Firing { fires, left_out, state: ScheduleState::waiting(schedule, due.next, queued, now) }
 }
 
-/// What has become due.
+/// Nominal times that have become due.
 struct Due {
-    /// The latest nominal times that are due, oldest first: as many as the policy may want, and one.
+    /// The latest due times, oldest first: the current run, and as many missed runs as the policy may start.
     latest: VecDeque<Timestamp>,
-    /// The latest of those before; it stands for all of them.
+    /// The latest of the earlier due times. It stands for all of them.
     older: Option<Timestamp>,
     /// The first nominal time that is not due yet.
     next: Option<Timestamp>,
@@ -114,12 +112,12 @@ impl Due {
         let mut due = Due { latest: VecDeque::new(), older: None, next: first };
         let wanted = match schedule.missed {
             Missed::Skip | Missed::RunOnce => 1,
-            // What is due now, and the missed ones before it.
+            // The current run, and the missed runs before it.
             Missed::CatchUp(count) => usize::try_from(count).unwrap_or(usize::MAX).saturating_add(1),
         };
         let Some(first) = first else { return due };
         due.next = Some(leap(schedule, first, now, wanted + 1));
-        // Ends: the leap has left `wanted + 2` times before now at most.
+        // The loop is bounded: the leap leaves at most `wanted + 2` nominal times before now.
         while let Some(nominal) = due.next.filter(|nominal| schedule.due_at(*nominal) <= now) {
             due.latest.push_back(nominal);
             if due.latest.len() > wanted {
@@ -130,7 +128,7 @@ impl Due {
         due
     }
 
-    /// Which of them start by the policy for missed runs; the others are noted as left out.
+    /// Applies the policy for missed runs. Dropped runs are added to `left_out`.
     fn choose(&self, schedule: &Schedule, now: Timestamp, left_out: &mut Vec<(Timestamp, LeftOut)>) -> Vec<Timestamp> {
         let mut chosen: Vec<Timestamp> = self.latest.iter().copied().collect();
         let in_time = |nominal: &Timestamp| now.since(schedule.due_at(*nominal)) <= schedule.grace;
@@ -139,7 +137,7 @@ impl Due {
         match schedule.missed {
             Missed::Skip if current_missed => missed = chosen.pop(),
             Missed::Skip | Missed::RunOnce => {}
-            // The place of a run in time is not for a missed one.
+            // If even the latest run was missed, no run is on time, and the extra place stays unused.
             Missed::CatchUp(count) if current_missed && chosen.len() > usize::try_from(count).unwrap_or(usize::MAX) => {
                 missed = Some(chosen.remove(0));
             }
@@ -150,9 +148,9 @@ impl Due {
     }
 }
 
-/// A nominal time from which at least `count` nominal times lie before `now`, as late as possible; `first` if there are not as many.
+/// Returns a late nominal time with at least `count` nominal times between it and `now`, or `first` if there are fewer.
 ///
-/// Found by halving, because a schedule that runs every second and was not looked at for a year has thirty million of them.
+/// Binary search: a schedule that runs every second and went unchecked for a year has thirty million nominal times.
 fn leap(schedule: &Schedule, first: Timestamp, now: Timestamp, count: usize) -> Timestamp {
     let enough = |from: Timestamp| {
         let last = std::iter::successors(Some(from), |at| schedule.next_after(*at)).nth(count);
@@ -161,7 +159,8 @@ fn leap(schedule: &Schedule, first: Timestamp, now: Timestamp, count: usize) -> 
     if !enough(first) {
         return first;
     }
-    // From `low` on there are always enough, after `high` never. Nominal times are a second apart at least.
+    // Invariant: at least `count` times follow `low`, and fewer follow `high`. Nominal times are at least one second
+    // apart, so the search ends there.
     let (mut low, mut high) = (first, now);
     while high.since(low) > SCHEDULE_EVERY_MIN {
         let middle = low.plus(high.since(low) / 2);

@@ -1,9 +1,9 @@
-//! Reads cron expressions, and says where one is wrong.
+//! Parses cron expressions, and reports the position of an error.
 //!
-//! A field is a list of `*`, values and ranges, each with an optional step: `*/15`, `1-5`, `9-17/2`, `MON,WED`, `5/10` (from 5 to
-//! the end). Months and days of the week have names, in any case; Sunday is 0, 7 and SUN. Nicknames: `@hourly`, `@daily` and
-//! `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually`. Refuses what would never fire, such as 30 February, and the
-//! signs of other dialects (`L`, `W`, `#`, `?`), instead of guessing.
+//! A field is a list of `*`, values and ranges, each with an optional step: `*/15`, `1-5`, `9-17/2`, `MON,WED`, `5/10`
+//! (from 5 to the end). Months and days of the week have names, in any case; Sunday is 0, 7 and SUN. Nicknames:
+//! `@hourly`, `@daily` and `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually`. Expressions that never match,
+//! such as 30 February, and characters of other dialects (`L`, `W`, `#`, `?`) are refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,12 @@ use std::str::FromStr;
 use crate::limits::CRON_BYTES_MAX;
 use crate::schedule::cron::{Cron, DayRule, Days, Set};
 
-/// A field of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CronField {
-    /// 0 to 59; only where there are six fields.
+    /// 0 to 59; only with six fields.
     Second,
-    /// 0 to 59.
     Minute,
-    /// 0 to 23.
     Hour,
-    /// 1 to 31.
     DayOfMonth,
     /// 1 to 12, or JAN to DEC.
     Month,
@@ -28,72 +24,47 @@ pub enum CronField {
     DayOfWeek,
 }
 
-/// Where an expression is wrong, and how.
+/// An error with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadCron {
-    /// Which field, and its number counted from 1; none where the expression as a whole is wrong.
+    /// The field and its number, counted from 1; `None` if the whole expression is wrong.
     pub field: Option<(usize, CronField)>,
-    /// The byte in the text.
+    /// Byte offset in the text.
     pub offset: usize,
-    /// The character in the text, counted from 1.
+    /// Character position in the text, counted from 1.
     pub column: usize,
-    /// What is wrong there.
     pub problem: CronProblem,
 }
 
-/// What is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronProblem {
-    /// Nothing there.
     #[error("the expression is empty")]
     Empty,
-    /// Over the limit.
     #[error("the expression has more than {CRON_BYTES_MAX} bytes")]
     TooLong,
-    /// An `@` with something unknown behind it.
     #[error("unknown nickname, expected @hourly, @daily, @midnight, @weekly, @monthly or @yearly")]
     UnknownNickname,
-    /// Neither five nor six.
     #[error("the expression has {0} fields, expected 5, or 6 with seconds first")]
     FieldCount(usize),
-    /// Something else than a value.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// A word that is no name of this field.
     #[error("unknown name {0:?}")]
     UnknownName(String),
-    /// A number the field does not have.
     #[error("{value} is out of range, {min} to {max}")]
-    OutOfRange {
-        /// As it was written.
-        value: u32,
-        /// The least.
-        min: u8,
-        /// The greatest.
-        max: u8,
-    },
-    /// A range whose end is before its beginning.
+    OutOfRange { value: u32, min: u8, max: u8 },
     #[error("the range runs backwards, from {from} to {to}")]
-    Backwards {
-        /// Where it begins.
-        from: u8,
-        /// Where it ends.
-        to: u8,
-    },
-    /// A step that does not move.
+    Backwards { from: u8, to: u8 },
     #[error("a step must be at least 1")]
     ZeroStep,
-    /// Something behind a complete item.
     #[error("unexpected {0:?}")]
     Unexpected(char),
-    /// A day that none of the months has.
-    #[error("it would never run: no such day in any of these months")]
+    #[error("the expression never runs: none of these months has such a day")]
     Never,
 }
 
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-/// The longest each month gets.
+/// Longest length of each month.
 const MONTH_DAYS: [u8; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 use CronField::{DayOfMonth, DayOfWeek, Hour, Minute, Month, Second};
@@ -123,7 +94,7 @@ impl FromStr for Cron {
             5 => &FIELDS[1..],
             6 => &FIELDS[..],
             count => {
-                // Points behind what is there, or at the first word too many.
+                // The error points behind the last word, or at the first surplus word.
                 let offset = found.get(6).map_or(begin + trimmed.len(), |(offset, _)| *offset);
                 return Err(whole(offset, CronProblem::FieldCount(count)));
             }
@@ -144,7 +115,7 @@ impl FromStr for Cron {
     }
 }
 
-/// The expression of these fields; none if it never fires.
+/// Returns `None` if the expression never matches.
 fn build(text: &str, fields: &[Field]) -> Option<Cron> {
     let (seconds, rest) = match fields {
         [seconds, rest @ ..] if fields.len() == 6 => (seconds.set, rest),
@@ -155,7 +126,7 @@ fn build(text: &str, fields: &[Field]) -> Option<Cron> {
     let days = Days { of_month: of_month.set, of_week: of_week.set, rule };
     let shortest = days.of_month.next(0)?;
     let exists = (1..=12).any(|month| months.set.contains(month) && MONTH_DAYS[usize::from(month - 1)] >= shortest);
-    // Every weekday comes on every date within the calendar's cycle, so that only the days of the month can be impossible.
+    // Every weekday occurs on every date within the calendar's cycle, so only days of the month can be impossible.
     if rule == DayRule::Both && !exists {
         return None;
     }
@@ -175,7 +146,7 @@ fn nickname(text: &str) -> Option<&'static str> {
     known.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, fields)| *fields)
 }
 
-/// The words of a text, each with the byte where it begins.
+/// Returns the words of a text with their byte offsets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut next = 0;
     let split = text.split(|char: char| char.is_ascii_whitespace()).map(move |word| {
@@ -192,14 +163,13 @@ fn only(value: u8) -> Set {
     set
 }
 
-/// What one field admits.
 struct Field {
     set: Set,
-    /// It begins with `*`.
+    /// The field starts with `*`.
     starred: bool,
 }
 
-/// Reads one field; errors carry the byte within it.
+/// Parser of one field. Errors carry the byte offset within the field.
 struct Reader<'a> {
     word: &'a str,
     at: usize,
@@ -220,11 +190,11 @@ impl Reader<'_> {
         }
     }
 
-    /// `*`, a value or a range, with an optional step.
+    /// Parses `*`, a value or a range, with an optional step.
     fn item(&mut self) -> Result<Set, Failure> {
         let (min, max) = self.field.bounds();
         let begin = self.at;
-        // What a step has for an end: `5/10` has none of its own.
+        // `last` bounds a step: `5/10` has no end of its own and runs to the maximum.
         let (from, to, last) = if self.take(b'*') {
             (min, max, max)
         } else {
@@ -239,7 +209,7 @@ impl Reader<'_> {
         let (to, step) = if self.take(b'/') { (last, self.step()?) } else { (to, 1) };
         let mut set = Set::EMPTY;
         for value in (from..=to).step_by(step) {
-            // Sunday is 0 and 7.
+            // Sunday is both 0 and 7.
             set.insert(if self.field == DayOfWeek { value % 7 } else { value });
         }
         Ok(set)
@@ -247,7 +217,7 @@ impl Reader<'_> {
 
     fn range_end(&mut self, begin: usize, from: u8) -> Result<u8, Failure> {
         let to = match self.value()? {
-            // A week that ends on Sunday: FRI-SUN.
+            // `FRI-SUN` ends on Sunday, which is 7 here.
             0 if self.field == DayOfWeek && from > 0 => 7,
             to => to,
         };
@@ -280,7 +250,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Digits, if there are any; a number beyond all ranges stays beyond them.
+    /// Parses digits, if any. Numbers that overflow stay out of range.
     fn number(&mut self) -> Option<u32> {
         let rest = &self.word[self.at..];
         let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];

@@ -19,7 +19,7 @@ fn every(secs: u64, anchor: &str) -> Schedule {
     schedule(Cadence::Every { every: Duration::from_secs(secs), anchor: at(anchor) })
 }
 
-/// The next times, each as its clocks show it with their distance from UTC: "03-29 03:00+02".
+/// Returns the next local times with their offsets: "03-29 03:00+02".
 fn times(schedule: &Schedule, after: &str, count: usize) -> String {
     let Cadence::Cron { zone, .. } = &schedule.cadence else { panic!("not a cron") };
     let times = schedule.upcoming(at(after), count);
@@ -58,7 +58,7 @@ fn two_restricted_day_fields_are_one_or_the_other() {
     // 13 February 2026 is a Friday.
     check("0 0 13 * FRI", "UTC", "2026-02-10T00:00:00Z", "02-13 00:00+00:00, 02-20 00:00+00:00, 02-27 00:00+00:00");
     check("0 0 13 * FRI", "UTC", "2026-04-11T00:00:00Z", "04-13 00:00+00:00, 04-17 00:00+00:00");
-    // A field that begins with a star leaves the choice to the other: odd days that are Mondays.
+    // A field that starts with a star leaves the choice to the other: odd days that are Mondays.
     check("0 0 */2 * MON", "UTC", "2026-02-01T00:00:00Z", "02-09 00:00+00:00, 02-23 00:00+00:00, 03-09 00:00+00:00");
 }
 
@@ -84,7 +84,7 @@ fn what_falls_into_the_gap_runs_once_after_it() {
     check("0 */2 * * *", "Europe/Berlin", "2026-03-28T23:30:00Z", "03-29 03:00+02:00, 03-29 04:00+02:00");
     check("*/15 2 * * *", "Europe/Berlin", eve, "03-29 03:00+02:00, 03-30 02:00+02:00");
     check("30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "03-08 03:00-04:00, 03-09 02:30-04:00");
-    // Half an hour: 02:00 becomes 02:30.
+    // The gap is half an hour: 02:00 becomes 02:30.
     check("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "10-04 02:30+11:00, 10-05 02:15+11:00");
     check("30 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "10-04 02:30+11:00, 10-05 02:30+11:00");
     check("45 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "10-04 02:45+11:00, 10-05 02:45+11:00");
@@ -104,7 +104,7 @@ fn a_gap_at_midnight_does_not_lose_the_day() {
     check("0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z", "09-06 01:00-03:00, 09-07 00:00-03:00");
     check("@daily", "Africa/Cairo", "2026-04-23T12:00:00Z", "04-24 01:00+03:00, 04-25 00:00+03:00");
     check("30 0 * * *", "Asia/Beirut", "2026-03-28T12:00:00Z", "03-29 01:00+03:00, 03-30 00:30+03:00");
-    // The day itself is what is named, and it has no midnight.
+    // The named day has no midnight.
     check("0 0 6 9 *", "America/Santiago", "2026-09-05T12:00:00Z", "09-06 01:00-03:00");
 }
 
@@ -127,7 +127,7 @@ fn what_comes_twice_runs_once() {
 
 #[test]
 fn an_expression_for_every_hour_follows_the_time_that_passes() {
-    // Nothing is made up for after the gap: an hour lies between 01:30 and 03:30.
+    // The gap is not caught up: an hour lies between 01:30 and 03:30.
     check("30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", "03-29 01:30+01:00, 03-29 03:30+02:00");
     check(
         "*/15 * * * *",
@@ -135,7 +135,7 @@ fn an_expression_for_every_hour_follows_the_time_that_passes() {
         "2026-03-29T00:40:00Z",
         "03-29 01:45+01:00, 03-29 03:00+02:00, 03-29 03:15+02:00",
     );
-    // And in the overlap it does not fall silent for an hour.
+    // The overlap causes no pause of an hour.
     check(
         "0 * * * *",
         "Europe/Berlin",
@@ -148,14 +148,14 @@ fn an_expression_for_every_hour_follows_the_time_that_passes() {
         "2026-11-01T05:10:00Z",
         "11-01 01:30-04:00, 11-01 01:00-05:00, 11-01 01:30-05:00, 11-01 02:00-05:00",
     );
-    // Half an hour is repeated: 01:30 to 02:00.
+    // Half an hour repeats: 01:30 to 02:00.
     check(
         "*/15 * * * *",
         "Australia/Lord_Howe",
         "2026-04-04T14:20:00Z",
         "04-05 01:30+11:00, 04-05 01:45+11:00, 04-05 01:30+10:30, 04-05 01:45+10:30, 04-05 02:00+10:30",
     );
-    // Also where the next admitted day is far away: the second pass of the only one is not jumped over.
+    // The second pass of the only matching day is not skipped, even if the next one is far away.
     check(
         "30 * 4 4 *",
         "America/Santiago",
@@ -228,13 +228,13 @@ fn policies_are_read_as_they_were_kept() {
 fn jitter_depends_on_the_schedule_and_the_time_alone() {
     let jittered = Schedule { jitter: Duration::from_secs(600), ..cron("@hourly", "UTC") };
     let nominal = at("2026-01-01T05:00:00Z");
-    // A fixed value: another one would mean that replicas of two versions disagree during an update.
+    // A fixed value: another one would make replicas of two versions disagree during an upgrade.
     assert_eq!(jittered.due_at(nominal).to_string(), "2026-01-01T05:00:49.977954Z");
     let other = Schedule { id: ScheduleId(Id::from_bytes([8; 20])), ..jittered.clone() };
     assert_ne!(other.due_at(nominal), jittered.due_at(nominal));
 }
 
-/// Zones with every kind of change, and weeks around them.
+/// Zones with every kind of change, and a week around each.
 const WEEKS: [(&str, &str); 14] = [
     ("Europe/Berlin", "2026-03-26T00:00:00Z"),
     ("Europe/Berlin", "2026-10-22T00:00:00Z"),
@@ -263,7 +263,7 @@ fn field(min: u8, max: u8) -> impl Strategy<Value = String> {
 }
 
 fn expression() -> impl Strategy<Value = Cron> {
-    // Hours around the changes are likelier, or most cases would miss them.
+    // Hours around the changes are more likely, or most cases would miss them.
     let hours = prop_oneof![2 => field(0, 23), 2 => field(0, 4), 1 => Just("0".to_owned())];
     let fields = (field(0, 59), hours, field(1, 31), field(1, 12), field(0, 7));
     fields.prop_filter_map("never runs", |(minute, hour, day, month, weekday)| {
@@ -271,7 +271,7 @@ fn expression() -> impl Strategy<Value = Cron> {
     })
 }
 
-/// Every fire of the week from `from` on, found without any of the code that is tested: by looking at each minute.
+/// Finds every fire of a week by testing each minute, without the code under test.
 fn by_brute_force(cron: &Cron, zone: &Zone, from: Timestamp) -> Vec<Timestamp> {
     const MINUTE: Duration = Duration::from_secs(60);
     let minutes = || std::iter::successors(Some(from.plus(MINUTE)), |at| Some(at.plus(MINUTE))).take(7 * 24 * 60);
@@ -283,7 +283,7 @@ fn by_brute_force(cron: &Cron, zone: &Zone, from: Timestamp) -> Vec<Timestamp> {
             fires.extend(cron.admits(local).then_some(at));
             continue;
         }
-        // The clocks have been shown up to `shown`. What is new since then counts: one minute, several in a gap, none in an overlap.
+        // The clock has shown all times up to `shown`. Each step adds one minute, several in a gap, none in an overlap.
         let mut hit = false;
         while shown < local {
             shown = shown.checked_add(jiff::Span::new().minutes(1)).unwrap();
@@ -321,7 +321,7 @@ proptest! {
             let a_moment_before = zone.local(next.minus(Duration::from_secs(1)));
             let is_after_gap = a_moment_before.checked_add(jiff::Span::new().seconds(1)).unwrap() < zone.local(next);
             prop_assert!(cron.admits(zone.local(next)) || is_after_gap && !cron.is_every_hour());
-            // From anywhere in between it is the same next time.
+            // The next time is the same from any point in between.
             let middle = last.plus(next.since(last) / 2);
             prop_assert_eq!(schedule.next_after(middle), Some(next));
             last = next;

@@ -1,13 +1,15 @@
-//! Time zones, and when a cron expression fires on the time line of one.
+//! Time zones, and the instants at which a cron expression fires in one.
 //!
-//! The data of the zones is compiled in: a container without them works, and replicas on different machines agree. They are new
-//! with every build, never by an update of the system.
+//! The zone data is compiled in: containers need no system data, and replicas on different machines agree. Updates of
+//! the system do not change it; new builds do.
 //!
-//! **When clocks are changed.** An expression that names hours (`30 2 * * *`, `0 */2 * * *`) means times on the clock: what falls into
-//! the gap when clocks go forward runs once, at the first instant after it, and what comes twice when they go back runs the first time only.
-//! One that admits every hour (`0 * * * *`, `*/15 * * * *`) means time that passes: it runs whenever the clock shows an admitted time,
-//! both times in an overlap, and nothing is made up after a gap. Otherwise "every 15 minutes" would be silent for an hour in
-//! autumn.
+//! **Clock changes.** An expression that names hours (`30 2 * * *`, `0 */2 * * *`) means wall-clock times. A time
+//! inside the gap of a forward change runs once, at the first instant after the gap. A time that occurs twice runs the
+//! first time only.
+//!
+//! An expression that matches every hour (`0 * * * *`, `*/15 * * * *`) means elapsed time. It runs whenever the clock
+//! shows a matching time, twice in an overlap, and nothing is caught up after a gap. Otherwise "every 15 minutes" would
+//! pause for an hour in autumn.
 
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
@@ -21,21 +23,17 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// There is no such time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown time zone {0:?}, expected an IANA name such as \"Europe/Berlin\"")]
 pub struct BadZone(pub String);
 
 impl Zone {
-    /// The zone that never changes its clocks.
     pub const UTC: Zone = Zone(TimeZone::UTC);
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// What the clocks of the zone show at an instant.
     #[cfg(test)]
     pub(super) fn local(&self, at: Timestamp) -> DateTime {
         self.0.to_datetime(Instant::from_microsecond(at.as_micros()).unwrap())
@@ -55,7 +53,7 @@ impl std::str::FromStr for Zone {
     }
 }
 
-/// The first time after `after` at which `cron` fires on the clocks of `zone`. None only at the end of the calendar.
+/// Returns the first instant after `after` at which `cron` fires in `zone`. `None` only at the end of the calendar.
 pub(super) fn next_after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
     let mut cursor = Instant::from_second(after.as_secs().checked_add(1)?).ok()?;
     for _ in 0..CRON_SEGMENTS_MAX {
@@ -68,28 +66,26 @@ pub(super) fn next_after(cron: &Cron, zone: &Zone, after: Timestamp) -> Option<T
     None
 }
 
-/// A part of the time line on which the clocks of a zone run evenly.
+/// A part of the time line with a constant offset.
 struct Segment {
     offset: Offset,
-    /// The change it began with; none if the zone never changed its clocks before.
+    /// The clock change at its start; `None` before the zone's first change.
     begin: Option<Change>,
     end: Option<Instant>,
 }
 
-/// What a segment says of the next fire.
+/// The next fire, as far as one segment knows it.
 enum Found {
-    /// It is here.
     At(Instant),
-    /// It is not in this segment, which ends here.
+    /// Not in this segment, which ends at this instant.
     NotBefore(Instant),
 }
 
-/// A change of the clocks.
 struct Change {
     at: Instant,
-    /// What the clocks would have shown had they not been changed.
+    /// The local time by the old offset.
     shown_before: DateTime,
-    /// What they show instead.
+    /// The local time by the new offset.
     shown_after: DateTime,
 }
 
@@ -106,14 +102,15 @@ impl Segment {
         Segment { offset, begin, end: zone.following(at).next().map(|change| change.timestamp()) }
     }
 
-    /// The first fire from `cursor` on, in this segment or beyond it.
+    /// Returns the first fire at or after `cursor`, in this segment or beyond it.
     fn first_fire(&self, cron: &Cron, cursor: Instant) -> Option<Found> {
         let mut from = self.offset.to_datetime(cursor);
         if let Some(change) = self.begin.as_ref().filter(|_| !cron.is_every_hour()) {
+            // A matching time inside the gap does not exist on the clock; it runs at the change itself.
             if change.at == cursor && cron.next_local(change.shown_before)? < change.shown_after {
                 return Some(Found::At(cursor));
             }
-            // In an overlap the clocks show again what they have shown.
+            // In an overlap the clock repeats times that have already run; the search starts after them.
             from = from.max(change.shown_before);
         }
         let local = cron.next_local(from)?;

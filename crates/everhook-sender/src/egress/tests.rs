@@ -1,4 +1,4 @@
-//! The address list, twice, and the URLs that have fooled others.
+//! Tests of the address list against a second implementation, and of URLs that have deceived other parsers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -57,7 +57,7 @@ fn what_the_operator_allows_is_permitted_and_no_more() {
     let egress = allowing(&["127.0.0.0/8", "fd00:1::/32"]);
     check_ips(&egress, true, &["127.0.0.1", "127.255.0.9", "fd00:1::5", "::ffff:127.0.0.1", "1.1.1.1"]);
     check_ips(&egress, false, &["10.0.0.1", "::1", "fd00:2::5", "::ffff:10.0.0.1", "::ffff:1.1.1.1"]);
-    // An IPv6 block says nothing about the IPv4 addresses that can be written inside it.
+    // An IPv6 block does not allow the IPv4 addresses embedded in it.
     check_ips(&allowing(&["::/0"]), false, &["127.0.0.1", "::ffff:127.0.0.1"]);
 }
 
@@ -80,7 +80,7 @@ fn plain_urls_are_taken_and_canonicalised() {
     check_url("http://EXAMPLE.com:8080/a?b=c&d", Ok("http://example.com:8080/a?b=c&d"));
     check_url("https://[2606:4700::1111]:8443/x", Ok("https://[2606:4700::1111]:8443/x"));
     check_url("https://bücher.example/ü", Ok("https://xn--bcher-kva.example/%C3%BC"));
-    // A name is judged by what it resolves to, and that is known only when something is sent.
+    // A name is checked when it has been resolved, that is, when a request is sent.
     check_url("http://metadata.google.internal/", Ok("http://metadata.google.internal/"));
 }
 
@@ -145,7 +145,7 @@ fn urls_that_parsers_read_differently_are_refused() {
     {
         assert!(matches!(strict().check_url(url), Err(BadUrl::Unparsable(_))), "{url}");
     }
-    // Punycode that hides ASCII.
+    // Punycode that contains only ASCII.
     assert!(matches!(strict().check_url("http://xn--localhost-/"), Err(BadUrl::Unparsable(_))));
 }
 
@@ -171,7 +171,7 @@ fn https_only_refuses_plain_http() {
     assert!(egress.check_url("https://example.com").is_ok());
 }
 
-/// The same list, written by another hand in another way.
+/// A second, independent implementation of the list.
 fn denied_by_octets(ip: Ipv4Addr) -> bool {
     matches!(
         ip.octets(),

@@ -1,4 +1,4 @@
-//! Against name servers on the loopback that follow a script.
+//! Tests against scripted name servers on the loopback interface.
 
 use hickory_resolver::config::ConnectionConfig;
 
@@ -6,10 +6,10 @@ use super::*;
 
 const A: u16 = 1;
 const AAAA: u16 = 28;
-/// Longer than a lookup may take, and shorter than a name server is waited for.
+/// Longer than a look-up may take, and shorter than the time-out of a name server.
 const BUDGET: Duration = Duration::from_secs(4);
 
-/// A name server that says these things of every name; to other questions it says nothing. Returns its port.
+/// Starts a name server with these answers for every name; it ignores other questions. Returns its port.
 fn name_server(answers: &'static [(u16, &'static str)]) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -23,7 +23,6 @@ fn name_server(answers: &'static [(u16, &'static str)]) -> u16 {
     port
 }
 
-/// The reply to a query, if there is one.
 fn reply(query: &[u8], answers: &[(u16, &str)]) -> Option<Vec<u8>> {
     // A header of 12 bytes, the name as labels, its end, type and class.
     let mut end = 12;
@@ -42,14 +41,13 @@ fn reply(query: &[u8], answers: &[(u16, &str)]) -> Option<Vec<u8>> {
     reply.extend([0x81, 0x80, 0, 1, 0, count, 0, 0, 0, 0]);
     reply.extend(&query[12..end]);
     if count > 0 {
-        // The name is the one at byte 12; class IN; believed for a minute.
+        // The name is the one at byte 12; class IN; TTL of one minute.
         reply.extend([0xc0, 12, 0, kind as u8, 0, 1, 0, 0, 0, 60, 0, address.len() as u8]);
         reply.extend(&address);
     }
     Some(reply)
 }
 
-/// The name server whose port is in the file.
 fn read(files: &[String]) -> Read {
     let port = std::fs::read_to_string(&files[0])?.parse().map_err(|_| NetError::Message("no port"))?;
     let mut server = NameServerConfig::udp(Ipv4Addr::LOCALHOST.into());
@@ -74,13 +72,12 @@ impl Stage {
     }
 
     fn write(&self, text: &str) {
-        // As system tools do: a new file takes the place of the old one.
+        // System tools replace the file in the same way.
         let new = self.folder.path().join("new");
         std::fs::write(&new, text).unwrap();
         std::fs::rename(new, self.folder.path().join("resolv.conf")).unwrap();
     }
 
-    /// What the name resolves to within the budget.
     async fn look_up(&self, name: &str) -> Result<Vec<String>, String> {
         let addresses = timeout(BUDGET, self.resolver.addresses(name)).await.map_err(|_| "too late".to_owned())?;
         addresses.map(|found| found.iter().map(IpAddr::to_string).collect()).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Receivers that are slow, each in its own way. Every script ends with the sender hanging up.
+//! Slow receivers. Every script ends when the sender closes the connection.
 
 use std::io::{ErrorKind, Write};
 
@@ -14,7 +14,7 @@ use crate::{PATIENT, SOON, check_failure, check_reply, hurried, loopback, post};
 async fn a_receiver_that_never_answers_runs_into_the_first_byte_deadline() {
     let receiver = answering("");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
     receiver.end();
 }
 
@@ -32,7 +32,7 @@ async fn a_request_may_have_more_patience_than_the_sender_or_less() {
     receiver.end();
     let receiver = answering("");
     let hasty = Request { patience: Some(SOON), ..post(receiver.url(), "{}") };
-    check_failure(hurried(PATIENT).send(hasty).await, Class::Timeout, "no reply came in time");
+    check_failure(hurried(PATIENT).send(hasty).await, Class::Timeout, "timed out waiting for the reply");
     receiver.end();
 }
 
@@ -40,7 +40,7 @@ async fn a_request_may_have_more_patience_than_the_sender_or_less() {
 async fn a_slow_reader_of_a_written_request_is_not_a_slow_write() {
     let receiver = answering("");
     let sender = hurried(Deadlines { write: SOON, first_byte: SOON * 2, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
     receiver.end();
 }
 
@@ -50,7 +50,7 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
     let sender = hurried(Deadlines { write: SOON, ..PATIENT });
     let body = Bytes::from(vec![0; 64 * 1024 * 1024]);
     let sent = sender.send(Request { url: receiver.url(), headers: HeaderMap::new(), body, patience: None }).await;
-    check_failure(sent, Class::Timeout, "the receiver did not take the request in time");
+    check_failure(sent, Class::Timeout, "timed out writing the request");
     receiver.end();
 }
 
@@ -58,7 +58,7 @@ async fn a_receiver_that_takes_nothing_runs_into_the_write_deadline() {
 async fn an_interim_reply_does_not_stop_the_first_byte_deadline() {
     let receiver = answering("HTTP/1.1 103 Early Hints\r\n\r\n");
     let sender = hurried(Deadlines { first_byte: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "no reply came in time");
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out waiting for the reply");
     receiver.end();
 }
 
@@ -82,7 +82,7 @@ async fn a_flood_of_interim_replies_ends_long_before_any_deadline() {
 async fn a_body_that_stalls_runs_into_the_total_deadline() {
     let receiver = answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
     let sender = hurried(Deadlines { total: SOON, ..PATIENT });
-    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "the reply was not complete in time");
+    check_failure(sender.send(post(receiver.url(), "{}")).await, Class::Timeout, "timed out reading the reply");
     receiver.end();
 }
 
@@ -92,7 +92,7 @@ async fn a_body_that_drips_without_content_ends_as_well() {
         let (mut stream, _) = listener.accept().unwrap();
         read_request(&mut stream);
         stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;").unwrap();
-        // Chunk extensions are no content: the cap on what is kept would let them go on for ever.
+        // Chunk extensions are not content, so the limit on stored bytes would let them continue for ever.
         drip(&mut stream, b"x");
     });
     let sent = hurried(PATIENT).send(post(receiver.url(), "{}")).await;
@@ -105,7 +105,7 @@ async fn a_hang_in_the_handshake_runs_into_the_tls_deadline() {
     let receiver = Receiver::start(|listener| wait_for_hang_up(&mut listener.accept().unwrap().0));
     let sender = hurried(Deadlines { tls: SOON, ..PATIENT });
     let sent = sender.send(post(format!("https://127.0.0.1:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Timeout, "the TLS handshake was not finished in time");
+    check_failure(sent, Class::Timeout, "timed out during the TLS handshake");
     receiver.end();
 }
 
@@ -116,8 +116,8 @@ async fn the_wait_for_a_connection_counts_too() {
     let sender = Sender::new(SenderConfig { connections_per_host: 1, deadlines, ..loopback() }).unwrap();
     let (first, second) =
         tokio::join!(sender.send(post(receiver.url(), "{}")), sender.send(post(receiver.url(), "{}")));
-    check_failure(first, Class::Timeout, "no reply came in time");
-    check_failure(second, Class::Timeout, "no connection to the receiver became free in time");
+    check_failure(first, Class::Timeout, "timed out waiting for the reply");
+    check_failure(second, Class::Timeout, "timed out waiting for a free connection to the receiver");
     receiver.end();
 }
 
@@ -138,7 +138,7 @@ async fn a_caller_that_stops_waiting_closes_the_connection() {
     receiver.end();
 }
 
-/// Writes `piece` again and again until the sender hangs up.
+/// Writes `piece` repeatedly until the sender closes the connection.
 fn drip(stream: &mut impl Write, piece: &[u8]) {
     loop {
         match stream.write_all(piece) {

@@ -1,4 +1,4 @@
-//! TLS, with a certificate for `localhost` from a root made for these tests. Both are valid for a hundred years.
+//! TLS with a certificate for `localhost` and its own test root, both valid for a hundred years.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ fn answer(stream: &mut StreamOwned<ServerConnection, TcpStream>) {
     stream.flush().unwrap();
 }
 
-/// A connection that says goodbye before it closes, or does not.
+/// A connection that closes with or without a TLS close notification.
 struct Ending {
     stream: StreamOwned<ServerConnection, TcpStream>,
     polite: bool,
@@ -54,7 +54,7 @@ impl Drop for Ending {
     }
 }
 
-/// A receiver that only shakes hands, in vain.
+/// A receiver whose handshake fails.
 fn distrusted() -> Receiver<()> {
     Receiver::start(|listener| {
         let mut stream = accept(&listener);
@@ -132,11 +132,11 @@ async fn a_connection_that_ends_in_the_handshake_is_a_tls_failure() {
 
 #[tokio::test]
 async fn https_never_falls_back_to_http() {
-    // The receiver would answer in plain text, and must not see the request.
+    // The receiver answers in plain text and must not see the request.
     let receiver = answering(OK);
     let config = SenderConfig { deadlines: crate::Deadlines { tls: crate::SOON, ..crate::PATIENT }, ..loopback() };
     let sent = Sender::new(config).unwrap().send(post(format!("https://localhost:{}/", receiver.port), "{}")).await;
-    check_failure(sent, Class::Timeout, "the TLS handshake was not finished in time");
+    check_failure(sent, Class::Timeout, "timed out during the TLS handshake");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where the sender does not go.
+//! Requests to forbidden destinations are refused.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -1,6 +1,6 @@
-//! The sender against receivers that follow a script, byte by byte.
+//! Tests of the sender against scripted receivers.
 //!
-//! They are plain TCP on the loopback, because a proper HTTP server would refuse to misbehave.
+//! The receivers are plain TCP servers on the loopback interface, because an HTTP server would refuse to misbehave.
 
 #![allow(clippy::unwrap_used, reason = "a step of a script that fails is a test that fails")]
 
@@ -18,9 +18,9 @@ use everhook_core::outcome::{Class, Reply, SendFailure};
 use everhook_sender::{Deadlines, Egress, Request, Sender, SenderConfig};
 use http::HeaderMap;
 
-/// Long enough never to pass in a test that does not wait for it.
+/// A deadline that never passes during a test.
 const NEVER: Duration = Duration::from_secs(300);
-/// Short enough for a test that does.
+/// A deadline for tests that wait for it.
 const SOON: Duration = Duration::from_millis(200);
 
 const PATIENT: Deadlines = Deadlines { connect: NEVER, tls: NEVER, write: NEVER, first_byte: NEVER, total: NEVER };

@@ -1,4 +1,4 @@
-//! What goes over the wire, and what is made of the answer.
+//! Requests on the wire, and interpretation of replies.
 
 use std::io::Write;
 
@@ -124,7 +124,7 @@ async fn of_a_giant_reply_the_beginning_is_kept_and_the_rest_not_read() {
     let sender = sender();
     let reply = sender.send(post(receiver.url(), "{}")).await.unwrap();
     assert_eq!((reply.status, reply.body.len()), (500, REPLY_BYTES_MAX));
-    // The script ends only if the sender has hung up although it is still there.
+    // The script ends only when the sender has closed the connection, although the sender still exists.
     receiver.end();
     drop(sender);
 }
@@ -146,7 +146,7 @@ async fn a_connection_that_breaks_under_the_reply_is_a_reset() {
             let (mut stream, _) = listener.accept().unwrap();
             read_request(&mut stream);
             stream.write_all(said.as_bytes()).unwrap();
-            // A linger of zero makes the close a reset.
+            // A linger time of zero turns the close into a reset.
             socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();
         });
         let sent = sender().send(post(receiver.url(), "{}")).await;

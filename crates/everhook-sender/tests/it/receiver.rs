@@ -1,33 +1,32 @@
-//! Receivers with a script.
+//! Receivers that play a script.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-/// A reply that ends nothing.
+/// A reply that keeps the connection open.
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// A receiver that plays its script in a thread and returns what the test wants to know.
+/// A receiver that runs its script in a thread and returns the script's result.
 pub(crate) struct Receiver<T> {
     pub(crate) port: u16,
     script: JoinHandle<T>,
 }
 
-/// A request as it came.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Tells a script to close its connection, once the sender has kept it.
+/// Lets a test close a connection after the sender has kept it.
 pub(crate) struct Closer {
     tell: mpsc::Sender<()>,
     closed: mpsc::Receiver<()>,
 }
 
-/// The script's end of a `Closer`.
+/// The script's half of a `Closer`.
 pub(crate) struct Told {
     told: mpsc::Receiver<()>,
     closed: mpsc::Sender<()>,
@@ -40,7 +39,8 @@ impl Closer {
         (Closer { tell, closed }, Told { told, closed: close })
     }
 
-    /// Returns when the connection is closed. Blocks the thread on purpose: the event loop must not hear of it.
+    /// Returns when the connection is closed. Blocks the thread on purpose, so that the event loop does not notice the
+    /// close.
     pub(crate) fn close(&self) {
         self.tell.send(()).unwrap();
         self.closed.recv().unwrap();
@@ -48,7 +48,7 @@ impl Closer {
 }
 
 impl Told {
-    /// Closes `connection` when told to, or when there is nobody left to tell.
+    /// Closes `connection` on request, or when the `Closer` is gone.
     pub(crate) fn close<T>(&self, connection: T) {
         let _ = self.told.recv();
         drop(connection);
@@ -67,19 +67,18 @@ impl<T: Send + 'static> Receiver<T> {
         format!("http://127.0.0.1:{}/hook?a=b", self.port)
     }
 
-    /// Waits for the end of the script.
     pub(crate) fn end(self) -> T {
         self.script.join().expect("the script went as written")
     }
 }
 
-/// A receiver that takes one request and answers with `reply`, then waits for the sender to hang up.
+/// A receiver that answers one request with `reply`, then waits for the sender to close the connection.
 pub(crate) fn answering(reply: impl Into<Vec<u8>>) -> Receiver<Seen> {
     let reply = reply.into();
     Receiver::start(move |listener| {
         let (mut stream, _) = listener.accept().unwrap();
         let seen = read_request(&mut stream);
-        // The sender may hang up in the middle of a reply it has seen enough of.
+        // The sender may close the connection in the middle of a reply of which it has read enough.
         let _ = stream.write_all(&reply);
         wait_for_hang_up(&mut stream);
         seen

@@ -1,4 +1,4 @@
-//! Connections that carry more than one request.
+//! Connections that carry several requests.
 
 use std::io::Write;
 use std::sync::mpsc;
@@ -9,8 +9,7 @@ use everhook_sender::{Sender, SenderConfig};
 use crate::receiver::{Closer, OK, Receiver, read_request, wait_for_hang_up};
 use crate::{check_failure, check_reply, loopback, post, sender};
 
-/// Answers as many requests on each connection as the script says, then closes it when told to, or when there is nobody
-/// left to tell.
+/// Answers the scripted number of requests on each connection, then closes it on request, or when the `Closer` is gone.
 fn closing_after(requests: &'static [usize]) -> (Receiver<()>, Closer) {
     let (closer, told) = Closer::new();
     let receiver = Receiver::start(move |listener| {
@@ -69,7 +68,7 @@ async fn a_connection_on_which_the_peer_speaks_out_of_turn_is_not_used_again() {
         read_request(&mut first);
         first.write_all(OK.as_bytes()).unwrap();
         asked.recv().unwrap();
-        // An answer to a question nobody has asked must not be taken for the answer to the next one.
+        // An unsolicited reply must not be taken for the reply to the next request.
         first.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n").unwrap();
         speak.send(()).unwrap();
         let (mut second, _) = listener.accept().unwrap();
@@ -141,7 +140,7 @@ async fn requests_wait_for_a_free_connection() {
     let (receiver, _) = closing_after(&[3]);
     let sender = Sender::new(SenderConfig { connections_per_host: 1, ..loopback() }).unwrap();
     let send = || sender.send(post(receiver.url(), "{}"));
-    // All three at once, and only one connection is ever accepted.
+    // Three concurrent requests share one accepted connection.
     let (one, two, three) = tokio::join!(send(), send(), send());
     for sent in [one, two, three] {
         check_reply(sent, 200, "ok");

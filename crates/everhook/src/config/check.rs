@@ -1,4 +1,4 @@
-//! Turns settings into a checked [`Config`]: every value in its range, every error with its key and remedy.
+//! Checks settings and builds the [`Config`]. Every error names the key and the remedy.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,29 +20,27 @@ use tracing_subscriber::filter::Targets;
 use crate::config::{Config, LogFormat, Secret, Settings, StoreConfig, describe, outboxes};
 use crate::logging;
 
-/// HS256 asks for a key that is at least as long as its hash: shorter ones can be guessed from one token.
+/// HS256 requires a key at least as long as its hash: a shorter one can be guessed from one token.
 const JWT_SECRET_BYTES_MIN: usize = 32;
 
-/// Refuses what is no URL of a PostgreSQL.
 pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
-        bail!("a URL that begins with postgres:// is expected");
+        bail!("expected a URL that starts with postgres://");
     }
     Ok(everhook_postgres::check_url(url)?)
 }
 
 impl Settings {
-    /// The configuration, if every value can be used.
     pub(crate) fn check(&self) -> anyhow::Result<Config> {
         let slots = self.number("slots", 1..=100_000)?;
         let slots_per_lane = self.number("slots_per_endpoint", 1..=100_000)?;
         if slots_per_lane > slots {
-            bail!("`slots_per_endpoint` is {slots_per_lane} but `slots` is {slots}: the first must not be larger");
+            bail!("`slots_per_endpoint` is {slots_per_lane} but `slots` is {slots}: lower `slots_per_endpoint`");
         }
         let timeout = self.seconds("timeout_seconds", 1..=3600)?;
         let connect_timeout = self.seconds("connect_timeout_seconds", 1..=3600)?;
         if connect_timeout > timeout {
-            bail!("`connect_timeout_seconds` is larger than `timeout_seconds`: it must fit into it");
+            bail!("`connect_timeout_seconds` is larger than `timeout_seconds`, which includes it: lower it");
         }
         let poll_interval = Duration::from_millis(self.number("poll_interval_ms", 10..=3_600_000)? as u64);
         let store = self.store()?;
@@ -69,7 +67,7 @@ impl Settings {
             default_signature: match self.text("default_signature") {
                 Some("hmac256") => SignatureKind::Hmac256,
                 Some("ed25519") => SignatureKind::Ed25519,
-                other => bail!("bad `default_signature` {:?}: use hmac256 or ed25519", other.unwrap_or_default()),
+                other => bail!("invalid `default_signature` {:?}: use hmac256 or ed25519", other.unwrap_or_default()),
             },
             jwt_secret: self.jwt_secret()?,
             bootstrap_key: self.bootstrap_key()?,
@@ -78,7 +76,7 @@ impl Settings {
             log_format: match self.text("log_format") {
                 Some("json") => LogFormat::Json,
                 Some("text") => LogFormat::Text,
-                other => bail!("bad `log_format` {:?}: use text or json", other.unwrap_or_default()),
+                other => bail!("invalid `log_format` {:?}: use text or json", other.unwrap_or_default()),
             },
         })
     }
@@ -90,7 +88,7 @@ impl Settings {
         let listen_ops: SocketAddr =
             self.parsed("listen_ops", "an address and port, such as 127.0.0.1:8072, or nothing")?;
         if listen_ops.port() != 0 && self.text("listen") == self.text("listen_ops") {
-            bail!("`listen_ops` is the same as `listen`, which serves health and metrics already: use another port");
+            bail!("`listen_ops` equals `listen`, which already serves health and metrics: use another port");
         }
         Ok(Some(listen_ops))
     }
@@ -101,10 +99,10 @@ impl Settings {
         let Some(url) = self.url("database")? else {
             if direct_url.is_some() {
                 let source = self.source("database_direct");
-                bail!("`database_direct` is set ({source}) but `database` is not: set `database`, or remove it");
+                bail!("`database_direct` is set ({source}) but `database` is not: set `database`, or remove this");
             }
             let folder = self.text("data").filter(|folder| !folder.is_empty());
-            let folder = folder.context("`data` is empty: name a folder, or set `database`")?.into();
+            let folder = folder.context("`data` is empty: set it to a folder, or set `database`")?.into();
             return Ok(StoreConfig::Sqlite { folder });
         };
         let (url, direct_url) = (Secret(url), direct_url.map(Secret));
@@ -113,13 +111,13 @@ impl Settings {
 
     fn url(&self, key: &str) -> anyhow::Result<Option<String>> {
         let Some(url) = self.text(key) else { return Ok(None) };
-        check_url(url).with_context(|| format!("bad `{key}` ({})", self.source(key)))?;
+        check_url(url).with_context(|| format!("invalid `{key}` ({})", self.source(key)))?;
         Ok(Some(url.to_owned()))
     }
 
     fn log_filter(&self) -> anyhow::Result<Targets> {
         let text = self.text("log_level").unwrap_or_default();
-        logging::filter(text).with_context(|| format!("bad `log_level` {text:?} ({})", self.source("log_level")))
+        logging::filter(text).with_context(|| format!("invalid `log_level` {text:?} ({})", self.source("log_level")))
     }
 
     fn role(&self, store: &StoreConfig) -> anyhow::Result<Role> {
@@ -127,8 +125,8 @@ impl Settings {
         if let (Role::Api | Role::Worker, StoreConfig::Sqlite { .. }) = (role, store) {
             let source = self.source("role");
             bail!(
-                "`role` is {role} ({source}) but the store is an embedded one, which a single node has to itself: \
-                 use the role all, or set `database` to a PostgreSQL that every node shares"
+                "`role` is {role} ({source}) but the store is embedded and belongs to a single node: \
+                  use the role all, or set `database` to a PostgreSQL that all nodes share"
             );
         }
         Ok(role)
@@ -137,14 +135,15 @@ impl Settings {
     fn retry(&self) -> anyhow::Result<RetryPolicy> {
         if self.list("retry_schedule").is_empty() {
             let source = self.source("retry_schedule");
-            bail!("`retry_schedule` is empty ({source}): name the seconds before each retry, such as 5,300,1800");
+            bail!("`retry_schedule` is empty ({source}): list the seconds before each retry, such as 5,300,1800");
         }
         let delays = self.list("retry_schedule").iter().map(|value| {
             let secs = value.as_float().or_else(|| value.as_integer().map(|secs| secs as f64)).unwrap_or(-1.0);
-            Duration::try_from_secs_f64(secs).with_context(|| format!("bad delay {value} in `retry_schedule`"))
+            Duration::try_from_secs_f64(secs).with_context(|| format!("invalid delay {value} in `retry_schedule`"))
         });
         let delays = delays.collect::<anyhow::Result<_>>()?;
-        RetryPolicy::new(delays).with_context(|| format!("bad `retry_schedule` ({})", self.source("retry_schedule")))
+        RetryPolicy::new(delays)
+            .with_context(|| format!("invalid `retry_schedule` ({})", self.source("retry_schedule")))
     }
 
     fn jobs(&self) -> anyhow::Result<JobsConfig> {
@@ -155,9 +154,7 @@ impl Settings {
             JobsConfig::slots_per_queue(slots)
         };
         if slots_per_queue > slots {
-            bail!(
-                "`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: the first must not be larger"
-            );
+            bail!("`job_slots_per_queue` is {slots_per_queue} but `job_slots` is {slots}: lower `job_slots_per_queue`");
         }
         Ok(JobsConfig {
             enabled: self.switch("jobs"),
@@ -187,7 +184,7 @@ impl Settings {
         let networks = self.list("egress_allow").iter().filter_map(Value::as_str).map(|text| {
             let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
             text.parse::<IpNet>().or_else(|_| address()).map_err(|_| {
-                anyhow::anyhow!("bad network {text:?} in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8")
+                anyhow::anyhow!("invalid network {text:?} in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8")
             })
         });
         networks.collect()
@@ -197,7 +194,8 @@ impl Settings {
         match self.text("jwt_secret") {
             None | Some("") => Ok(None),
             Some(secret) if secret.len() < JWT_SECRET_BYTES_MIN => bail!(
-                "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as `openssl rand -base64 32` prints"
+                "`jwt_secret` is too short: use at least {JWT_SECRET_BYTES_MIN} bytes, such as the output of \
+                 `openssl rand -base64 32`"
             ),
             Some(secret) => Ok(Some(Secret(secret.to_owned()))),
         }
@@ -209,7 +207,7 @@ impl Settings {
         };
         let key = text.parse().with_context(|| {
             let source = self.source("bootstrap_key");
-            format!("bad `bootstrap_key` ({source}): use what `everhook key generate` prints")
+            format!("invalid `bootstrap_key` ({source}): use the output of `everhook key generate`")
         })?;
         Ok(Some(key))
     }
@@ -232,7 +230,7 @@ impl Settings {
 
     fn parsed<T: std::str::FromStr>(&self, key: &str, form: &str) -> anyhow::Result<T> {
         let text = self.text(key).unwrap_or_default();
-        text.parse().map_err(|_| anyhow::anyhow!("bad `{key}` {text:?} ({}): use {form}", self.source(key)))
+        text.parse().map_err(|_| anyhow::anyhow!("invalid `{key}` {text:?} ({}): use {form}", self.source(key)))
     }
 
     fn number(&self, key: &str, range: std::ops::RangeInclusive<usize>) -> anyhow::Result<usize> {
@@ -240,7 +238,7 @@ impl Settings {
         let number = value.and_then(|value| usize::try_from(value).ok()).filter(|number| range.contains(number));
         number.with_context(|| {
             let (value, source) = (value.unwrap_or_default(), self.source(key));
-            format!("bad `{key}` {value} ({source}): use {} to {}", range.start(), range.end())
+            format!("invalid `{key}` {value} ({source}): use {} to {}", range.start(), range.end())
         })
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The error or the shown settings of a file, variables and flags.
+/// Returns the configuration of a file, variables and flags, or the error.
 fn check(file: &str, variables: &[(&str, &str)], flags: Flags) -> Result<Config, String> {
     let mut settings = Settings::defaults();
     let config = settings
@@ -64,7 +64,7 @@ fn a_push_ends_within_minutes() {
     assert_eq!(timeout(""), Ok(Duration::from_secs(300)));
     assert_eq!(timeout("job_push_timeout_seconds = 900"), Ok(Duration::from_secs(900)));
     let refused = timeout("job_push_timeout_seconds = 901").unwrap_err();
-    assert_eq!(refused, "bad `job_push_timeout_seconds` 901 (everhook.toml): use 1 to 900");
+    assert_eq!(refused, "invalid `job_push_timeout_seconds` 901 (everhook.toml): use 1 to 900");
 }
 
 #[test]
@@ -99,34 +99,38 @@ fn errors_name_the_key_the_source_and_the_remedy() {
         "unknown setting `listne` (everhook.toml): did you mean `listen`? Correct or remove it"
     );
     assert!(
-        fail("xyz = ''", &[]).starts_with("unknown setting `xyz` (everhook.toml): correct or remove it; there are")
+        fail("xyz = ''", &[])
+            .starts_with("unknown setting `xyz` (everhook.toml): correct or remove it; known settings:")
     );
-    assert_eq!(fail("slots = 'x'", &[]), "bad `slots` (everhook.toml): a whole number is expected");
-    assert_eq!(fail("", &[("slots", "x")]), "bad EVERHOOK_SLOTS \"x\": a whole number is expected");
-    assert_eq!(fail("lease_seconds = 0", &[]), "bad `lease_seconds` 0 (everhook.toml): use 1 to 3600");
+    assert_eq!(fail("slots = 'x'", &[]), "invalid `slots` (everhook.toml): expected a whole number");
+    assert_eq!(fail("", &[("slots", "x")]), "invalid EVERHOOK_SLOTS \"x\": expected a whole number");
+    assert_eq!(fail("lease_seconds = 0", &[]), "invalid `lease_seconds` 0 (everhook.toml): use 1 to 3600");
     assert_eq!(
         fail("data = 'a'\ndatabase = 'postgres://b'", &[]),
-        "`data` and `database` are both set (everhook.toml): keep one of them"
+        "`data` and `database` are both set (everhook.toml): remove one of them"
     );
     assert_eq!(
         fail("egress_allow = ['10/8']", &[]),
-        "bad network \"10/8\" in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8"
+        "invalid network \"10/8\" in `egress_allow`: use the form 10.0.0.0/8 or fd00::/8"
     );
     assert!(fail("slots = 5", &[]).starts_with("`slots_per_endpoint` is 250 but `slots` is 5"));
     assert!(fail("log_format = 'xml'", &[]).contains("use text or json"));
     assert!(fail("default_signature = 'rsa'", &[]).contains("use hmac256 or ed25519"));
     let short = fail(&format!("jwt_secret = '{}'", "x".repeat(31)), &[]);
-    assert_eq!(short, "`jwt_secret` is too short: use at least 32 bytes, such as `openssl rand -base64 32` prints");
+    assert_eq!(
+        short,
+        "`jwt_secret` is too short: use at least 32 bytes, such as the output of `openssl rand -base64 32`"
+    );
     assert!(fail("x = [", &[]).starts_with("everhook.toml is not valid TOML"));
-    assert!(fail("retry_schedule = [-1]", &[]).contains("bad delay -1"));
-    let empty = "`retry_schedule` is empty (EVERHOOK_RETRY_SCHEDULE): name the seconds before each retry";
+    assert!(fail("retry_schedule = [-1]", &[]).contains("invalid delay -1"));
+    let empty = "`retry_schedule` is empty (EVERHOOK_RETRY_SCHEDULE): list the seconds before each retry";
     assert!(fail("", &[("retry_schedule", "")]).starts_with(empty));
     assert!(fail("retry_schedule = []", &[]).contains("`retry_schedule` is empty (everhook.toml)"));
-    assert!(fail("", &[("retry_schedule", "1,,2")]).starts_with("bad EVERHOOK_RETRY_SCHEDULE \"1,,2\""));
-    assert!(fail("", &[("egress_allow", "10.0.0.0/8,")]).contains("bad network \"\" in `egress_allow`"));
+    assert!(fail("", &[("retry_schedule", "1,,2")]).starts_with("invalid EVERHOOK_RETRY_SCHEDULE \"1,,2\""));
+    assert!(fail("", &[("egress_allow", "10.0.0.0/8,")]).contains("invalid network \"\" in `egress_allow`"));
     for level in ["", "warning", "loud", "info,loud", "tokio_postgres=trace"] {
         let refused = fail("", &[("log_level", level)]);
-        assert!(refused.starts_with(&format!("bad `log_level` {level:?} (EVERHOOK_LOG_LEVEL): ")), "{refused}");
+        assert!(refused.starts_with(&format!("invalid `log_level` {level:?} (EVERHOOK_LOG_LEVEL): ")), "{refused}");
     }
 }
 
@@ -135,20 +139,20 @@ fn a_database_that_nobody_can_connect_to_is_refused() {
     let fail = |file: &str| check(file, &[], Flags::default()).map(drop).unwrap_err();
     assert_eq!(
         fail("database = 'mysql://x'"),
-        "bad `database` (everhook.toml): a URL that begins with postgres:// is expected"
+        "invalid `database` (everhook.toml): expected a URL that starts with postgres://"
     );
     assert!(
         fail("database = 'postgres://'")
-            .starts_with("bad `database` (everhook.toml): the PostgreSQL URL names no host")
+            .starts_with("invalid `database` (everhook.toml): the PostgreSQL URL names no host")
     );
-    assert!(fail("database = ''").starts_with("bad `database` (everhook.toml): a URL"));
+    assert!(fail("database = ''").starts_with("invalid `database` (everhook.toml): expected a URL"));
     assert!(fail("database = 'postgres://db/x?nonsense=1'").contains("not a PostgreSQL connection URL"));
     let direct = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://'";
-    assert!(fail(direct).starts_with("bad `database_direct` (everhook.toml): the PostgreSQL URL names no host"));
+    assert!(fail(direct).starts_with("invalid `database_direct` (everhook.toml): the PostgreSQL URL names no host"));
     assert!(fail("database_direct = 'postgres://db/x'").contains("but `database` is not: set `database`"));
-    assert!(fail("database_pool = 1").starts_with("bad `database_pool` 1"));
+    assert!(fail("database_pool = 1").starts_with("invalid `database_pool` 1"));
     let outbox = "[[outbox]]\nname = 'a'\ndatabase = 'postgres://'";
-    assert!(fail(outbox).starts_with("bad `database` of `[[outbox]]` \"a\": the PostgreSQL URL names no host"));
+    assert!(fail(outbox).starts_with("invalid `database` of `[[outbox]]` \"a\": the PostgreSQL URL names no host"));
     let both = "database = 'postgres://db/x'\ndatabase_direct = 'postgres://db/x'";
     let config = check(both, &[("data", "./here")], Flags::default()).unwrap();
     assert!(matches!(config.store, StoreConfig::Sqlite { .. }), "{:?}", config.store);
@@ -191,18 +195,20 @@ fn outboxes_have_names_and_places() {
     assert!(!settings.show().contains("hunter2") && settings.show().contains("postgres://me:***@db:5432/shop"));
 
     let fail = |file: &str| check(file, &[], Flags::default()).map(drop).unwrap_err();
-    assert!(fail(&shop.repeat(2)).contains("give each its own"));
-    assert!(fail("[[outbox]]\nname = 'main'\nsqlite = 'x'").contains("give each its own"));
+    assert!(fail(&shop.repeat(2)).contains("duplicate `name`"));
+    assert!(fail("[[outbox]]\nname = 'main'\nsqlite = 'x'").contains("duplicate `name`"));
     assert!(fail("[[outbox]]\nsqlite = 'x'").contains("has no `name`"));
-    assert!(fail("[[outbox]]\nname = 'a b'\nsqlite = 'x'").contains("bad `name`"));
+    assert!(fail("[[outbox]]\nname = 'a b'\nsqlite = 'x'").contains("invalid `name`"));
     assert!(fail("[[outbox]]\nname = 'a'").contains("set either `database` or `sqlite`"));
-    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npoll_interval_ms = 1").contains("from 5 to 3600000"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npoll_interval_ms = 1").contains("must be 5 to 3600000"));
     assert!(fail("[[outbox]]\nname = 'a'\nsqllite = 'x'").contains("did you mean `sqlite`?"));
-    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npooler = true").contains("`pooler` is for a `database`"));
-    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\nenvironment = 'a b'").contains("bad `environment` \"a b\""));
-    assert!(fail("outbox = 3").contains("[[…]] in the settings file"));
+    assert!(fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\npooler = true").contains("`pooler` requires `database`"));
+    assert!(
+        fail("[[outbox]]\nname = 'a'\nsqlite = 'x'\nenvironment = 'a b'").contains("invalid `environment` \"a b\"")
+    );
+    assert!(fail("outbox = 3").contains("`[[…]]` in the configuration file"));
     let variable = check("", &[("outbox", "x")], Flags::default()).map(drop).unwrap_err();
-    assert!(variable.contains("[[…]] in the settings file"), "{variable}");
+    assert!(variable.contains("`[[…]]` in the configuration file"), "{variable}");
 }
 
 #[test]
@@ -231,7 +237,7 @@ fn unknown_variables_warn_with_the_nearest_setting_and_service_links_do_not() {
 fn a_variable_that_is_not_text_is_refused() {
     let variable = Variable { name: "EVERHOOK_DATA".to_owned(), value: None };
     let refused = Settings::defaults().add_variables(vec![variable]).unwrap_err();
-    assert_eq!(refused.to_string(), "bad EVERHOOK_DATA: UTF-8 is expected");
+    assert_eq!(refused.to_string(), "invalid EVERHOOK_DATA: expected UTF-8");
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn the_listener_for_operators_is_one_of_its_own() {
         |value: &str| check("", &[("listen_ops", value)], Flags::default()).map(|config| config.listen_ops);
     assert_eq!(listen_ops("").unwrap(), None);
     assert_eq!(listen_ops("127.0.0.1:8072").unwrap().unwrap().port(), 8072);
-    assert!(listen_ops("8072").unwrap_err().contains("bad `listen_ops` \"8072\" (EVERHOOK_LISTEN_OPS)"));
+    assert!(listen_ops("8072").unwrap_err().contains("invalid `listen_ops` \"8072\" (EVERHOOK_LISTEN_OPS)"));
     assert!(listen_ops("127.0.0.1:8071").unwrap_err().contains("use another port"));
     let flags = Flags { listen_ops: Some("127.0.0.1:9".to_owned()), ..Flags::default() };
     assert_eq!(check("", &[("listen_ops", "127.0.0.1:8")], flags).unwrap().listen_ops.unwrap().port(), 9);

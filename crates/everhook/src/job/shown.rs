@@ -1,4 +1,4 @@
-//! Jobs as text for people, and as JSON for machines.
+//! Jobs as text for people, and as JSON for programs.
 
 use everhook_core::limits::PAGE_MAX;
 use serde_json::Value;
@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::remote::{Remote, named};
 use crate::table::{cell, facts, one_line, seconds, table, time};
 
-/// The first jobs of a list.
 pub(super) async fn list(remote: &Remote, path: &str, limit: usize, json: bool) -> anyhow::Result<String> {
     let jobs = remote.get_some(path, PAGE_MAX, limit.max(1)).await?;
     if json {
@@ -21,7 +20,6 @@ pub(super) async fn list(remote: &Remote, path: &str, limit: usize, json: bool) 
     Ok(table(&rows))
 }
 
-/// Everything there is of a job.
 pub(super) async fn show(remote: &Remote, id: &str, json: bool) -> anyhow::Result<String> {
     let job = remote.get(&format!("/job/{}", named("job", id)?)).await?;
     if json {
@@ -34,7 +32,7 @@ pub(super) async fn show(remote: &Remote, id: &str, json: bool) -> anyhow::Resul
         ("name", cell(&job, "name")),
         ("queue", cell(&job, "queue")),
         ("kind", cell(&job, "kind")),
-        ("state", if job["cancelRequested"] == true { "leased, to be cancelled".into() } else { cell(&job, "state") }),
+        ("state", if job["cancelRequested"] == true { "leased, cancel requested".into() } else { cell(&job, "state") }),
         ("held by", format!("{} {}", cell(held, "workerId"), cell(held, "name")).replace(" -", "")),
         ("tries", format!("{} of {}", cell(&job, "tries"), cell(&job, "maxAttempts")).replace("- of ", "of ")),
         ("priority", cell(&job, "priority")),

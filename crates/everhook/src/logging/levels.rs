@@ -1,24 +1,24 @@
-//! How much is logged: a level, or levels for targets.
+//! Log levels: one for everything, or one per target.
 //!
-//! Dependencies never log below info: at debug level the database client logs the values of statements, payloads and secrets
-//! among them.
+//! Dependencies never log below info: at debug level the database client logs statement values, including payloads and
+//! secrets.
 
 use anyhow::bail;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// The targets of this program's own crates begin with this.
+/// Prefix of the targets of this program's own crates.
 const OWN: &str = "everhook";
-/// The most that dependencies may log.
+/// Most verbose level of dependencies.
 const DEPENDENCIES_MAX: LevelFilter = LevelFilter::INFO;
 
-/// Parses a level, or levels for targets: `info` or `info,everhook_sender=debug`.
+/// Parses a level, or levels by target, such as `info,everhook_sender=debug`.
 pub(crate) fn filter(text: &str) -> anyhow::Result<Targets> {
     let (mut default, mut targets) = (None, Vec::new());
     for directive in text.split(',').map(str::trim) {
         match directive.split_once('=') {
             None => {
                 if default.replace(level(directive)?).is_some() {
-                    bail!("there is more than one level: name one, and others with their targets");
+                    bail!("more than one level without a target: keep one of them");
                 }
             }
             Some((target, level)) => targets.push((target.trim(), self::level(level.trim())?)),
@@ -28,10 +28,10 @@ pub(crate) fn filter(text: &str) -> anyhow::Result<Targets> {
     let mut filter = Targets::new().with_default(default.min(DEPENDENCIES_MAX)).with_target(OWN, default);
     for (target, level) in targets {
         if target.is_empty() {
-            bail!("a target is missing before `=`: use the form {OWN}_sender=debug");
+            bail!("target missing before `=`: use the form {OWN}_sender=debug");
         }
         if !target.starts_with(OWN) && level > DEPENDENCIES_MAX {
-            bail!("{target} may log {DEPENDENCIES_MAX} at most: below that, dependencies log payloads and secrets");
+            bail!("{target} must not log below {DEPENDENCIES_MAX}: dependencies would log payloads and secrets");
         }
         filter = filter.with_target(target, level);
     }
@@ -49,7 +49,7 @@ fn level(text: &str) -> anyhow::Result<LevelFilter> {
     ];
     match LEVELS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
         Some((_, level)) => Ok(*level),
-        None => bail!("{text:?} is no level: use error, warn, info, debug, trace or off"),
+        None => bail!("unknown level {text:?}: use error, warn, info, debug, trace or off"),
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
             }
         }
         for text in ["tokio_postgres=debug", "tokio_postgres::query=trace", "info,t=trace", "hyper=debug"] {
-            assert!(filter(text).unwrap_err().to_string().contains("may log info at most"), "{text}");
+            assert!(filter(text).unwrap_err().to_string().contains("must not log below info"), "{text}");
         }
     }
 
@@ -100,6 +100,6 @@ mod tests {
             let refused = filter(text).unwrap_err().to_string();
             assert!(refused.contains("use "), "{text}: {refused}");
         }
-        assert!(filter("info,warn").unwrap_err().to_string().contains("name one"));
+        assert!(filter("info,warn").unwrap_err().to_string().contains("keep one"));
     }
 }

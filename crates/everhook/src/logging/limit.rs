@@ -1,7 +1,8 @@
-//! How much one place of the code may log.
+//! A limit for each log statement.
 //!
-//! Lines per attempt and per request have no bound of their own. Each place that logs may log `LINES_MAX` lines in `PERIOD`; the
-//! rest is left out, counted, and reported in one line. Debug and trace lines are not limited: someone asked for all of them.
+//! Lines per attempt and per request are otherwise unbounded. Each log statement may write `LINES_MAX` lines per
+//! `PERIOD`; further lines are suppressed, counted, and reported in one line. Debug and trace lines are not limited: an
+//! operator asked for all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,12 +16,11 @@ use tracing_subscriber::layer::Context;
 
 use crate::logging::queue::now;
 
-/// Lines that one place may log in one period.
+/// Lines per log statement and period.
 pub(super) const LINES_MAX: u64 = 200;
-/// How long a period is.
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
-/// Leaves out lines of places that log too much.
+/// Suppresses lines of log statements that exceed their limit.
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     started: Instant,
@@ -28,17 +28,14 @@ pub(super) struct Limit {
     limited: Counter,
 }
 
-/// Each place of the code that has logged.
 type Places = HashMap<Identifier, (&'static Metadata<'static>, Spent)>;
 
-/// What one place of the code has logged.
 #[derive(Debug, Default)]
 struct Spent {
-    /// When the period began.
     begun: Duration,
-    /// Lines in this period.
+    /// Lines in the current period.
     lines: u64,
-    /// Lines left out and not reported.
+    /// Suppressed lines that have not been reported.
     left_out: u64,
 }
 
@@ -49,12 +46,11 @@ impl Default for Limit {
 }
 
 impl Limit {
-    /// The count of lines that were left out.
     pub(super) fn limited(&self) -> Counter {
         self.limited.clone()
     }
 
-    /// The places that left lines out, with how many, once their period is over.
+    /// Returns the log statements with suppressed lines and their numbers, once their period is over.
     pub(super) fn left_out(&self, now: Duration) -> Vec<(&'static Metadata<'static>, u64)> {
         let mut places = self.lock();
         let places = places.values_mut().filter_map(|(place, spent)| Some((*place, spent.report(now)?)));
@@ -67,7 +63,7 @@ impl Limit {
 }
 
 impl Spent {
-    /// Whether one more line may be logged.
+    /// Counts a line. Returns whether it may be logged.
     fn take(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.begun) >= PERIOD {
             (self.begun, self.lines) = (now, 0);
@@ -78,7 +74,7 @@ impl Spent {
         may
     }
 
-    /// How many lines were left out, if the period is over and there are any.
+    /// Returns the number of suppressed lines, if the period is over and there are any.
     fn report(&mut self, now: Duration) -> Option<u64> {
         let is_due = self.left_out > 0 && now.saturating_sub(self.begun) >= PERIOD;
         is_due.then(|| std::mem::take(&mut self.left_out))
@@ -139,7 +135,7 @@ mod tests {
             warn!("something else");
         });
         let count = |level: Level| seen.lock().unwrap().iter().filter(|seen| **seen == level).count() as u64;
-        // The period may have ended in between, on a slow machine.
+        // On a slow machine the period may end in between.
         assert!(count(Level::WARN) > LINES_MAX && count(Level::WARN) < loud, "{}", count(Level::WARN));
         assert_eq!(count(Level::DEBUG), loud);
         let left_out = loud + 1 - count(Level::WARN);

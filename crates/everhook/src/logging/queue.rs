@@ -1,7 +1,7 @@
-//! Log lines on their way to a thread that writes them.
+//! The queue between log statements and the thread that writes them.
 //!
-//! Whoever logs never waits: the queue has a bound in bytes, and a line beyond it is dropped and counted. When the writer
-//! gets on again it reports how many were dropped.
+//! Logging never blocks: the queue is bounded in bytes, and a line beyond the bound is dropped and counted. When the
+//! writer can write again, it reports the number of dropped lines.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -13,27 +13,27 @@ use anyhow::Context;
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes that wait to be written; the writer holds as much again at most.
+/// Bytes in the queue. The writer holds at most as many again.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
-/// How often the writer reports what was left out, while it is not stuck.
+/// Interval of reports by the writer.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the end of the process waits for the last lines.
+/// How long the exit of the process waits for the last lines.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Where lines are put.
+/// The writing end of the queue, used by log statements.
 #[derive(Clone, Debug)]
 pub(super) struct Lines(Arc<Queue>);
 
-/// What the writer's thread says about the log itself. Called without any lock, so that it may log.
+/// Reports about the log itself. Called without a lock, so that an implementation may log.
 pub(super) trait Report: Send + 'static {
-    /// So many lines were dropped since the last time.
+    /// Lines dropped since the last call.
     fn dropped(&self, lines: u64);
 
     /// Called about every `REPORT_INTERVAL`, with the time since the writer started.
     fn now_and_then(&self, now: Duration);
 }
 
-/// The thread that writes. Dropping it waits until the queue is written, for a while.
+/// The writing thread. Dropping it waits, for a limited time, until the queue is written.
 #[derive(Debug)]
 pub(super) struct Writer(Arc<Queue>);
 
@@ -49,7 +49,7 @@ struct Queue {
 struct State {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Dropped lines that were not reported.
+    /// Dropped lines that have not been reported.
     dropped: u64,
     phase: Phase,
 }
@@ -58,13 +58,13 @@ struct State {
 enum Phase {
     #[default]
     Open,
-    /// Ends when everything is written.
+    /// The thread ends when everything is written.
     Closing,
     Ended,
 }
 
 impl Lines {
-    /// An empty queue, which counts dropped lines.
+    /// Returns an empty queue that counts dropped lines.
     pub(super) fn new(dropped: Counter) -> Lines {
         let (changed, ended) = (Condvar::new(), Condvar::new());
         Lines(Arc::new(Queue { state: Mutex::default(), changed, ended, dropped }))
@@ -74,7 +74,7 @@ impl Lines {
     pub(super) fn write_to(&self, output: impl Write + Send + 'static, report: impl Report) -> anyhow::Result<Writer> {
         let queue = Arc::clone(&self.0);
         let run = move || queue.run(output, &report);
-        thread::Builder::new().name("log".to_owned()).spawn(run).context("could not start the thread of the log")?;
+        thread::Builder::new().name("log".to_owned()).spawn(run).context("could not start the log thread")?;
         Ok(Writer(Arc::clone(&self.0)))
     }
 
@@ -110,7 +110,7 @@ impl Queue {
             }
             let lines = std::mem::take(&mut state.lines);
             state.bytes = 0;
-            // Now that the queue is empty the report has room in it.
+            // The queue is empty now, so the report fits into it.
             let dropped = if gets_on { std::mem::take(&mut state.dropped) } else { 0 };
             drop(state);
             if dropped > 0 {
@@ -138,7 +138,7 @@ impl Drop for Writer {
         let mut state = self.0.lock();
         state.phase = Phase::Closing;
         self.0.changed.notify_one();
-        // An output that nobody reads must not keep the process from ending.
+        // A stuck output must not keep the process from exiting.
         drop(self.0.ended.wait_timeout_while(state, CLOSE_DEADLINE, |state| state.phase != Phase::Ended));
     }
 }
@@ -151,7 +151,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// The formatter writes each line at once.
+/// The formatter passes each line in one call.
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.put(line);
@@ -163,7 +163,7 @@ impl Write for Lines {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the log has no node whose clock it could ask")]
+#[expect(clippy::disallowed_methods, reason = "the log has no node with a clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
@@ -214,7 +214,7 @@ mod tests {
     fn nobody_waits_for_an_output_that_is_not_read_and_what_was_dropped_is_reported() {
         const LINE: usize = 1024;
         let (lines, dropped, _writer, read, room) = start();
-        // Twice the bound: what the writer has taken already may be as much as the queue.
+        // Twice the bound, because the writer may hold as much as the queue.
         let put = 2 * QUEUE_BYTES_MAX / LINE + 10;
         for _ in 0..put {
             lines.put(&[b'x'; LINE]);

@@ -1,4 +1,4 @@
-//! What may run beside a server on the same store, and what may not.
+//! Commands and servers that may, or must not, run beside a server on the same store.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Load whose whole history is kept, and the checker that compares what clients were told with what receivers got.
+//! Load with a complete history, and a checker that compares the replies of clients with the receipts of receivers.
 //!
-//! A create call is *acknowledged* (2xx), *in doubt* (503, or no answer) or refused. Acknowledged messages must be stored and
-//! arrive; what is in doubt may; nothing else may exist anywhere. Clients repeat what is in doubt with the same idempotency key
-//! and the same body, as the client libraries do, and sometimes give up or repeat what was acknowledged.
+//! A create call is *acknowledged* (2xx), *in doubt* (503, or no reply) or refused. Acknowledged messages must be
+//! stored and arrive; messages in doubt may; no other message may exist. As client libraries do, clients repeat calls
+//! in doubt with the same idempotency key and body. Sometimes they give up, or repeat an acknowledged call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,12 +20,10 @@ use crate::receiver::{Receiver, Seen};
 use crate::retry::redrive;
 use crate::wait::until;
 
-/// Pause of a client before it repeats a request.
 const PAUSE: Duration = Duration::from_millis(5);
-/// One request in so many is given up when it is in doubt, and one is repeated although it was acknowledged.
+/// One in this many calls in doubt is given up, and one in this many acknowledged calls is repeated.
 const SELDOM: u64 = 12;
 
-/// Continuous load from several clients.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<Vec<Operation>>>,
@@ -38,11 +36,11 @@ struct Shared {
     acknowledged: AtomicUsize,
 }
 
-/// One thing a client wanted, over all its tries.
+/// One call with all its repetitions.
 pub(crate) struct Operation {
     name: String,
     payload: String,
-    /// The message ids of every 2xx: if there is more than one, they have to be equal.
+    /// Message ids of all 2xx replies. They must be equal.
     ids: BTreeSet<String>,
     in_doubt: bool,
 }
@@ -52,7 +50,7 @@ impl Load {
         Load::start_named("", application, clients, seed)
     }
 
-    /// The same, with a name of its own before that of each operation.
+    /// Starts load whose operations carry this prefix in their names.
     pub(crate) fn start_named(prefix: &'static str, application: &Application, clients: usize, seed: u64) -> Load {
         let shared = Arc::new(Shared::default());
         let clients = (0..clients).map(|client| {
@@ -70,26 +68,23 @@ impl Load {
         Load { clients: clients.collect(), shared }
     }
 
-    /// How many requests have been begun.
     pub(crate) fn sent(&self) -> usize {
         self.shared.sent.load(SeqCst)
     }
 
-    /// How many messages have been acknowledged.
     pub(crate) fn acknowledged(&self) -> usize {
         self.shared.acknowledged.load(SeqCst)
     }
 
-    /// Ends the load and returns its history.
     pub(crate) fn stop(self) -> Vec<Operation> {
         self.shared.stop.store(true, SeqCst);
         self.clients.into_iter().flat_map(|client| client.join().expect("every answer was a possible one")).collect()
     }
 }
 
-/// Sends one message, and again until it is acknowledged, or given up, or the load ends.
+/// Sends one message, and repeats the call until it is acknowledged, given up, or the load ends.
 fn run(application: &Application, shared: &Shared, name: String, random: &mut Random) -> Operation {
-    // Not as a serializer would write it: what arrives has to be these bytes.
+    // Unusual white space on purpose: exactly these bytes have to arrive.
     let padding = "é".repeat(usize::try_from(random.below(600)).unwrap());
     let payload = format!("{{ \"operation\" : \"{name}\",\n\"padding\":\"{padding}\"}}");
     let mut operation = Operation { name, payload, ids: BTreeSet::new(), in_doubt: false };
@@ -123,7 +118,7 @@ fn run(application: &Application, shared: &Shared, name: String, random: &mut Ra
 }
 
 impl Operation {
-    /// Repeats it although it was acknowledged, perhaps at another node: it has to be the same message.
+    /// Repeats an acknowledged call, perhaps at another node: the reply must name the same message.
     #[track_caller]
     pub(crate) fn repeat(&self, application: &Application) {
         let Some(id) = self.ids.first() else { return };
@@ -142,24 +137,22 @@ impl Operation {
     }
 }
 
-/// What was found, as numbers; everything that may not be is a failed test already.
+/// Counts of a run. Every violation has already failed the test.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) acknowledged: usize,
     pub(crate) in_doubt: usize,
     pub(crate) in_doubt_but_stored: usize,
     pub(crate) receipts: usize,
-    /// Receipts that a receiver had already answered with 2xx before.
+    /// Receipts that the receiver had already answered with 2xx.
     pub(crate) duplicates: usize,
-    /// Deliveries that were given up and redriven.
+    /// Deliveries that died and were redriven.
     pub(crate) redriven: usize,
 }
 
-/// The parts of a finished run.
 pub(crate) struct Run<'a> {
     pub(crate) application: &'a Application,
     pub(crate) receiver: &'a Receiver,
-    /// The endpoints with their paths at the receiver.
     pub(crate) endpoints: &'a [(&'static str, Endpoint)],
     pub(crate) operations: Vec<Operation>,
 }
@@ -181,7 +174,7 @@ impl Run<'_> {
         report
     }
 
-    /// No loss and no invention in the store; one message for one idempotency key.
+    /// Checks that the store lost and invented nothing, and that each idempotency key has one message.
     #[track_caller]
     fn check_stored(&self, stored: &BTreeMap<String, String>, report: &mut Report) {
         let mut by_operation = BTreeMap::<&str, Vec<&str>>::new();
@@ -203,7 +196,8 @@ impl Run<'_> {
         assert!(by_operation.is_empty(), "stored, but nobody sent it: {by_operation:?}");
     }
 
-    /// Everything that is stored arrives everywhere. What was given up has to be visible as such, and is redriven.
+    /// Waits until every stored message has arrived at every endpoint. Dead deliveries have to be visible, and are
+    /// redriven.
     #[track_caller]
     fn wait_until_arrived(&self, stored: &BTreeMap<String, String>, report: &mut Report) {
         for (path, endpoint) in self.endpoints {
@@ -227,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing arrives that was not accepted, and every byte is as accepted.
+    /// Checks that every receipt belongs to an accepted message and has its exact bytes.
     #[track_caller]
     fn check_receipts(&self, receipts: &[Seen], stored: &BTreeMap<String, String>) {
         let payloads = self.operations.iter().map(|operation| (&*operation.name, &*operation.payload));
@@ -242,7 +236,7 @@ impl Run<'_> {
         }
     }
 
-    /// Every receipt has its attempt in the log, and every duplicate one that was abandoned, with the reason.
+    /// Checks that every receipt has an attempt, and every duplicate an abandoned attempt with a reason.
     #[track_caller]
     fn check_duplicates(&self, receipts: &[Seen], stored: &BTreeMap<String, String>, report: &mut Report) {
         let mut counts = BTreeMap::<(&str, &str), (usize, usize)>::new();

@@ -1,4 +1,4 @@
-//! The command line: what it prints, what it refuses and how it says so.
+//! The command line: output, refusals and their texts.
 
 use std::process::Output;
 
@@ -22,7 +22,7 @@ fn prints(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Fails unless the command is refused with a text that contains all of `wanted`.
+/// Asserts that the command fails with a text that contains all of `wanted`.
 #[track_caller]
 fn is_refused(arguments: &[&str], variables: &[(&str, &str)], wanted: &[&str]) {
     let output = run(arguments, variables);
@@ -52,9 +52,9 @@ fn flags_without_effect_are_refused() {
     is_refused(
         &["outbox", "install", "--sqlite", "f", "--database", "postgres://db/x"],
         &[],
-        &["--sqlite and --database are both given"],
+        &["--sqlite conflicts with --database"],
     );
-    is_refused(&["job", "redrive", "--all", "--queue", "q"], &[], &["--all and a filter"]);
+    is_refused(&["job", "redrive", "--all", "--queue", "q"], &[], &["--all conflicts with filters"]);
     let ping = ["schedule", "create", "ping", "--cron", "@hourly", "--application", "acme", "--event-type", "ping"];
     is_refused(&[&ping[..], &["--priority", "1"]].concat(), &[], &["no effect on a message"]);
 }
@@ -191,7 +191,7 @@ fn the_committed_openapi_document_is_current() {
     let committed =
         std::fs::read_to_string(repository("openapi.json")).expect("run `cargo xtask openapi` and commit it");
     let current = prints(&["openapi"]);
-    // Not `assert_eq!`: nobody wants to read both.
+    // `assert!` instead of `assert_eq!`, which would print both documents.
     assert!(
         committed == current,
         "openapi.json differs from the handlers: run `cargo xtask openapi` and commit the result"

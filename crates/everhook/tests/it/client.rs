@@ -1,4 +1,4 @@
-//! A plain HTTP client for the API, which hides nothing: every status and every broken connection reaches the test.
+//! A plain HTTP client of the API. Every status and every broken connection reaches the test.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::wait::until;
 
-/// Every request is answered within seconds, if only with 503.
+/// The server answers every request within seconds, if only with 503.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where a server listens; it changes when the server is started again.
+/// Address of a server. It changes when the server restarts.
 #[derive(Clone, Default)]
 pub(crate) struct Address(Arc<Mutex<String>>);
 
@@ -26,7 +26,6 @@ impl Address {
     }
 }
 
-/// An answer of the API.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -35,13 +34,12 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The body as JSON, if the status is the expected one.
+    /// Asserts the status and returns the body.
     #[track_caller]
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
@@ -49,7 +47,7 @@ impl Reply {
     }
 }
 
-/// Calls the API with one key.
+/// A client with one key.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: Address,
@@ -61,7 +59,6 @@ impl Client {
         Client { address, key: key.to_owned() }
     }
 
-    /// Where the server listens now.
     pub(crate) fn address(&self) -> String {
         self.address.get()
     }
@@ -90,12 +87,12 @@ impl Client {
         self.send("PATCH", path, &[], body.to_string().as_bytes()).expect("an answer")
     }
 
-    /// One request on a connection of its own. `Err` means that no answer came, whatever the server may have done.
+    /// Sends one request on its own connection. `Err` means no reply, whatever the server did.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Reply> {
         self.send_to(method, &format!("/api/v1{path}"), headers, body)
     }
 
-    /// The same for any path of the server.
+    /// Sends one request to any path of the server.
     pub(crate) fn send_to(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Reply> {
         let address = self.address.get();
         let mut connection = TcpStream::connect(&address)?;
@@ -112,7 +109,7 @@ impl Client {
             head += &format!("content-length: {}\r\n", body.len());
         }
         head += "\r\n";
-        // A server may answer before it has read everything: then the answer counts, not the broken pipe.
+        // A server may reply before it has read the whole request: the reply counts, not the broken pipe.
         let written = connection.write_all(&[head.as_bytes(), body].concat());
         let mut bytes = Vec::new();
         let read = connection.read_to_end(&mut bytes);
@@ -122,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Every item of a list, page after page.
+    /// Reads every page of a list.
     #[track_caller]
     pub(crate) fn list(&self, path: &str) -> Vec<Value> {
         let mark = if path.contains('?') { '&' } else { '?' };
@@ -139,7 +136,6 @@ impl Client {
         }
     }
 
-    /// Makes an application.
     #[track_caller]
     pub(crate) fn application(&self, name: &str) -> Application {
         let made = self.post("/app", &json!({ "name": name })).expect(201);
@@ -147,7 +143,7 @@ impl Client {
     }
 }
 
-/// A whole answer, or nothing if it was cut short.
+/// Parses a complete reply; `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Option<Reply> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -178,14 +174,13 @@ fn dechunk(mut rest: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// An application of the API.
 #[derive(Clone)]
 pub(crate) struct Application {
     pub(crate) client: Client,
     pub(crate) id: String,
 }
 
-/// An endpoint with the secret it signs with.
+/// An endpoint with its signing secret.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) id: String,
@@ -197,13 +192,11 @@ impl Application {
         format!("/app/{}{rest}", self.id)
     }
 
-    /// Makes an endpoint.
     #[track_caller]
     pub(crate) fn endpoint(&self, url: &str) -> Endpoint {
         self.endpoint_with(json!({ "url": url }))
     }
 
-    /// Makes an endpoint from all of its fields.
     #[track_caller]
     pub(crate) fn endpoint_with(&self, fields: Value) -> Endpoint {
         let made = self.client.post(&self.path("/endpoint"), &fields).expect(201);
@@ -212,20 +205,18 @@ impl Application {
         Endpoint { secret: text(&secret["key"]), id }
     }
 
-    /// Sends a message and returns its id.
     #[track_caller]
     pub(crate) fn send(&self, payload: &Value) -> String {
         let message = json!({ "eventType": "test.sent", "payload": payload });
         text(&self.client.post(&self.path("/msg"), &message).expect(202)["id"])
     }
 
-    /// Sends several messages.
     #[track_caller]
     pub(crate) fn send_many(&self, count: usize) -> Vec<String> {
         (0..count).map(|number| self.send(&json!({ "number": number }))).collect()
     }
 
-    /// Where a message stands with an endpoint.
+    /// Reads the delivery state of a message at an endpoint.
     #[track_caller]
     pub(crate) fn destination(&self, message: &str, endpoint: &Endpoint) -> Value {
         let destinations = self.client.list(&self.path(&format!("/msg/{message}/endpoint")));
@@ -233,7 +224,7 @@ impl Application {
         found.unwrap_or_else(|| panic!("{message} has no delivery to {}", endpoint.id))
     }
 
-    /// Waits until a message stands like this with an endpoint, and returns the destination.
+    /// Waits until a delivery has this status, and returns the destination.
     #[track_caller]
     pub(crate) fn wait_for(&self, message: &str, endpoint: &Endpoint, status: &str) -> Value {
         until(&format!("the delivery of {message} is {status}"), || {
@@ -242,7 +233,7 @@ impl Application {
         })
     }
 
-    /// The attempts of a message, oldest first.
+    /// Reads the attempts of a message, oldest first.
     #[track_caller]
     pub(crate) fn attempts(&self, message: &str) -> Vec<Value> {
         let mut attempts = self.client.list(&self.path(&format!("/attempt/msg/{message}")));
@@ -250,7 +241,7 @@ impl Application {
         attempts
     }
 
-    /// Waits until a message has had this many attempts, and returns them, oldest first.
+    /// Waits until a message has this many attempts, and returns them, oldest first.
     #[track_caller]
     pub(crate) fn wait_for_attempts(&self, message: &str, count: usize) -> Vec<Value> {
         until(&format!("{message} has {count} attempts"), || {
@@ -259,14 +250,12 @@ impl Application {
         })
     }
 
-    /// Changes fields of an endpoint.
     #[track_caller]
     pub(crate) fn change(&self, endpoint: &Endpoint, fields: &Value) -> Value {
         self.client.patch(&self.path(&format!("/endpoint/{}", endpoint.id)), fields).expect(200)
     }
 }
 
-/// A field that has to be a text.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()

@@ -1,4 +1,4 @@
-//! The published Python client libraries against the real server: see `tests/contract/contract.py`.
+//! Published Python client libraries against the real server: see `tests/contract/contract.py`.
 
 use std::process::Command;
 use std::sync::Arc;

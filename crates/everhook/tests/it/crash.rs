@@ -1,4 +1,4 @@
-//! kill -9 at any moment, again and again, under load: nothing is lost, nothing invented, duplicates are explained.
+//! `kill -9` at random moments under load: nothing is lost, nothing is invented, duplicates are explained.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,24 +22,23 @@ on_both_stores! {
     a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again,
 }
 
-/// How often the server is killed; `EVERHOOK_TEST_KILLS` says otherwise.
+/// Number of kills; `EVERHOOK_TEST_KILLS` overrides it.
 const KILLS: usize = 50;
 const CLIENTS: usize = 4;
-/// What dead servers held is taken over after a second; failed deliveries are retried soon, and often enough.
+/// Tasks of dead servers are taken over after a second. Failed deliveries are retried soon and often.
 const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,2,2,2,2,2,2")];
 
-/// When a server is killed. Counts begin at its start.
+/// The moment of a kill. Counts start with the server.
 #[derive(Debug)]
 enum Moment {
-    /// While it starts.
     Starting(Duration),
-    /// After so many requests were begun.
+    /// After this many started requests.
     Sent(usize),
-    /// After so many messages were acknowledged.
+    /// After this many acknowledged messages.
     Acknowledged(usize),
-    /// After so many requests reached the receiver.
+    /// After this many received requests.
     Received(usize),
-    /// While it takes over what its predecessors held (or after many messages, if there is nothing).
+    /// While the server reclaims the tasks of its predecessors, or after many messages if there are none.
     Reclaiming,
 }
 
@@ -80,7 +79,7 @@ fn choose(random: &mut Random) -> Moment {
     }
 }
 
-/// Waits for the moment and kills. The server was started just before.
+/// Waits for the moment and kills the server, which has just been started.
 fn kill_at(moment: Moment, server: &mut Server, load: &Load, receiver: &Receiver) {
     let (sent, acknowledged, received) = (load.sent(), load.acknowledged(), receiver.count());
     let log = server.log_length();
@@ -123,7 +122,7 @@ fn a_delivery_in_flight_when_the_server_is_killed_arrives_after_a_restart(backen
     let attempts = application.attempts(&message);
     assert_eq!(attempts.len(), 2, "the abandoned attempt is in the log: {attempts:?}");
     assert_eq!((&attempts[0]["status"], &attempts[0]["responseStatusCode"]), (&json!(2), &json!(0)));
-    // It began when it was leased, and ended when the next server found it.
+    // The attempt started with its lease and ended when the next server found it.
     assert!(attempts[0]["responseDurationMs"].as_u64().unwrap() > 0, "{attempts:?}");
     assert!(attempts[0]["response"].as_str().unwrap().starts_with("node sess_"), "{attempts:?}");
     assert_eq!(seen[1].header("everhook-attempt"), "1", "a crash uses no try");
@@ -194,7 +193,7 @@ fn a_remote_worker_keeps_its_job_when_the_server_is_killed_and_started_again(bac
     assert_eq!((&job["state"], classes), (&json!("succeeded"), vec![&json!("success")]));
 }
 
-/// Waits until the delivery is either tried once more or given up.
+/// Waits until the delivery is tried again or dead.
 fn has_ended(application: &Application, message: &str, receiver: &Receiver, tried: usize) -> bool {
     crate::wait::until("the delivery is tried again or given up", || {
         let destinations = application.client.list(&application.path(&format!("/msg/{message}/endpoint")));
@@ -236,7 +235,7 @@ fn a_replica_that_was_paused_for_longer_than_its_lease_changes_nothing_of_what_w
     let messages = application.send_many(10);
     receiver.wait_for_messages("/", &messages);
     first.pause();
-    // The other replica takes over and is answered; then the first wakes up with answers of its own.
+    // The other replica takes over and gets a reply; then the first wakes up with replies of its own.
     let elsewhere = Application { client: second.client(), id: application.id.clone() };
     receiver.wait_for("/", 2 * messages.len());
     receiver.release("/");
@@ -244,7 +243,7 @@ fn a_replica_that_was_paused_for_longer_than_its_lease_changes_nothing_of_what_w
         elsewhere.wait_for(message, &endpoint, "success");
     }
     first.resume();
-    // When it delivers again, it has learned of its loss.
+    // A paused node that delivers again has learned that its session was closed.
     let later = application.send_many(10);
     for message in messages.iter().chain(&later) {
         application.wait_for(message, &endpoint, "success");
@@ -270,7 +269,7 @@ fn no_acknowledged_message_is_lost_when_replicas_crash_in_turn() {
     let application = servers[0].client().application("Acme");
     let endpoints = [("/", application.endpoint(&receiver.url("/")))];
     let other = Application { client: servers[1].client(), id: application.id.clone() };
-    // Keys are shared by replicas, but each load has its own: the names of operations must not meet.
+    // Replicas share idempotency keys, so each load needs its own names.
     let loads = [Load::start(&application, 2, seed), Load::start_named("second-", &other, 2, seed)];
     let mut random = Random::new(seed);
     for kill in 0..10 {

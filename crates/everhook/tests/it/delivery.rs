@@ -1,4 +1,4 @@
-//! A message arrives: once, signed, with the right headers and the very bytes that were accepted.
+//! Delivery of a message: once, signed, with the right headers and the accepted bytes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is inside stays inside: addresses that are not public are refused unless they were allowed.
+//! Egress: non-public addresses are refused unless they are allowed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What becomes of open deliveries when their endpoint is disabled, enabled or deleted.
+//! Open deliveries of endpoints that are disabled, enabled or deleted.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ on_both_stores! {
     the_open_deliveries_of_a_deleted_application_never_arrive,
 }
 
-/// Retries soon, and for longer than any test takes.
+/// Soon retries, for longer than any test takes.
 const SETTINGS: [(&str, &str); 2] =
     [("RETRY_SCHEDULE", "0.5,0.5,0.5,0.5,0.5,0.5,5,5,5,5,5,5,5,5,5,5,5,5,5,5"), ("LEASE_SECONDS", "2")];
 
@@ -30,7 +30,7 @@ fn gone_disables_the_endpoint(backend: Arc<Backend>) {
     assert_eq!(destination["disabled"], true);
     let path = application.path(&format!("/endpoint/{}", endpoint.id));
     assert_eq!(application.client.get(&path).expect(200)["disabled"], true);
-    // It wants no more messages.
+    // The disabled endpoint gets no new messages.
     let later = application.send_many(3);
     receiver.wait_for_messages("/other", &later);
     assert_eq!(receiver.seen("/gone").len(), 1);
@@ -57,7 +57,7 @@ fn a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled(b
     server.terminate();
     assert!(server.wait().success());
     server.start_again();
-    // A message sent and delivered elsewhere shows that the restarted server works on what is due.
+    // A message delivered elsewhere shows that the restarted server works on due tasks.
     let other = application.send(&json!({}));
     receiver.wait_for_messages("/other", &[other]);
     for message in &messages {
@@ -108,12 +108,12 @@ fn the_open_deliveries_of_a_deleted_application_never_arrive(backend: Arc<Backen
     client.delete(&doomed.path("")).expect(204);
     client.get(&doomed.path("")).expect(404);
     let before = receiver.seen("/doomed").len();
-    // Another application's delivery, first refused, then retried and delivered, shows that time has passed.
+    // A delivery of another application, first refused and then retried, shows that time has passed.
     let living = client.application("Living");
     let endpoint = living.endpoint(&receiver.url("/living"));
     receiver.answer_in_turn("/living", vec![Answer::status(500); 3], Answer::status(200));
     let message = living.send(&json!({}));
     living.wait_for(&message, &endpoint, "success");
-    // One attempt may have been under way when the application was deleted.
+    // One attempt may have been in flight when the application was deleted.
     assert!(receiver.seen("/doomed").len() <= before + 1);
 }

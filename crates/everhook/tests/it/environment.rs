@@ -1,30 +1,28 @@
-//! What the tests find in their environment. The only file of theirs that reads it.
+//! The environment of the tests. No other test file reads it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A variable, if it is set.
-#[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask test` passes its set-up in the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The binary under test.
 pub(crate) fn binary() -> PathBuf {
     variable("EVERHOOK_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_everhook")), PathBuf::from)
 }
 
-/// The binary of an earlier commit, where `cargo xtask test` found the history to build it from.
+/// The binary of an earlier commit, if `cargo xtask test` could build one.
 pub(crate) fn old_binary() -> Option<PathBuf> {
     variable("EVERHOOK_TEST_OLD_BINARY").map(PathBuf::from)
 }
 
-/// The binary under test with the settings of nobody's shell.
+/// The binary under test, without settings from the shell.
 pub(crate) fn everhook() -> Command {
     command(&binary())
 }
 
-/// Any binary with the settings of nobody's shell.
+/// Any binary, without settings from the shell.
 #[expect(clippy::disallowed_methods, reason = "settings of the shell must not reach the binary under test")]
 pub(crate) fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
@@ -36,7 +34,7 @@ pub(crate) fn command(binary: &Path) -> Command {
     command
 }
 
-/// A Python with the packages that the contract tests need.
+/// A Python with the packages of the contract tests.
 pub(crate) fn python() -> String {
     variable("EVERHOOK_TEST_PYTHON").expect(
         "EVERHOOK_TEST_PYTHON is not set: run the tests with `cargo xtask test`, \
@@ -44,7 +42,7 @@ pub(crate) fn python() -> String {
     )
 }
 
-/// The packages of the examples for Node.
+/// The packages of the Node examples.
 pub(crate) fn node_modules() -> PathBuf {
     let folder = variable("EVERHOOK_TEST_NODE_MODULES").expect(
         "EVERHOOK_TEST_NODE_MODULES is not set: run the tests with `cargo xtask test`, \
@@ -53,7 +51,7 @@ pub(crate) fn node_modules() -> PathBuf {
     PathBuf::from(folder)
 }
 
-/// A file of the repository.
+/// Path of a file in the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }

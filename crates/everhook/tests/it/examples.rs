@@ -29,7 +29,7 @@ fn example(path: &str) -> Command {
     command
 }
 
-/// A running receiver; what it prints is its diary.
+/// A running receiver with its output.
 struct Example {
     process: Child,
     lines: BufReader<ChildStdout>,
@@ -68,14 +68,14 @@ fn check(command: &mut Command) {
     assert_eq!(example.line(), format!(r#"received {message} {{"name": "Zo\u00eb"}}"#));
     application.wait_for(&message, &endpoint, "success");
 
-    // The same message again is answered like the first, and is not worked on again.
+    // A repeated message gets the same reply, and is not processed again.
     let resend = application.path(&format!("/msg/{message}/endpoint/{}/resend", endpoint.id));
     application.client.send("POST", &resend, &[], b"").unwrap().expect(202);
     assert_eq!(example.line(), format!("repeated {message}"));
     let attempts = application.wait_for_attempts(&message, 2);
     assert!(attempts.iter().all(|attempt| attempt["responseStatusCode"] == 204), "{attempts:?}");
 
-    // What nobody signed, what was changed and what is old is refused.
+    // Unsigned, changed and old requests are refused.
     let now = unix_seconds();
     let forged = sign("whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI=", "msg_1", now, "{}");
     for (timestamp, signature) in [
@@ -88,7 +88,7 @@ fn check(command: &mut Command) {
         assert_eq!(post(&url, timestamp, &signature), 401, "{timestamp} {signature}");
         assert!(example.line().starts_with("refused: "));
     }
-    // While a secret is rotated there are several signatures, of versions to come as well.
+    // During a rotation a request carries several signatures, perhaps of future versions.
     let signature = format!("v9,AAAA {forged} {}", sign(SECRET, "msg_1", now, "{}"));
     assert_eq!(post(&url, now, &signature), 204);
     assert_eq!(example.line(), "received msg_1 {}");

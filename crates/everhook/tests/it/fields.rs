@@ -1,6 +1,8 @@
-//! Every text, list and map of every request, made from the OpenAPI document, so that a new field is tried as soon as it is described.
+//! Every string, list and map of every request, generated from the OpenAPI document, so that new fields are tested
+//! automatically.
 //!
-//! A NUL, which no PostgreSQL text can hold, never leads to a 5xx. Every field has a bound, and one more than it is refused.
+//! A NUL, which PostgreSQL text cannot hold, never causes a 5xx. Every field has a limit, and one more than the limit
+//! is refused.
 
 use std::sync::Arc;
 
@@ -16,10 +18,10 @@ on_both_stores! {
 
 const NUL: &str = "a\0b";
 
-/// Kept up to a length, and never refused: what a worker says of a job that has ended.
+/// Texts of a worker about an ended job: they are cut to a limit and never refused.
 const CUT: [&str; 3] = ["log", "error", "text"];
 
-/// What is wrong with a field.
+/// The defect of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     Nul,
@@ -29,7 +31,7 @@ enum Flaw {
 fn no_text_of_a_request_with_a_nul_breaks_the_store(backend: Arc<Backend>) {
     let (stage, server) = Stage::new(&backend);
     let mut bodies = 0;
-    // What deletes goes last: the others need something to look at.
+    // Deletions run last: the other operations need existing objects.
     let (rest, deletes): (Vec<_>, Vec<_>) = operations(&stage.document).partition(|(_, method, _)| *method != "delete");
     for (path, method, operation) in rest.into_iter().chain(deletes) {
         let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -62,7 +64,7 @@ fn no_field_of_a_request_is_longer_than_the_document_says(backend: Arc<Backend>)
             stage.flawed(&parameter["schema"], Flaw::TooLong, &format!("{path} {}", parameter["name"]));
         }
         for body in stage.flawed(body_of(operation), Flaw::TooLong, path) {
-            // An application in a body counts only if there is none of the path's uid.
+            // An application in the body counts only if the path's uid does not exist.
             let path =
                 if body["application"].is_object() { path.replace("{app_id}", "fresh") } else { path.to_owned() };
             let reply = stage.send(method, &stage.fill(&path, ""), &body);
@@ -74,7 +76,7 @@ fn no_field_of_a_request_is_longer_than_the_document_says(backend: Arc<Backend>)
 
 fn body_of(operation: &Value) -> &Value {
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    // One that may be left out is "this or null".
+    // The schema of an optional field is "this or null".
     schema["oneOf"]
         .as_array()
         .and_then(|choices| choices.iter().find(|choice| !choice["$ref"].is_null()))
@@ -89,7 +91,7 @@ fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     })
 }
 
-/// One of everything that a path can name.
+/// One object of every kind that a path can name.
 struct Stage {
     client: Client,
     admin: Client,
@@ -123,7 +125,7 @@ impl Stage {
         (Stage { client, admin, document, slots }, server)
     }
 
-    /// The path with what there is in its slots, and a NUL in the slot of this name.
+    /// Fills the path with existing ids, and puts a NUL into the parameter of this name.
     fn fill(&self, path: &str, bad: &str) -> String {
         let mut filled = path.strip_prefix("/api/v1").expect("every route has it").to_owned();
         for (name, value) in &self.slots {
@@ -157,13 +159,13 @@ impl Stage {
         }
     }
 
-    /// Each of the schemas that one is put together from, or chosen from.
+    /// Returns the alternatives or parts of a schema.
     fn parts<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
         let parts = ["allOf", "oneOf", "anyOf"].iter().find_map(|key| schema[*key].as_array());
         parts.map(|parts| parts.iter().map(|part| self.resolve(part)).collect()).unwrap_or_default()
     }
 
-    /// What is accepted, with nothing that may be left out.
+    /// Returns a valid value with only the required fields.
     fn sample(&self, schema: &Value) -> Value {
         let schema = self.resolve(schema);
         let mut parts = self.parts(schema);
@@ -185,7 +187,7 @@ impl Stage {
                         object.insert(name.to_owned(), self.named(name, &part["properties"][name]));
                     }
                 }
-                // A schedule needs one of two things twice, which no schema says.
+                // A schedule requires one field of two pairs, which the schema does not express.
                 if !schema["properties"]["everySeconds"].is_null() {
                     object.insert("everySeconds".to_owned(), json!(3600));
                     object.insert("job".to_owned(), json!({ "queue": "q", "kind": "k" }));
@@ -204,7 +206,7 @@ impl Stage {
         self.slots[slot].clone()
     }
 
-    /// What the schema describes, with a flaw in one field at a time; `place` is where it is, for people.
+    /// Returns valid values with a defect in one field at a time. `place` names the field in messages.
     #[track_caller]
     fn flawed(&self, schema: &Value, flaw: Flaw, place: &str) -> Vec<Value> {
         let schema = self.resolve(schema);

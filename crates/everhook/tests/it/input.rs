@@ -1,4 +1,4 @@
-//! Bad input gets the documented 4xx in the documented shape: never a 500, never a panic, and the server lives on.
+//! Invalid input gets the documented 4xx: never a 500 or a panic, and the server keeps running.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ on_both_stores! {
     broken_requests_do_not_harm_the_server,
 }
 
-/// Fails unless the reply is this status, with a body as every error has it.
+/// Asserts the status and the shape of an error reply.
 #[track_caller]
 fn check(reply: &Reply, status: u16, what: &str) {
     assert_eq!(reply.status, status, "{what:.200}: {}", String::from_utf8_lossy(&reply.body));
@@ -35,7 +35,7 @@ fn check(reply: &Reply, status: u16, what: &str) {
     }
 }
 
-/// A server with an application and an endpoint; checks at the end that a message still arrives.
+/// Runs a test with a server, application and endpoint, then checks that a message still arrives.
 fn with_server(backend: &Arc<Backend>, test: impl FnOnce(&Server, &Application)) {
     let (server, receiver) = (Server::start(backend, &[("EGRESS_ALLOW", "127.0.0.1/32")]), Receiver::start());
     let application = server.client().application("Acme");
@@ -122,7 +122,7 @@ fn bad_bodies_are_refused(backend: Arc<Backend>) {
     });
 }
 
-/// What no PostgreSQL text can hold, and numbers that no column does.
+/// Texts that PostgreSQL cannot hold, and numbers that no column can hold.
 fn bad_jobs_are_refused(backend: Arc<Backend>) {
     with_server(&backend, |server, application| {
         let client = server.client();
@@ -155,7 +155,7 @@ fn bad_jobs_are_refused(backend: Arc<Backend>) {
             check(&client.send(method, path, &[], body.as_bytes()).unwrap(), 422, &body);
         }
         check(&client.get("/job?error=%00"), 422, "a filter");
-        // Texts of workers are kept without what cannot be kept: their jobs have ended all the same.
+        // Characters that cannot be stored are removed from workers' texts: the job has ended all the same.
         let worker = client.post("/worker", &json!({ "name": "w", "queues": ["q"] })).expect(201);
         client.post("/job", &json!({ "queue": "q", "kind": "k", "payload": "\0" })).expect(202);
         let lease = format!("/worker/{}/lease", worker["id"].as_str().unwrap());
@@ -334,7 +334,7 @@ fn a_body_that_is_too_large_is_refused(backend: Arc<Backend>) {
     });
 }
 
-/// What no client library sends: the connection may be closed, or answered with 4xx.
+/// Requests that no client library sends. The server may close the connection or reply with 4xx.
 fn broken_requests_do_not_harm_the_server(backend: Arc<Backend>) {
     with_server(&backend, |server, _| {
         let address = server.url().replace("http://", "");
@@ -355,7 +355,7 @@ fn broken_requests_do_not_harm_the_server(backend: Arc<Backend>) {
         ];
         for request in requests {
             let mut connection = TcpStream::connect(&address).unwrap();
-            // It may hang up in the middle of what it will not read.
+            // The server may close the connection before it has read everything.
             let _ = connection.write_all(request);
             let _ = connection.shutdown(std::net::Shutdown::Write);
             let mut reply = Vec::new();
@@ -367,7 +367,7 @@ fn broken_requests_do_not_harm_the_server(backend: Arc<Backend>) {
     });
 }
 
-/// A client that begins a body and goes away.
+/// A client that starts a body and disconnects.
 fn half_a_request(address: &str, client: &Client) {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.write_all(b"POST /api/v1/app HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{\"name\":").unwrap();

@@ -1,4 +1,4 @@
-//! One endpoint that hangs delays nobody else.
+//! A hanging endpoint delays no other endpoint.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ on_both_stores! {
     an_endpoint_that_hangs_does_not_delay_one_on_the_same_host,
 }
 
-/// More than are sent to one endpoint at once.
+/// More messages than one endpoint gets at once.
 const MESSAGES: usize = 60;
 const SETTINGS: [(&str, &str); 2] = [("SLOTS_PER_ENDPOINT", "10"), ("TIMEOUT_SECONDS", "300")];
 
@@ -31,7 +31,7 @@ fn check(backend: &Arc<Backend>, slow: &Receiver, quick: &Receiver) {
     slow.hang("/hangs");
     let messages = application.send_many(MESSAGES);
     quick.wait_for_messages("/works", &messages);
-    // Not one of them has been answered by the other.
+    // The hanging endpoint has answered none of them.
     for message in &messages {
         assert_ne!(application.destination(message, &hanging)["statusText"], "success");
     }

@@ -1,4 +1,4 @@
-//! Jobs on several replicas at once: limits, unique keys and schedules hold over all of them.
+//! Jobs on several replicas: limits, unique keys and schedules apply across all of them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn replicas() -> Vec<Server> {
     servers
 }
 
-/// What the workers see of each other.
+/// Shared state of the workers.
 #[derive(Default)]
 struct Log {
     running: AtomicUsize,
@@ -32,7 +32,7 @@ struct Log {
     ended: AtomicUsize,
 }
 
-/// Takes one job after the other until all are done.
+/// Leases and completes one job after the other until all are done.
 fn work(client: &Client, log: &Log, jobs: usize) {
     let worker = client.post("/worker", &json!({"name": "w", "queues": ["limited"]})).expect(201);
     let id = text(&worker["id"]);
@@ -43,7 +43,7 @@ fn work(client: &Client, log: &Log, jobs: usize) {
             let now = log.running.fetch_add(1, Ordering::SeqCst) + 1;
             log.most.fetch_max(now, Ordering::SeqCst);
             thread::yield_now();
-            // From here on the server may know.
+            // From here on the server may count the job as ended.
             log.running.fetch_sub(1, Ordering::SeqCst);
             let done = json!({"workerId": id, "epoch": job["epoch"]});
             client.post(&format!("/job/{}/complete", text(&job["id"])), &done).expect(200);

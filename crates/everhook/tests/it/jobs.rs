@@ -1,4 +1,4 @@
-//! Jobs from the outside: a worker in another language, and an operator at the command line.
+//! Jobs from outside: a worker in another language, and an operator at the command line.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -18,7 +18,7 @@ on_both_stores! {
     schedules_are_made_by_commands,
 }
 
-/// A running worker; what it prints is its diary.
+/// A running worker with its output.
 struct Worker {
     process: Child,
     lines: BufReader<ChildStdout>,
@@ -95,14 +95,14 @@ fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     let later = wait_for(&client, &later, "succeeded");
     assert_eq!(later["attempts"].as_array().unwrap().last().unwrap()["class"], "snoozed");
 
-    // A running job is cancelled: the worker learns it from its heartbeat and gives up.
+    // The worker of a cancelled job learns of it from its heartbeat and stops.
     let patient = enqueue(&client, "patient", json!({ "steps": 100_000 }));
     wait_for(&client, &patient, "leased");
     client.post(&format!("/job/{patient}/cancel"), &Value::Null).expect(200);
     let cancelled = wait_for(&client, &patient, "cancelled");
     assert!(text(&cancelled["attempts"][0]["error"]).contains("stopped before step"), "{cancelled}");
 
-    // It stops in good order: what it has is finished, what it has not waits for another.
+    // An orderly stop finishes leased jobs and leaves the others for another worker.
     let last = enqueue(&client, "patient", json!({ "steps": 20 }));
     wait_for(&client, &last, "leased");
     worker.terminate();
@@ -114,7 +114,7 @@ fn the_worker_of_the_documentation_keeps_the_contract(backend: Arc<Backend>) {
     assert_eq!(shown(&client, &waiting)["state"], "pending");
 }
 
-/// What an operator types, with the server's first key or another.
+/// An operator's commands, with the server's first key or another.
 struct Operator<'a> {
     server: &'a Server,
     key: String,
@@ -150,7 +150,7 @@ impl<'a> Operator<'a> {
     }
 }
 
-/// Takes a job of a queue and fails it.
+/// Leases a job of a queue and fails it.
 fn fail_one(client: &Client, queue: &str, error: &str) -> String {
     let worker = json!({ "name": "w", "queues": [queue] });
     let worker = text(&client.post("/worker", &worker).expect(201)["id"]);
@@ -204,13 +204,13 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     let shown = operator.prints(&["job", "show", &dead]);
     assert!(shown.contains("no such mailbox") && shown.contains("failed") && shown.contains("tried"), "{shown}");
     assert_eq!(operator.json(&["job", "show", &dead])["state"], "dead");
-    operator.is_refused(&["job", "redrive"], "say which dead jobs");
-    assert_eq!(operator.prints(&["job", "redrive", "--error", "NO SUCH"]), "put 1 job back\n");
+    operator.is_refused(&["job", "redrive"], "choose dead jobs");
+    assert_eq!(operator.prints(&["job", "redrive", "--error", "NO SUCH"]), "redrove 1 job\n");
     assert_eq!(operator.prints(&["job", "cancel", &dead]), format!("{dead} is cancelled\n"));
     operator.is_refused(&["job", "retry", &dead], "cannot be retried");
     assert_eq!(operator.prints(&["job", "delete", &dead]), "deleted 1 job\n");
     operator.is_refused(&["job", "show", &dead], &format!("everhook: job {dead} not found"));
-    operator.is_refused(&["job", "show", "a b"], "bad job");
+    operator.is_refused(&["job", "show", "a b"], "invalid job");
     operator.is_refused(&["job", "enqueue", "email", "k", "{nonsense"], "not JSON");
     operator.is_refused(&["job", "enqueue", "email", "k", "--priority", "10"], "priority: must be 0 to 9");
 
@@ -218,14 +218,14 @@ fn jobs_and_queues_are_steered_by_commands(backend: Arc<Backend>) {
     assert!(limited.contains("8 at once, 0.5 per second"), "{limited}");
     let limited = operator.prints(&["queue", "limit", "email", "--limit", "none"]);
     assert!(!limited.contains("at once") && limited.contains("0.5 per second"), "{limited}");
-    operator.is_refused(&["queue", "limit", "email"], "say which limit");
+    operator.is_refused(&["queue", "limit", "email"], "--limit, --key-limit or --rate is required");
     operator.is_refused(&["queue", "limit", "email", "--limit", "0"], "limit: must be 1 to 100000");
     assert!(operator.prints(&["queue", "pause", "email"]).starts_with("email is paused"));
     assert_eq!(operator.json(&["queue", "show", "email"])["state"], "paused");
     assert_eq!(operator.prints(&["queue", "resume", "email"]), "email is open\n");
     let target = operator.prints(&["queue", "target", "hooks", "http://127.0.0.1:9/"]);
     assert!(target.contains("http://127.0.0.1:9/") && target.contains("whsec_"), "{target}");
-    assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers take its jobs"));
+    assert!(operator.prints(&["queue", "target", "hooks", "none"]).contains("workers lease its jobs"));
     operator.is_refused(&["queue", "pause", "nowhere"], "queue \"nowhere\" not found");
     operator.is_refused(&["queue", "delete", "email"], "has jobs that wait, run or are dead");
     assert_eq!(operator.prints(&["queue", "delete", "hooks"]), "deleted hooks\n");

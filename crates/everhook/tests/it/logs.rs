@@ -1,4 +1,4 @@
-//! The log: one line for each attempt, in text or JSON, and nothing in it that is nobody's business.
+//! The log: one line per attempt, as text or JSON, without secrets.
 
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn a_log_that_nobody_reads_stops_nothing(backend: Arc<Backend>) {
     server.start_again();
     let receiver = Receiver::start();
     let application = server.client().application("Acme");
-    // Each message makes a line or more for each of them.
+    // Each message causes at least one line per endpoint.
     let endpoints = (0..30).map(|_| application.endpoint(&receiver.url("/"))).collect::<Vec<_>>();
     let dropped = || {
         let page = server.ops().send_to("GET", "/metrics", &[], b"").unwrap();

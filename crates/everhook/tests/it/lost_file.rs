@@ -1,4 +1,4 @@
-//! The database file vanishes under a running server, or before a start.
+//! The database file disappears under a running server, or before a start.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Everhook as its users see it: the real binary, on both stores, over HTTP.
 //!
-//! Every test starts servers of its own, with receivers and clients in the test process. Tests that kill servers carry `crash`
-//! in their names, tests with other people's client libraries `contract`, tests with an earlier binary `upgrade`. `cargo xtask
-//! test` provides what they need.
+//! Every test starts its own servers, with receivers and clients in the test process. Names of tests that kill servers
+//! contain `crash`, those with client libraries `contract`, those with an earlier binary `upgrade`. `cargo xtask test`
+//! prepares their environment.
 
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 

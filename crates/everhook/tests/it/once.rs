@@ -1,4 +1,4 @@
-//! One message per slot and phase, from any number of replicas, whatever happens to them; and messages for later.
+//! One message per slot and phase, from any number of replicas and through crashes; and scheduled messages.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -22,10 +22,10 @@ on_both_stores! {
     slots_are_listed_shown_and_reset_by_commands,
 }
 
-/// What dead servers held is taken over after a second.
+/// Tasks of dead servers are taken over after a second.
 const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "1"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1")];
 
-/// What a claim was answered: the status, and the message that has the slot.
+/// Reply to a claim: the status, and the message that has the slot.
 type Answer = (u16, String);
 
 fn body(key: &str) -> Value {
@@ -40,7 +40,7 @@ fn claim(application: &Application, key: &str) -> Answer {
     (reply.status, text(&answer["id"]))
 }
 
-/// Claims one slot so many times at once, through these clients in turn.
+/// Claims one slot `claims` times at once, through these clients in turn.
 fn claim_at_once(clients: &[Client], application: &str, key: &str, claims: usize) -> Vec<Option<Answer>> {
     thread::scope(|scope| {
         let claims = (0..claims).zip(clients.iter().cycle()).map(|(_, client)| {
@@ -55,7 +55,6 @@ fn claim_at_once(clients: &[Client], application: &str, key: &str, claims: usize
     })
 }
 
-/// Three servers on one database.
 fn replicas() -> Vec<Server> {
     let first = Server::start(&Backend::postgres(), &SETTINGS);
     let mut all = vec![first.another(), first.another()];
@@ -64,7 +63,6 @@ fn replicas() -> Vec<Server> {
     all
 }
 
-/// The messages of a run.
 fn messages_of(application: &Application, run: &str) -> Vec<String> {
     let messages = application.client.list(&application.path("/msg"));
     messages.iter().filter(|message| message["payload"]["run"] == run).map(|message| text(&message["id"])).collect()
@@ -110,7 +108,7 @@ fn claims_in_a_storm_of_crashes_have_one_winner_that_is_delivered() {
         let answers = kill_amid(&mut servers[victim], &clients, &application.id, &run, after);
         servers[victim].start_again();
         unanswered += answers.iter().filter(|answer| answer.is_none()).count();
-        // Whoever got no answer asks again: by now someone has won for certain, or this one does.
+        // A client without a reply asks again. By now another claim has won for certain, or this one does.
         let (_, winner) = claim(&application, &run);
         let told: BTreeSet<_> = answers.iter().flatten().map(|(_, id)| id).chain([&winner]).collect();
         assert_eq!(told.len(), 1, "round {round}: {answers:?}, then {winner}");
@@ -125,7 +123,7 @@ fn claims_in_a_storm_of_crashes_have_one_winner_that_is_delivered() {
     eprintln!("{unanswered} claims were not answered");
 }
 
-/// Claims a slot on every replica, and kills one of them after so many claims were begun.
+/// Claims a slot on every replica, and kills one replica after `after` started claims.
 fn kill_amid(
     victim: &mut Server,
     clients: &[Client],
@@ -148,7 +146,7 @@ fn kill_amid(
                 })
             })
             .collect();
-        // Who wins is decided within the first milliseconds: no time to look now and then.
+        // The winner is decided within milliseconds, so the loop polls without pauses.
         let give_up = Deadline::new(PATIENCE);
         while begun.load(Ordering::Relaxed) < after && !give_up.is_over() {
             thread::yield_now();
@@ -250,7 +248,7 @@ fn slots_are_listed_shown_and_reset_by_commands(backend: Arc<Backend>) {
     assert_eq!(claim(&application, "run-1").0, 202);
     for (arguments, complaint) in [
         (["reset", &application.id, "run-3"], "once-slot \"run-3\" not found"),
-        (["show", &application.id, "a b"], "bad key"),
+        (["show", &application.id, "a b"], "invalid key"),
     ] {
         let refused = once(&arguments);
         let text = String::from_utf8_lossy(&refused.stderr);

@@ -1,4 +1,4 @@
-//! The database goes away under load and comes back: clients are told, nothing acknowledged is lost, nobody has to act.
+//! Database outages under load: clients get errors, nothing acknowledged is lost, and no operator has to act.
 
 use crate::checker::{Load, Run};
 use crate::client::Client;
@@ -15,8 +15,8 @@ const SETTINGS: [(&str, &str); 2] = [("LEASE_SECONDS", "2"), ("RETRY_SCHEDULE", 
 #[test]
 fn postgres_crashes_under_load_and_nothing_acknowledged_is_lost() {
     let Some(mut cluster) = Cluster::start() else {
-        // The tests with a proxy cover what a server sees of it.
-        eprintln!("left out: PostgreSQL's programs are not installed here, so there is none that may be stopped");
+        // The tests with a proxy cover the server's view of an outage.
+        eprintln!("skipped: PostgreSQL's programs are not installed, so no cluster can be stopped");
         return;
     };
     let database = Database::create_in(&cluster.url);
@@ -36,7 +36,7 @@ fn postgres_stalls_under_load_and_nothing_acknowledged_is_lost() {
     check_behind_proxy(Traffic::Stalls);
 }
 
-/// A database, a proxy before it, and the URL that leads through.
+/// A database, a proxy in front of it, and the URL through the proxy.
 fn behind_proxy() -> (Database, Proxy, String) {
     let database = Database::create();
     let server = host_and_port(&database.url);
@@ -59,7 +59,7 @@ enum Outage {
     Ends,
 }
 
-/// Lets the database at `url` go away and come back under load, several times, and checks everything.
+/// Interrupts the database at `url` several times under load, and checks everything.
 fn check(url: &str, times: usize, mut outage: impl FnMut(Outage)) {
     let seed = variable("EVERHOOK_TEST_SEED").map_or_else(random::seed, |seed| seed.parse().unwrap());
     eprintln!("EVERHOOK_TEST_SEED={seed}");
@@ -86,7 +86,7 @@ fn check(url: &str, times: usize, mut outage: impl FnMut(Outage)) {
     eprintln!("{times} outages: {:?}", run.check());
 }
 
-/// Whether a request is answered with 503 and the shape of every error.
+/// Whether a request gets a 503 with the shape of every error.
 fn is_unavailable(client: &Client) -> bool {
     let reply = client.get("/app");
     assert!([200, 503].contains(&reply.status), "{reply:?}");

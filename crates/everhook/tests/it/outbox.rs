@@ -1,4 +1,4 @@
-//! The outbox: an event is part of the customer's own transaction, and becomes one message, whatever happens to whoever relays it.
+//! The outbox: an event is part of the customer's transaction and becomes exactly one message, even if a relay crashes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::receiver::Receiver;
 use crate::server::{Backend, Server};
 use crate::wait::{until, until_true};
 
-/// A server on a PostgreSQL with an application `acme` whose one endpoint is a receiver, and a session beside it.
+/// A server on PostgreSQL, an application `acme` with one endpoint, and a database session beside it.
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) receiver: Receiver,
@@ -28,20 +28,18 @@ impl Stage {
         Stage { session: Session::connect(&url), server, receiver, application, url }
     }
 
-    /// Waits until everything that was committed has left the outbox.
+    /// Waits until all committed rows have left the outbox.
     #[track_caller]
     pub(crate) fn wait_until_empty(&self) {
         until_true("the outbox is empty", || self.session.column("select id from everhook.outbox limit 1").is_empty());
     }
 
-    /// The messages of the application, oldest first.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {
         messages(&self.application)
     }
 }
 
-/// An application `acme` with an endpoint.
 pub(crate) fn acme(server: &Server) -> (Application, Receiver) {
     let client = server.client();
     let id = text(&client.post("/app", &json!({ "name": "Acme", "uid": "acme" })).expect(201)["id"]);
@@ -50,7 +48,7 @@ pub(crate) fn acme(server: &Server) -> (Application, Receiver) {
     (application, receiver)
 }
 
-/// The messages of an application, oldest first.
+/// Returns the messages of an application, oldest first.
 #[track_caller]
 pub(crate) fn messages(application: &Application) -> Vec<Value> {
     let mut messages = application.client.list(&application.path("/msg"));
@@ -58,7 +56,6 @@ pub(crate) fn messages(application: &Application) -> Vec<Value> {
     messages
 }
 
-/// The numbers in the payloads of messages.
 fn numbers(messages: &[Value]) -> Vec<i64> {
     messages.iter().map(|message| message["payload"]["number"].as_i64().unwrap()).collect()
 }
@@ -71,11 +68,11 @@ fn what_is_committed_is_delivered_and_what_is_rolled_back_never_was() {
     session.run("begin; select everhook.send('acme', 'order.paid', '{ \"number\":  2 }')");
     let another = Session::connect(&stage.url);
     another.run("begin; select everhook.send('acme', 'order.paid', '{\"number\": 3}'::jsonb, tags => '{blue}', event_id => 'e3'); commit");
-    // What was committed later but is not held up by what is still open.
+    // An open transaction does not delay rows that were committed after it started.
     stage.receiver.wait_for("/", 1);
     session.run("commit");
     let seen = stage.receiver.wait_for("/", 2);
-    // The bytes are the bytes; jsonb is as PostgreSQL writes it.
+    // A text payload keeps its bytes; a jsonb payload is formatted by PostgreSQL.
     assert_eq!([&seen[0].body[..], &seen[1].body[..]], [&b"{\"number\": 3}"[..], b"{ \"number\":  2 }"]);
     stage.wait_until_empty();
     let messages = stage.messages();
@@ -115,7 +112,7 @@ fn the_rows_of_one_transaction_are_messages_in_the_same_order_whoever_relays_the
     let messages = stage.messages();
     assert_eq!(numbers(&messages), (1..=ROWS).collect::<Vec<_>>());
     assert!(messages.is_sorted_by_key(|message| text(&message["id"])));
-    // Each of them once, though three nodes look.
+    // Each message arrives once, although three nodes relay.
     let expected: Vec<_> = messages.iter().map(|message| text(&message["id"])).collect();
     stage.receiver.wait_for_messages("/", &expected);
     assert_eq!(stage.receiver.count(), expected.len());
@@ -186,7 +183,7 @@ fn ids_go_on_above_those_of_a_node_whose_clock_was_ahead() {
     let stage = Stage::new(&[]);
     stage.session.run("select everhook.send('acme', 'order.paid', '{\"number\": 1}')");
     stage.wait_until_empty();
-    // As if the last id had been made half a minute from now: the first four bytes are seconds.
+    // Simulates a last id from half a minute ahead: the first four bytes are seconds.
     stage.session.run(
         "update everhook.outbox_relay
         set floor = int4send(('x' || encode(substr(floor, 1, 4), 'hex'))::bit(32)::int + 30) || substr(floor, 5)",
@@ -206,7 +203,7 @@ fn a_uid_that_moved_is_found_where_it_is_now() {
     let stage = Stage::new(&[]);
     stage.session.run("select everhook.send('acme', 'order.paid', '{\"number\": 1}')");
     stage.wait_until_empty();
-    // The relay remembers where the uid was.
+    // The relay has cached the uid.
     let client = &stage.application.client;
     client.patch(&stage.application.path(""), &json!({ "uid": "old-acme" })).expect(200);
     let id = text(&client.post("/app", &json!({ "name": "New", "uid": "acme" })).expect(201)["id"]);
@@ -247,7 +244,7 @@ fn a_role_that_may_send_may_do_nothing_else() {
     stage.session.run("reset role");
 }
 
-/// A role that goes away with the test.
+/// A role that is dropped at the end of the test.
 struct Role {
     session: Session,
     name: String,
@@ -265,7 +262,7 @@ fn a_crash_between_append_and_delete_makes_no_second_message() {
     check_crash_before_delete(&mut stage.server, &stage.application, &stage.receiver, &stage.url);
 }
 
-/// Kills the server when it has appended a row and is about to delete it.
+/// Kills the server after it has appended a row and before it deletes the row.
 pub(crate) fn check_crash_before_delete(
     server: &mut Server,
     application: &Application,
@@ -286,7 +283,7 @@ pub(crate) fn check_crash_before_delete(
     let first = text(&messages(application)[0]["id"]);
     until_true("its attempt is recorded", || !application.attempts(&first).is_empty());
     server.kill();
-    // What it had sent already must not be done either.
+    // Statements that the server has already sent must not run either.
     session.run(&format!("select pg_terminate_backend({relay}, 60000)"));
     session.run("select pg_advisory_unlock(1); drop trigger hold on everhook.outbox");
     assert_eq!(session.column("select id from everhook.outbox").len(), 1, "the row is still there");

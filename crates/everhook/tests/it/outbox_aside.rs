@@ -1,4 +1,4 @@
-//! Rows that were set aside: seen, fixed, retried and thrown away, by the API and by the command line.
+//! Rows that were set aside: list, fix, retry and discard, by API and command line.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn rows_that_were_set_aside_are_seen_fixed_retried_and_discarded() {
     let page = client.get(&format!("/outbox/main/aside?limit=2&iterator={}", id(1))).expect(200);
     assert_eq!((&page["data"][0]["id"], &page["done"]), (&json!(id(2)), &json!(true)));
 
-    // Retried as it is, it is set aside again; fixed, it is delivered.
+    // An unchanged row is set aside again; a fixed row is delivered.
     client.post(&format!("/outbox/main/aside/{}/retry", id(0)), &json!({})).expect(202);
     until("it is aside again", || {
         let rows = client.get("/outbox/main/aside").expect(200);
@@ -54,7 +54,7 @@ fn rows_that_were_set_aside_are_seen_fixed_retried_and_discarded() {
     stage.receiver.wait_for("/", 2);
     assert_eq!(client.get("/outbox/main/aside").expect(200)["data"], json!([]));
 
-    // What is not there is not found, and only an admin sees any of it.
+    // Missing rows are not found, and only an admin key sees any rows.
     for path in ["/outbox/main/aside/1000", "/outbox/main/aside/x", "/outbox/other/aside/1"] {
         client.delete(path).expect(404);
     }
@@ -82,11 +82,11 @@ fn the_command_line_shows_and_repairs_an_outbox() {
     let listed = run(&["list", "main"]);
     assert!(listed.lines().count() == 4 && listed.contains("payload must be a JSON object"), "{listed}");
     run(&["fix", "main", &id(0), "--payload", "{\"number\": 1}", "--event-type", "order.fixed"]);
-    assert_eq!(run(&["retry", "main", &id(0)]), "put 1 row back\n");
+    assert_eq!(run(&["retry", "main", &id(0)]), "returned 1 row to the outbox\n");
     let seen = stage.receiver.wait_for("/", 1);
     assert_eq!(seen[0].body, b"{\"number\": 1}");
-    assert_eq!(run(&["discard", "main", &id(1)]), "threw 1 row away\n");
-    assert_eq!(run(&["retry", "main", "--all"]), "put 1 row back\n");
+    assert_eq!(run(&["discard", "main", &id(1)]), "discarded 1 row\n");
+    assert_eq!(run(&["retry", "main", "--all"]), "returned 1 row to the outbox\n");
 }
 
 #[test]

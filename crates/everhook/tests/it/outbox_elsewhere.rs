@@ -1,4 +1,4 @@
-//! Outboxes outside of the store's own database: in another PostgreSQL, and in a SQLite file.
+//! Outboxes outside the store's own database: in another PostgreSQL database, and in a SQLite file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,9 @@ use crate::receiver::Receiver;
 use crate::server::{Backend, Server};
 use crate::wait::until_true;
 
-/// A database with an outbox in it.
 fn install(database: &Database) {
     Backend::sqlite().run(&["outbox", "install", "--database", &database.url]);
-    // Again, as a deployment does.
+    // Repeated, as by a deployment.
     Backend::sqlite().run(&["outbox", "install", "--database", &database.url]);
 }
 
@@ -37,7 +36,7 @@ fn numbers(application: &Application) -> Vec<i64> {
 fn the_rows_of_another_database_are_relayed_in_order_and_bad_ones_are_set_aside() {
     let shop = Database::create();
     install(&shop);
-    // The store is an embedded one: it has nothing to do with the shop's PostgreSQL.
+    // The embedded store is independent of the shop's PostgreSQL.
     let (server, application, receiver) = start(&Backend::sqlite(), settings("shop", "database", &shop.url));
     let session = Session::connect(&shop.url);
     session.run(
@@ -110,7 +109,7 @@ fn a_crash_of_the_source_database_costs_patience_only() {
     receiver.wait_for("/", 1);
     cluster.stop();
     until_true("the server notices", || server.log().contains("could not read the outbox shop"));
-    // The rest goes on meanwhile.
+    // Other messages are delivered meanwhile.
     application.send(&serde_json::json!({ "number": 2 }));
     cluster.start_again();
     Session::connect(&shop.url).run("select everhook.send('acme', 'order.paid', '{\"number\": 3}')");
@@ -183,7 +182,7 @@ fn the_library_sends_in_a_transaction_of_rusqlite() {
     let expected: Vec<i64> = (1..=600).chain([603, 604]).collect();
     assert_eq!(numbers(&application), expected);
     assert!(receiver.seen("/").iter().any(|seen| seen.body == b"{ \"number\": 1 }"));
-    // What was sold while nobody relayed waits.
+    // Rows inserted while no relay runs wait for the next one.
     server.kill();
     sell(605, 605, true);
     server.start_again();

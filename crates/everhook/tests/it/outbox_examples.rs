@@ -1,4 +1,5 @@
-//! The examples of `examples/outbox` run, and do what `docs/outbox.md` says. They need packages of other people: `contract`.
+//! The examples of `examples/outbox` run, and do what `docs/outbox.md` says. They need external packages, hence
+//! `contract`.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -20,7 +21,7 @@ fn contract_the_python_example_sends_with_its_transaction() {
 
 #[test]
 fn contract_the_node_example_sends_with_its_transaction() {
-    // Node looks for packages beside the script.
+    // Node searches packages beside the script.
     let folder = tempfile::tempdir().unwrap();
     for file in ["package.json", "place_order.js"] {
         std::fs::copy(repository("examples/outbox/node").join(file), folder.path().join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! PostgreSQL for the tests: a fresh database in the server they are given, and a cluster of their own that they may stop.
+//! PostgreSQL for the tests: a new database on the given server, or a separate cluster that a test may stop.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use tokio_postgres::NoTls;
 use crate::environment;
 use crate::random;
 
-/// A database that goes away with its owner.
+/// A database that is dropped with its owner.
 pub(crate) struct Database {
     admin: String,
     name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// A fresh one in the server of `EVERHOOK_TEST_DATABASE`.
+    /// Creates a database on the server of `EVERHOOK_TEST_DATABASE`.
     pub(crate) fn create() -> Database {
         let admin = environment::variable("EVERHOOK_TEST_DATABASE").expect(
             "EVERHOOK_TEST_DATABASE is not set: run the tests with `cargo xtask test`, \
@@ -31,7 +31,7 @@ impl Database {
         Database::create_in(&admin)
     }
 
-    /// A fresh one in the server at `admin`, whose user may create databases.
+    /// Creates a database on the server at `admin`, whose user may create databases.
     pub(crate) fn create_in(admin: &str) -> Database {
         let name = format!("everhook_it_{:016x}", random::seed());
         execute(admin, &format!("create database {name}")).expect("the test user may create databases");
@@ -41,12 +41,11 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The server may be stopped already; then it is thrown away as a whole.
+        // The server may already be stopped; then the whole cluster is deleted.
         let _ = execute(&self.admin, &format!("drop database if exists {} with (force)", self.name));
     }
 }
 
-/// The same server, another database.
 fn with_database(url: &str, name: &str) -> String {
     let (base, parameters) = url.split_once('?').map_or((url, ""), |(base, parameters)| (base, parameters));
     let (server, _) = base.rsplit_once('/').expect("the URL names a database");
@@ -54,7 +53,6 @@ fn with_database(url: &str, name: &str) -> String {
     format!("{server}/{name}{mark}{parameters}")
 }
 
-/// Runs one statement.
 pub(crate) fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
     block_on(async {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
@@ -69,15 +67,15 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Where the server that tests are given listens; for a proxy in between.
+/// Address of the test server, for a proxy in front of it.
 pub(crate) fn host_and_port(url: &str) -> String {
     let authority = url.split_once("://").expect("a URL").1.split(['/', '?']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     if host.contains(':') { host.to_owned() } else { format!("{host}:5432") }
 }
 
-/// A cluster of the test's own, deleted at the end. A shell process, the guardian, owns it: it obeys the lines it reads, and
-/// when its input ends, however this process ended, it removes every trace.
+/// A cluster of one test, deleted at the end. A shell process, the guardian, owns it and obeys the lines it reads. When
+/// its input ends, even because this process crashed, the guardian removes every trace.
 pub(crate) struct Cluster {
     guardian: Child,
     orders: Option<ChildStdin>,
@@ -85,7 +83,7 @@ pub(crate) struct Cluster {
     pub(crate) url: String,
 }
 
-/// `$1` folder, `$2` programs, `$3` port. Answers every order with one line.
+/// `$1` folder, `$2` programs, `$3` port. Answers every command with one line.
 const GUARDIAN: &str = r#"
 folder=$1 bin=$2 port=$3
 control() { "$bin/pg_ctl" --pgdata="$folder/data" --log="$folder/log" --wait --timeout=60 "$@" </dev/null >/dev/null 2>&1; }
@@ -105,7 +103,7 @@ rm -rf "$folder"
 "#;
 
 impl Cluster {
-    /// Starts one, unless the server's programs are not installed.
+    /// Starts a cluster; `None` if the server's programs are not installed.
     pub(crate) fn start() -> Option<Cluster> {
         let bin = find_programs()?;
         let folder = tempfile::Builder::new().prefix("everhook-it-pg-").tempdir().unwrap();
@@ -126,7 +124,7 @@ impl Cluster {
             command.uid(user).gid(group);
         }
         let mut guardian = command.spawn().expect("a shell");
-        // From here on the guardian deletes the folder, also when this process no longer can.
+        // From here on the guardian deletes the folder, even if this process cannot.
         let _ = folder.keep();
         let orders = guardian.stdin.take();
         let answers = Box::new(BufReader::new(guardian.stdout.take().unwrap()));
@@ -136,12 +134,12 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Stops it as a crash does: no goodbye to anyone.
+    /// Stops the server as a crash would.
     pub(crate) fn stop(&mut self) {
         self.order("stop");
     }
 
-    /// Starts it again; it recovers what was committed.
+    /// Restarts the server, which recovers the committed data.
     pub(crate) fn start_again(&mut self) {
         self.order("start");
     }
@@ -166,7 +164,7 @@ impl Drop for Cluster {
     }
 }
 
-/// PostgreSQL refuses to run as root: the account to run it under, if we are.
+/// PostgreSQL refuses to run as root. Returns the account to use instead.
 fn unprivileged(ours: &Path) -> Option<(u32, u32)> {
     use std::os::unix::fs::MetadataExt;
     if fs::metadata(ours).unwrap().uid() != 0 {
@@ -181,7 +179,7 @@ fn unprivileged(ours: &Path) -> Option<(u32, u32)> {
     Some(named("postgres").or_else(|| named("nobody")).expect("PostgreSQL refuses to run as root: add a user postgres"))
 }
 
-/// The folder of the server's programs: what `pg_config` says, else the newest version Debian has installed.
+/// Folder of the server's programs: from `pg_config`, else Debian's newest installed version.
 fn find_programs() -> Option<PathBuf> {
     let configured = Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok();
     let configured = configured.and_then(|output| String::from_utf8(output.stdout).ok());
@@ -194,7 +192,7 @@ fn find_programs() -> Option<PathBuf> {
         .find(|bin| bin.join("initdb").is_file() && bin.join("pg_ctl").is_file())
 }
 
-/// A connection of the test's own, as a customer's program has one.
+/// A connection of the test, as a customer's program has one.
 pub(crate) struct Session {
     runtime: tokio::runtime::Runtime,
     client: tokio_postgres::Client,
@@ -213,7 +211,7 @@ impl Session {
         Session { runtime, client }
     }
 
-    /// Runs statements; the error is what the server said.
+    /// Runs statements. Returns the server's error text.
     pub(crate) fn try_run(&self, statements: &str) -> Result<(), String> {
         let done = self.runtime.block_on(self.client.batch_execute(statements));
         done.map_err(|error| error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned()))
@@ -224,7 +222,7 @@ impl Session {
         self.try_run(statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
     }
 
-    /// The first column of a statement's rows, as text.
+    /// Returns the first column of all rows, as text.
     #[track_caller]
     pub(crate) fn column(&self, statement: &str) -> Vec<String> {
         let answers = self.runtime.block_on(self.client.simple_query(statement)).unwrap();

@@ -1,22 +1,20 @@
-//! A TCP proxy whose connections can be cut or made to stall, to put between a server and its database.
+//! A TCP proxy between a server and its database, whose connections can be cut or stalled.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// What the proxy does with traffic.
+/// How the proxy treats traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Traffic {
-    /// Everything passes.
     Passes,
-    /// Connections are cut, and new ones are closed at once.
+    /// Connections are closed, and new ones are refused.
     IsCut,
-    /// Nothing passes in either direction, and nobody is told.
+    /// No byte passes in either direction, and connections stay open.
     Stalls,
 }
 
-/// A running proxy.
 pub(crate) struct Proxy {
     port: u16,
     shared: Arc<Shared>,
@@ -35,7 +33,7 @@ struct State {
 }
 
 impl Proxy {
-    /// Starts one before `target`, a host with a port.
+    /// Starts a proxy in front of `target`, a host with a port.
     pub(crate) fn start(target: String) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -46,12 +44,12 @@ impl Proxy {
         Proxy { port, shared }
     }
 
-    /// Where it listens: a host with a port.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Changes what happens, from now on. What stalled before is cut: its bytes are late, not lost in the middle.
+    /// Changes the treatment of traffic. Stalled connections are closed, because their bytes would arrive late but
+    /// complete.
     pub(crate) fn set(&self, traffic: Traffic) {
         let mut state = self.shared.state.lock().unwrap();
         if traffic == Traffic::IsCut || state.traffic == Traffic::Stalls {
@@ -68,7 +66,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.set(Traffic::IsCut);
         self.shared.state.lock().unwrap().closed = true;
-        // The listening thread looks at the flag when someone knocks.
+        // The listening thread checks the flag when a connection arrives.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }

@@ -1,18 +1,17 @@
-//! Chance that can be repeated: everything comes from one printed seed.
+//! Repeatable randomness: everything derives from one printed seed.
 
 use std::hash::{BuildHasher, RandomState};
 
 use everhook_core::api_key::ApiKey;
 
-/// A small generator (SplitMix64): good enough to choose moments and sizes.
+/// SplitMix64, good enough to choose moments and sizes.
 pub(crate) struct Random(u64);
 
-/// A new seed from the system.
 pub(crate) fn seed() -> u64 {
     RandomState::new().hash_one("seed")
 }
 
-/// A new API key that no server knows yet.
+/// Returns a new API key that no server knows.
 pub(crate) fn api_key() -> String {
     let mut random = Random::new(seed());
     ApiKey::generate(std::array::from_fn(|_| random.next() as u8)).expose().to_owned()
@@ -30,7 +29,6 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

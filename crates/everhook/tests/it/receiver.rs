@@ -1,7 +1,7 @@
-//! A receiver that records every request and answers as it is told.
+//! A receiver that records every request and gives scripted replies.
 //!
-//! Plain TCP with a thread per connection: it can hang, answer nonsense and be slow, which a proper server would refuse. What
-//! it has seen is never forgotten, so that a test can ask afterwards what arrived, how often and in which order.
+//! Plain TCP with a thread per connection: it can hang, send nonsense and be slow, unlike a proper server. It keeps
+//! every request, so that a test can check later what arrived, how often and in which order.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -13,18 +13,16 @@ use std::thread;
 use crate::signature;
 use crate::wait::{Deadline, PATIENCE};
 
-/// A request as it came.
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// The status it was answered with; 0 as long as it was not.
+    /// Status of the reply; 0 until the reply is sent.
     pub(crate) answered: u16,
 }
 
-/// What to say to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     status: u16,
@@ -32,10 +30,9 @@ pub(crate) struct Answer {
     body: Vec<u8>,
 }
 
-/// How a path behaves.
 type Script = Box<dyn FnMut() -> Answer + Send>;
 
-/// A running receiver. Every path answers 204 unless told otherwise.
+/// A running receiver. Every path replies 204 by default.
 pub(crate) struct Receiver {
     port: u16,
     shared: Arc<Shared>,
@@ -51,13 +48,13 @@ struct Shared {
 struct State {
     seen: Vec<Seen>,
     scripts: HashMap<String, Script>,
-    /// Paths that do not answer for now.
+    /// Paths that hold back their replies.
     hanging: BTreeSet<String>,
     closed: bool,
 }
 
 impl Seen {
-    /// The value of a header that has to be there exactly once.
+    /// Asserts that a header occurs exactly once, and returns its value.
     #[track_caller]
     pub(crate) fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
@@ -66,13 +63,13 @@ impl Seen {
         value
     }
 
-    /// The message that it delivers.
+    /// The id of the delivered message.
     #[track_caller]
     pub(crate) fn message(&self) -> &str {
         self.header("webhook-id")
     }
 
-    /// Fails unless it is signed with `secret`.
+    /// Asserts that the request is signed with `secret`.
     #[track_caller]
     pub(crate) fn verify(&self, secret: &str) {
         signature::verify(self, secret);
@@ -116,49 +113,48 @@ impl Receiver {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// From now on `path` always answers like this.
+    /// Lets `path` always reply with `then`.
     pub(crate) fn answer(&self, path: &str, then: Answer) {
         self.answer_in_turn(path, [], then);
     }
 
-    /// From now on `path` answers with `first`, one after another, and then always with `then`.
+    /// Lets `path` reply with the items of `first` in turn, and then always with `then`.
     pub(crate) fn answer_in_turn(&self, path: &str, first: impl IntoIterator<Item = Answer>, then: Answer) {
         let mut first = first.into_iter().collect::<VecDeque<_>>();
         self.answer_by(path, move || first.pop_front().unwrap_or_else(|| then.clone()));
     }
 
-    /// From now on `path` answers with whatever `script` returns.
+    /// Lets `path` reply with the results of `script`.
     pub(crate) fn answer_by(&self, path: &str, script: impl FnMut() -> Answer + Send + 'static) {
         self.shared.lock().scripts.insert(path.to_owned(), Box::new(script));
     }
 
-    /// From now on `path` takes requests and does not answer, until it is released.
+    /// Lets `path` accept requests without a reply, until `release`.
     pub(crate) fn hang(&self, path: &str) {
         self.shared.lock().hanging.insert(path.to_owned());
     }
 
-    /// Answers everything that hangs on `path`, and whatever comes, by its script.
+    /// Replies to all held requests of `path`, and to later ones, by its script.
     pub(crate) fn release(&self, path: &str) {
         self.shared.lock().hanging.remove(path);
         self.shared.changed.notify_all();
     }
 
-    /// How many requests have come, on all paths.
+    /// Number of requests on all paths.
     pub(crate) fn count(&self) -> usize {
         self.shared.lock().seen.len()
     }
 
-    /// Everything that came, in order.
     pub(crate) fn everything(&self) -> Vec<Seen> {
         self.shared.lock().seen.clone()
     }
 
-    /// Everything that came to `path`, in order.
+    /// All requests to `path`, in order.
     pub(crate) fn seen(&self, path: &str) -> Vec<Seen> {
         self.shared.lock().seen.iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
-    /// Waits until `path` has had this many requests, and returns them.
+    /// Waits until `path` has this many requests, and returns them.
     #[track_caller]
     pub(crate) fn wait_for(&self, path: &str, count: usize) -> Vec<Seen> {
         self.wait(&format!("{count} requests to {path}"), |seen| {
@@ -167,7 +163,7 @@ impl Receiver {
         self.seen(path)
     }
 
-    /// Waits until every one of `messages` has come to `path`, however often and in whatever order.
+    /// Waits until each of `messages` has arrived at `path`, in any number and order.
     #[track_caller]
     pub(crate) fn wait_for_messages(&self, path: &str, messages: &[impl AsRef<str>]) {
         self.wait(&format!("{} messages at {path}", messages.len()), |seen| {
@@ -176,7 +172,7 @@ impl Receiver {
         });
     }
 
-    /// Waits until `enough` is true of everything that came.
+    /// Waits until `enough` is true of all requests.
     #[track_caller]
     pub(crate) fn wait(&self, what: &str, enough: impl Fn(&[Seen]) -> bool) {
         let give_up = Deadline::new(PATIENCE);
@@ -192,13 +188,13 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
-        // The listening thread looks at the flag when someone knocks.
+        // The listening thread checks the flag when a connection arrives.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
 
 impl Shared {
-    /// A test that fails while it holds the lock must not make the others' reports unreadable.
+    /// A test that fails while it holds the lock must not hide the reports of other threads.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -210,7 +206,7 @@ impl Shared {
             }
             let Ok(connection) = connection else { continue };
             let shared = Arc::clone(self);
-            // A sender that hangs up, or is killed, ends its connection and nothing else.
+            // A sender that disconnects or is killed ends only its own connection.
             thread::spawn(move || shared.converse(connection));
         }
     }
@@ -225,7 +221,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Records a request and returns the answer, when there is one.
+    /// Records a request and returns its reply, if the path does not hang.
     fn record(&self, seen: Seen) -> Option<Answer> {
         let path = seen.path.clone();
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! Replicas with roles: some accept, some deliver, and all of them can be seen.
+//! Replicas with roles: some accept, some deliver, and all are listed.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ fn pair(settings: &[(&str, &str)]) -> (Arc<Backend>, Server, Server) {
 
 #[test]
 fn what_an_api_node_accepts_a_worker_is_woken_to_deliver() {
-    // Polling alone would take longer than the test has patience.
+    // Polling alone would exceed the deadline of the test.
     let settings = [("POLL_INTERVAL_MS", "3600000"), ("RETRY_SCHEDULE", "0.05"), ("LOG_LEVEL", "debug")];
     let (_backend, api, worker) = pair(&settings);
     let receiver = Receiver::start();
     let application = api.client().application("Acme");
     let endpoint = application.endpoint(&receiver.url("/"));
-    // The first ones may come before the worker listens; it looks once when it does.
+    // The first messages may arrive before the worker listens; it polls once when it starts to listen.
     for number in 0..20 {
         let id = application.send(&json!({ "number": number }));
         application.wait_for(&id, &endpoint, "success");
     }
     assert_eq!(worker.log().matches("delivered msg_").count(), 20);
     assert_eq!(api.log().matches("delivered msg_").count(), 0);
-    // So does what becomes due by an operator's hand.
+    // A redrive wakes the worker, too.
     receiver.answer("/", Answer::status(500));
     let id = application.send(&json!({}));
     application.wait_for(&id, &endpoint, "fail");
@@ -113,7 +113,7 @@ fn commands_that_ask_a_server_say_what_is_missing() {
     assert!(complaint(&server.url(), "").contains("set EVERHOOK_KEY"));
     assert!(complaint(&server.url(), "ehk_wrong").contains("does not accept the key in EVERHOOK_KEY"));
     assert!(complaint(&server.url(), server.key()).contains("everhook key create --admin"));
-    assert!(complaint("nowhere", "").contains("bad EVERHOOK_URL"));
+    assert!(complaint("nowhere", "").contains("invalid EVERHOOK_URL"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What follows a failure: the schedule, Retry-After, death, redrive and resend.
+//! After a failure: retry schedule, Retry-After, death, redrive and resend.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ on_both_stores! {
     an_attempt_that_takes_too_long_times_out,
 }
 
-/// Two retries, each at once as far as a test is concerned.
+/// Two retries, almost at once.
 const SHORT: (&str, &str) = ("RETRY_SCHEDULE", "0.05,0.05");
 /// No retry within any test.
 const LONG: (&str, &str) = ("RETRY_SCHEDULE", "3600");
@@ -53,7 +53,6 @@ fn a_failing_delivery_is_tried_by_the_schedule_then_dead_then_redriven(backend: 
     assert_eq!(application.attempts(&message).len(), 4);
 }
 
-/// Puts the dead deliveries of an endpoint back.
 pub(crate) fn redrive(application: &Application, endpoint: &Endpoint) {
     let path = application.path(&format!("/endpoint/{}/redrive", endpoint.id));
     let reply = application.client.post(&path, &json!({}));
@@ -105,7 +104,7 @@ fn a_manual_attempt_that_fails_is_not_retried(backend: Arc<Backend>) {
     receiver.answer("/", Answer::status(500));
     resend(&application, &message, &endpoint);
     application.wait_for_attempts(&message, 2);
-    // By the time another delivery has been tried, retried and given up, a retry of the first would have come.
+    // After another delivery has been tried, retried and given up, a retry of the first would have arrived.
     let other = application.send(&json!({}));
     application.wait_for(&other, &endpoint, "fail");
     assert_eq!(application.attempts(&message).len(), 2);
@@ -132,7 +131,7 @@ fn a_throttling_endpoint_is_left_alone(backend: Arc<Backend>) {
     let first = application.send(&json!({}));
     check_waits(3600, &application, &first, &throttling);
 
-    // The whole lane waits: what is sent now is not tried there, while the other endpoint gets it.
+    // The whole lane is held: new messages are not tried there, while the other endpoint gets them.
     let later = application.send_many(5);
     receiver.wait_for_messages("/other", &later);
     for message in &later {
@@ -141,7 +140,7 @@ fn a_throttling_endpoint_is_left_alone(backend: Arc<Backend>) {
     assert_eq!(receiver.seen("/throttling").len(), 1);
 }
 
-/// Fails unless the next attempt is about this far away from the present: the jitter of the schedule is a fifth.
+/// Asserts that the next attempt is about this far away; jitter is a fifth.
 #[track_caller]
 fn check_waits(seconds: i64, application: &Application, message: &str, endpoint: &Endpoint) {
     let destination = until("the attempt under way has ended", || {
@@ -161,7 +160,7 @@ fn retry_after_lengthens_the_delay(backend: Arc<Backend>) {
     receiver.answer_in_turn("/", [Answer::status(503).header("retry-after", "600")], Answer::status(200));
     let message = application.send(&json!({}));
     check_waits(600, &application, &message, &endpoint);
-    // Only that delivery waits: 503 says nothing about the others.
+    // Only that delivery waits: a 503 says nothing about the others.
     let other = application.send(&json!({}));
     application.wait_for(&other, &endpoint, "success");
     assert_eq!(receiver.count(), 2);
@@ -180,7 +179,7 @@ fn a_refused_connection_is_shown_and_retried(backend: Arc<Backend>) {
     assert!(!text(&attempt["response"]).is_empty(), "the reason is shown: {attempt}");
     check_waits(3600, &application, &message, &endpoint);
 
-    // An attempt goes to where the endpoint is now, and says where it went.
+    // An attempt goes to the endpoint's current URL, and records it.
     let receiver = Receiver::start();
     application.change(&endpoint, &json!({ "url": receiver.url("/new") }));
     resend(&application, &message, &endpoint);

@@ -1,4 +1,4 @@
-//! A rolling restart behind a load balancer that asks for readiness: its clients notice nothing.
+//! A rolling restart behind a load balancer with readiness checks: clients notice nothing.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,11 +12,11 @@ use crate::receiver::Receiver;
 use crate::server::{Backend, Server};
 use crate::wait::until_true;
 
-/// How often the balancer asks the nodes whether they are ready.
+/// Interval of the balancer's readiness checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Much longer than the balancer takes to notice.
+/// Much longer than the balancer needs to notice.
 const STOP_DELAY_SECONDS: &str = "6";
-/// Requests that each phase of the test waits for.
+/// Requests to wait for in each phase of the test.
 const PART: usize = 100;
 
 #[test]
@@ -44,7 +44,7 @@ fn a_rolling_restart_behind_a_load_balancer_shows_no_client_an_error() {
     assert_eq!(balancer.stop(), Vec::<String>::new());
 }
 
-/// Sends requests to nodes that are ready, over connections that are kept.
+/// Sends requests to ready nodes over persistent connections.
 struct Balancer {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -52,7 +52,7 @@ struct Balancer {
 
 struct Shared {
     nodes: [Node; 2],
-    /// The path and body of the only request.
+    /// Path of the only request.
     path: String,
     stop: AtomicBool,
     errors: Mutex<Vec<String>>,
@@ -82,7 +82,7 @@ impl Balancer {
         self.shared.nodes[node].answered.load(SeqCst)
     }
 
-    /// Ends the load; every error that a client saw.
+    /// Ends the load and returns every error that a client saw.
     fn stop(self) -> Vec<String> {
         self.shared.stop.store(true, SeqCst);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -111,7 +111,7 @@ impl Shared {
             let node = &self.nodes[at];
             if !node.ready.load(SeqCst) {
                 kept[at] = None;
-                // The other one may be as little ready: there is nothing to spin for.
+                // The other node may not be ready either, so the loop must not spin.
                 thread::sleep(Duration::from_millis(1));
                 continue;
             }
@@ -126,7 +126,7 @@ impl Shared {
         }
     }
 
-    /// Sends the request over the connection, or a new one, and keeps it unless the node ends it.
+    /// Sends the request over the kept connection, or a new one, and keeps it unless the node closes it.
     fn request(&self, kept: &mut Option<Kept>, node: &Node) -> io::Result<u16> {
         let mut connection = match kept.take() {
             Some(connection) => connection,
@@ -139,11 +139,10 @@ impl Shared {
     }
 }
 
-/// A connection for one request after the other.
 struct Kept(TcpStream);
 
 impl Kept {
-    /// The status of the answer, and whether the connection goes on.
+    /// Returns the status, and whether the connection stays open.
     fn post(&mut self, path: &str, key: &str, body: &str) -> io::Result<(u16, bool)> {
         let length = body.len();
         let head =

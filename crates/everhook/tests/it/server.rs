@@ -1,4 +1,4 @@
-//! The real binary as a process that tests start, stop, kill and start again.
+//! The real binary as a process that tests start, stop, kill and restart.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -16,11 +16,11 @@ use crate::postgres::Database;
 use crate::random;
 use crate::wait::{Deadline, PATIENCE, until};
 
-/// Where a server keeps everything; several servers may be given the same one.
+/// The store of a server. Several servers may share one.
 pub(crate) enum Backend {
     Sqlite(TempDir),
     Postgres(Database),
-    /// A database behind a proxy, or in a cluster of the test's own.
+    /// A database behind a proxy, or in a test's own cluster.
     PostgresAt(String),
 }
 
@@ -45,7 +45,7 @@ impl Backend {
         }
     }
 
-    /// Runs a command of the binary on this store, beside whatever else uses it, and returns what it printed.
+    /// Runs a command of the binary on this store and returns its output.
     #[track_caller]
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.try_run(arguments);
@@ -53,7 +53,7 @@ impl Backend {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The same for a command that may fail.
+    /// Runs a command that may fail.
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
         let (name, value) = self.setting();
         everhook().args(arguments).env(name, value).stdin(Stdio::null()).output().unwrap()
@@ -73,39 +73,38 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
-/// A server that can be killed and started again on the same store. Prints its log when the test fails.
+/// A server that can be killed and restarted on the same store. Prints its log when the test fails.
 pub(crate) struct Server {
     binary: PathBuf,
     backend: Arc<Backend>,
     settings: Vec<(String, String)>,
-    /// What is in its settings file, if it has one.
+    /// Content of its configuration file, if it has one.
     file: Option<String>,
     folder: TempDir,
     address: Address,
-    /// Where it serves health and metrics, if it was given such a listener.
+    /// Address for health and metrics, if it has such a listener.
     ops: Address,
     key: String,
     process: Option<Process>,
     log: Log,
 }
 
-/// Where a server logs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Log {
     File,
-    /// A pipe that nobody reads until the test does.
+    /// A pipe that is not read until the test does so.
     Pipe,
 }
 
 struct Process {
     child: Child,
     lines: mpsc::Receiver<String>,
-    /// Its greeting was read.
+    /// The greeting has been read.
     serves: bool,
 }
 
 impl Server {
-    /// Starts a server with these settings (without their `EVERHOOK_`) and waits until it serves.
+    /// Starts a server with these settings (without `EVERHOOK_`) and waits until it serves.
     #[track_caller]
     pub(crate) fn start(backend: &Arc<Backend>, settings: &[(&str, &str)]) -> Server {
         let mut server = Server::prepare(backend, settings);
@@ -113,7 +112,7 @@ impl Server {
         server
     }
 
-    /// The same with a settings file.
+    /// Starts a server with a configuration file.
     #[track_caller]
     pub(crate) fn start_with_file(backend: &Arc<Backend>, settings: &[(&str, &str)], file: String) -> Server {
         let mut server = Server::prepare(backend, settings);
@@ -122,7 +121,7 @@ impl Server {
         server
     }
 
-    /// Everything but the process.
+    /// Prepares a server without starting its process.
     pub(crate) fn prepare(backend: &Arc<Backend>, settings: &[(&str, &str)]) -> Server {
         let defaults = [("LISTEN", "127.0.0.1:0"), ("EGRESS_ALLOW", "127.0.0.0/8")];
         let settings = defaults.iter().chain(settings);
@@ -140,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Another server on the same store, with the same settings; the first key is the first one's. Not started yet.
+    /// Prepares another server on the same store with the same settings and first key.
     pub(crate) fn another(&self) -> Server {
         Server {
             binary: self.binary.clone(),
@@ -156,25 +155,25 @@ impl Server {
         }
     }
 
-    /// The same with more settings, or other ones.
+    /// Prepares another server with additional or changed settings.
     pub(crate) fn another_with(&self, settings: &[(&str, &str)]) -> Server {
         let mut server = self.another();
         server.settings.extend(settings.iter().map(|(name, value)| (format!("EVERHOOK_{name}"), (*value).to_owned())));
         server
     }
 
-    /// The same with another binary. It must not run yet.
+    /// Replaces the binary of a server that has not been started.
     pub(crate) fn of(mut self, binary: PathBuf) -> Server {
         assert!(self.process.is_none(), "it runs already");
         if Some(&binary) == environment::old_binary().as_ref() {
-            // It knows no `BOOTSTRAP_KEY` and prints its first key.
+            // The old binary knows no `BOOTSTRAP_KEY` and prints its first key.
             self.key.clear();
         }
         self.binary = binary;
         self
     }
 
-    /// The same with a log that nobody reads.
+    /// Makes the log a pipe that is not read.
     pub(crate) fn with_unread_log(mut self) -> Server {
         self.log = Log::Pipe;
         self
@@ -187,7 +186,7 @@ impl Server {
         self.wait_until_serving();
     }
 
-    /// Starts a process and waits for nothing.
+    /// Starts a process without waiting.
     pub(crate) fn spawn(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         let log = match self.log {
@@ -223,7 +222,7 @@ impl Server {
         self.process = Some(Process { child, lines, serves: false });
     }
 
-    /// Waits for the greeting; remembers the address, and the key that an old binary prints at its first start.
+    /// Waits for the greeting. Stores the address, and the key that an old binary prints at its first start.
     #[track_caller]
     pub(crate) fn wait_until_serving(&mut self) {
         if self.process.as_ref().expect("it was started").serves {
@@ -252,27 +251,25 @@ impl Server {
         self.process.as_mut().expect("it was started").serves = true;
     }
 
-    /// A client with the first key, which follows the server over restarts.
+    /// Returns a client with the first key. It follows the server across restarts.
     pub(crate) fn client(&self) -> Client {
         self.client_with(&self.key)
     }
 
-    /// A client with another key.
     pub(crate) fn client_with(&self, key: &str) -> Client {
         Client::new(self.address.clone(), key)
     }
 
-    /// A client of the listener for health and metrics, without a key.
+    /// Returns a client of the listener for health and metrics, without a key.
     pub(crate) fn ops(&self) -> Client {
         Client::new(self.ops.clone(), "")
     }
 
-    /// The log of a server that nobody reads, to read it after all.
+    /// Returns the unread log of a server.
     pub(crate) fn take_log(&mut self) -> impl Read + use<> {
         self.process.as_mut().expect("it runs").child.stderr.take().expect("its log is a pipe")
     }
 
-    /// Where it serves now.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address.get())
     }
@@ -281,24 +278,23 @@ impl Server {
         &self.key
     }
 
-    /// Where it runs; its log is there.
+    /// The working directory, which contains the log.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends the process as a power cut would: kill -9, and nothing is left of it when this returns.
+    /// Kills the process with `kill -9`, and waits until it is gone.
     pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().expect("it runs");
         process.child.kill().unwrap();
         process.child.wait().unwrap();
     }
 
-    /// Asks it to stop.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
     }
 
-    /// Lets it stand still until it is resumed, as a swapping or migrating machine does.
+    /// Stops the process until `resume`, like a swapping or migrating machine.
     pub(crate) fn pause(&self) {
         self.signal("STOP");
     }
@@ -313,7 +309,7 @@ impl Server {
         assert!(status.success());
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has exited on its own.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = until("the server has ended", || {
@@ -324,22 +320,21 @@ impl Server {
         status
     }
 
-    /// Everything it has logged, over all its lives.
+    /// The log of all processes of this server.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// How often a text is in the log from `start` (in bytes) on; for moments that only the log tells.
+    /// Counts a text in the log from byte `start` on, for events that only the log shows.
     pub(crate) fn logged_since(&self, start: u64, what: &str) -> usize {
         let mut file = fs::File::open(self.log_file()).unwrap();
         file.seek(SeekFrom::Start(start)).unwrap();
-        // The end may be half a character.
+        // The log may end within a character.
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes).matches(what).count()
     }
 
-    /// How long the log is, in bytes.
     pub(crate) fn log_length(&self) -> u64 {
         fs::metadata(self.log_file()).map_or(0, |file| file.len())
     }
@@ -361,7 +356,7 @@ impl Drop for Server {
     }
 }
 
-/// The end of a log: what matters, and no more than a person reads.
+/// Returns the end of a log, short enough to read.
 fn tail(log: &str) -> String {
     const LINES_MAX: usize = 300;
     let lines = log.lines().collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Verifies Standard Webhooks signatures as a receiver does, without any code of the sender's.
+//! Verifies Standard Webhooks signatures as a receiver does, independently of the sender's code.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
@@ -8,10 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use crate::receiver::Seen;
 use crate::wait::unix_seconds;
 
-/// Receivers accept a timestamp this far from their own clock.
+/// Largest accepted difference between a timestamp and the receiver's clock.
 const TOLERANCE_SECONDS: i64 = 300;
 
-/// Fails unless the request is signed with `secret` (`whsec_…`, or the public `whpk_…`) and fresh, in both header families.
+/// Asserts that the request is signed with `secret` (`whsec_…`, or the public `whpk_…`) and fresh, in both header
+/// families.
 #[track_caller]
 pub(crate) fn verify(seen: &Seen, secret: &str) {
     for family in ["webhook", "svix"] {
@@ -19,7 +20,7 @@ pub(crate) fn verify(seen: &Seen, secret: &str) {
     }
 }
 
-/// Whether one of the request's signatures of this family was made with `secret`.
+/// Whether `secret` made one of the request's signatures in this family.
 #[track_caller]
 pub(crate) fn is_signed(seen: &Seen, family: &str, secret: &str) -> bool {
     let header = |name: &str| seen.header(&format!("{family}-{name}"));
@@ -34,7 +35,7 @@ pub(crate) fn is_signed(seen: &Seen, family: &str, secret: &str) -> bool {
     })
 }
 
-/// The header of a request that `secret` signs, fresh or not.
+/// Returns the signature header of a request, with any timestamp.
 pub(crate) fn sign(secret: &str, id: &str, timestamp: i64, body: &str) -> String {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a shared secret")).expect("base64");
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), format!("{id}.{timestamp}.{body}").as_bytes());

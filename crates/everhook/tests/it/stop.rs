@@ -1,4 +1,4 @@
-//! SIGTERM: what is in flight is finished or handed back, nothing is lost, and the process ends.
+//! SIGTERM: tasks in flight are finished or returned, nothing is lost, and the process exits.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ on_both_stores! {
     no_acknowledged_message_is_lost_when_the_server_is_stopped_under_load,
 }
 
-/// What the first signal is answered with in the log.
+/// The log text after the first signal.
 const STOPPING: &str = "stopping";
 
 fn a_stopping_server_finishes_what_is_in_flight(backend: Arc<Backend>) {
@@ -42,7 +42,7 @@ fn a_stopping_server_finishes_what_is_in_flight(backend: Arc<Backend>) {
 }
 
 fn what_outlasts_the_grace_period_is_handed_back(backend: Arc<Backend>) {
-    // The lease is long: what is handed back does not wait for it.
+    // The lease is long: returned tasks do not wait for it.
     let settings = [("GRACE_SECONDS", "1"), ("TIMEOUT_SECONDS", "60"), ("LEASE_SECONDS", "600")];
     let (mut server, receiver) = (Server::start(&backend, &settings), Receiver::start());
     let application = server.client().application("Acme");
@@ -77,7 +77,7 @@ fn a_second_signal_ends_the_server_at_once(backend: Arc<Backend>) {
     server.terminate();
     until_true("the server has heard the signal", || server.log().contains(STOPPING));
     server.terminate();
-    // It does not wait for the receiver, which still hangs.
+    // The exit does not wait for the receiver, which still hangs.
     assert_eq!(server.wait().code(), Some(1));
 
     receiver.release("/");

@@ -1,6 +1,6 @@
-//! A rolling upgrade: the binary of an earlier commit and today's on one database, both under load.
+//! A rolling upgrade: an earlier binary and today's on one database, both under load.
 //!
-//! Which commit that is stands in `xtask/src/upgrade.rs`.
+//! `xtask/src/upgrade.rs` names the commit of the earlier binary.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::receiver::{Answer, Receiver};
 use crate::server::{Backend, Server};
 use crate::wait::until_true;
 
-/// What a node delivers is only logged for who looks closely.
+/// Debug level, because deliveries are logged there.
 const SETTINGS: [(&str, &str); 3] =
     [("LEASE_SECONDS", "2"), ("RETRY_SCHEDULE", "0.1,0.2,0.5,1,1,1,1,1,1,1"), ("LOG_LEVEL", "debug")];
-/// Messages that are acknowledged at least in each part of the test.
+/// Messages to acknowledge in each phase of the test.
 const PART: usize = 150;
 
 #[test]
@@ -38,7 +38,7 @@ fn upgrade_under_load_with_old_and_new_nodes_side_by_side() {
     let to_old = Load::start_named("old-", &at_old, 2, seed);
     until_true("the old node accepts", || to_old.acknowledged() > PART);
 
-    // It brings the schema to its own version under the old one's feet.
+    // The new node migrates the schema while the old one runs.
     let mut new = old.another().of(environment::binary());
     new.start_again();
     let at_new = Application { client: new.client(), id: at_old.id.clone() };
@@ -48,7 +48,7 @@ fn upgrade_under_load_with_old_and_new_nodes_side_by_side() {
     until_true("both accept", || to_new.acknowledged() > PART && to_old.acknowledged() > accepted + PART);
     until_true("both deliver", || delivers(&old, migrated) && delivers(&new, 0));
 
-    // One of the old ones may be started again before its turn has come.
+    // An old node may restart before it is replaced.
     old.terminate();
     assert!(old.wait().success(), "the old node stops in good order");
     let (restarted, accepted) = (old.log_length(), to_old.acknowledged());
@@ -56,7 +56,7 @@ fn upgrade_under_load_with_old_and_new_nodes_side_by_side() {
     until_true("the old node delivers on the new schema", || delivers(&old, restarted));
     until_true("the old node accepts on the new schema", || to_old.acknowledged() > accepted + PART);
 
-    // A client that was not told repeats its call wherever the load balancer sends it.
+    // A client without a reply repeats its call at whichever node the load balancer chooses.
     let mut operations = to_old.stop();
     operations.iter().rev().take(PART).for_each(|operation| operation.repeat(&at_new));
     let accepted_by_new = to_new.stop();
@@ -64,7 +64,7 @@ fn upgrade_under_load_with_old_and_new_nodes_side_by_side() {
     accepted_by_new.iter().rev().take(PART).for_each(|operation| operation.repeat(&at_old));
     operations.extend(accepted_by_new);
 
-    // Then the old one is stopped, and the new one goes on alone.
+    // The old node stops, and the new one continues alone.
     old.terminate();
     assert!(old.wait().success(), "the old node stops in good order");
     let accepted = to_new.acknowledged();
@@ -88,7 +88,7 @@ fn upgrade_beyond_what_an_old_binary_can_work_with_makes_it_refuse_to_start() {
     assert!(!old.wait().success());
     let log = old.log();
     assert!(log.contains("needs a binary that knows version") && log.contains("upgrade everhook"), "{log}");
-    // Today's does not.
+    // Today's binary does not refuse.
     Server::start(&backend, &SETTINGS);
 }
 

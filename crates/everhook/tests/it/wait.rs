@@ -1,15 +1,15 @@
-//! Waiting for something to become true, within a bound that only a failure reaches.
+//! Waiting for conditions, with a deadline that only failures reach.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Nothing that goes well takes this long, on a slow machine under load either.
+/// Longer than any successful step takes, even on a slow, busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a condition that nobody announces is looked at.
+/// Interval between checks of a condition.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Looks until `look` finds something; fails the test when patience ends.
+/// Repeats `look` until it returns a value; fails the test at the deadline.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Deadline::new(PATIENCE);
@@ -22,13 +22,12 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The same for a condition without a value.
+/// Waits for a condition without a value.
 #[track_caller]
 pub(crate) fn until_true(what: &str, mut look: impl FnMut() -> bool) {
     until(what, || look().then_some(()));
 }
 
-/// The moment at which a test gives up.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline(Instant);
 
@@ -51,7 +50,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The wall clock in seconds, as a receiver compares it with `webhook-timestamp`.
+/// Wall clock in seconds, as a receiver compares it with `webhook-timestamp`.
 #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
 pub(crate) fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();

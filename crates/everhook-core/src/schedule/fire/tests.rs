@@ -15,7 +15,7 @@ fn hourly(missed: Missed, overlap: Overlap) -> Schedule {
     Schedule { missed, overlap, ..Schedule::new(ScheduleId(Id::from_bytes([7; 20])), cadence) }
 }
 
-/// "05:00 06:00 | missed 04:00 | next 07:00 [| queued 06:00]"
+/// Format: "05:00 06:00 | missed 04:00 | next 07:00 [| queued 06:00]".
 fn text(firing: &Firing) -> String {
     let hour = |at: &Timestamp| at.to_string()[11..16].to_owned();
     let mut parts = vec![firing.fires.iter().map(hour).collect::<Vec<_>>().join(" ")];
@@ -27,7 +27,7 @@ fn text(firing: &Firing) -> String {
     parts.join(" | ")
 }
 
-/// A schedule that stands at 01:00 is looked at.
+/// Fires a schedule whose position is 01:00.
 #[track_caller]
 fn check(schedule: &Schedule, now: &str, last_run: LastRun, want: &str) {
     let state = ScheduleState::begin(schedule, at("00:30:00"));
@@ -81,7 +81,7 @@ fn one_run_waits_for_the_end_of_the_one_before() {
     let state =
         decide_fire(&schedule, &ScheduleState::begin(&schedule, at("00:30:00")), at("01:00:00"), LastRun::Open).state;
     assert_eq!(state.look_at, at("01:00:01"));
-    // It is not missed, however long it waits.
+    // A queued run is never missed, however long it waits.
     let open = decide_fire(&schedule, &state, at("02:00:00"), LastRun::Open);
     assert_eq!(text(&open), " | overlap 02:00 | next 03:00 | queued 01:00");
     let ended = decide_fire(&schedule, &open.state, at("02:20:00"), LastRun::Ended);
@@ -132,7 +132,7 @@ fn years_of_seconds_are_leapt_over() {
 }
 
 proptest! {
-    /// Many looks at random times, by replicas that know nothing of each other but the state.
+    /// Many checks at random times, by replicas that share only the state.
     #[test]
     fn no_time_fires_twice_and_with_enough_catching_up_none_is_lost(
         waits in proptest::collection::vec(0_u64..400, 1..60),
@@ -165,7 +165,7 @@ proptest! {
         }
     }
 
-    /// The leap finds the same as walking.
+    /// Binary search and linear walk find the same runs.
     #[test]
     fn what_is_caught_up_is_the_latest(secs in 1_u64..5000, gone in 0_u64..1_000_000, count in 1_u32..20) {
         let begin = at("00:00:00");

@@ -5,7 +5,7 @@ fn refuse(text: &str, want: &str) {
     assert_eq!(text.parse::<Cron>().unwrap_err().to_string(), want);
 }
 
-/// Two ways to write one expression.
+/// Asserts that two texts mean the same expression.
 #[track_caller]
 fn same(one: &str, other: &str) {
     let (one, other) = (one.parse::<Cron>().unwrap(), other.parse::<Cron>().unwrap());
@@ -103,7 +103,7 @@ fn an_expression_that_is_wrong_as_a_whole() {
 
 #[test]
 fn what_would_never_run_is_refused() {
-    let never = "it would never run: no such day in any of these months";
+    let never = "the expression never runs: none of these months has such a day";
     refuse("0 0 30 2 *", &format!("invalid cron at field 3 (day of month), column 5: {never}"));
     refuse("0 0 0 31 4,6,9,11 *", &format!("invalid cron at field 4 (day of month), column 7: {never}"));
     for possible in ["0 0 29 2 *", "0 0 31 4-5 *", "0 0 30 2 MON", "0 0 29 2 */7"] {
