@@ -137,7 +137,7 @@ async fn check_all(client: &Client) {
     )
     .await;
     check(client, "next_lane", &["lane_ready", "application_pkey"], "(ready_at <= ").await;
-    check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = wanted.id)").await;
+    check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
     check(client, "touch_lane", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "drain_lane", &["lane_pkey"], "(id = wanted.id)").await;
