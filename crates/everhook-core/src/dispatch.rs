@@ -54,7 +54,7 @@ pub enum Order {
     Free,
 }
 
-/// What happened.
+/// A report to the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
     /// There may be new work. A hint: losing one costs latency only.
@@ -90,7 +90,7 @@ pub enum Event<T> {
     Drain,
 }
 
-/// What to do with a leased task.
+/// An instruction for a leased task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<T> {
     /// Run it, and report its end.
@@ -99,7 +99,7 @@ pub enum Command<T> {
     HandBack(Ticket<T>),
 }
 
-/// What to lease.
+/// An instruction to lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseCommand {
     /// Tasks at most.
@@ -245,7 +245,7 @@ impl<T> Dispatch<T> {
         Some(Command::HandBack(ticket))
     }
 
-    /// What to lease now, if anything.
+    /// Returns the lease to make now, if any.
     pub fn poll_lease(&mut self, now: Duration) -> Option<LeaseCommand> {
         if now < self.lease_at() {
             return None;

@@ -87,6 +87,7 @@ pub(crate) struct Tx<'a> {
 }
 
 /// The connection of a transaction.
+#[expect(clippy::large_enum_variant, reason = "one lives per transaction, and most have the largest variant")]
 enum Source<'a> {
     /// Its own. None once it was closed.
     Pooled(Option<Object>),
@@ -165,10 +166,10 @@ impl<'a> Tx<'a> {
     }
 
     /// Sends one statement, and reads its rows as they come, while the server makes the next ones.
-    pub(crate) fn stream<'t, R: Read + Send, S>(&'t self, statement: S) -> Sent<'t, Vec<R>>
+    pub(crate) fn stream<'t, R, S>(&'t self, statement: S) -> Sent<'t, Vec<R>>
     where
         S: Statement<Answer = Vec<R>> + 't,
-        R: 't,
+        R: Read + Send + 't,
     {
         let call = statement.call();
         Box::pin(async move {

@@ -358,7 +358,7 @@ impl World {
     pub(crate) async fn deliver(&self, status: u16, reply: &'static [u8], row: NextRow) -> usize {
         let tasks = self.lease().await;
         let batch: Vec<Settlement> = tasks.iter().map(|leased| self.settlement(leased, status, reply, row)).collect();
-        self.store.settle(batch.clone().into()).await.unwrap().answer;
+        self.store.settle(batch.clone().into()).await.unwrap();
         batch.len()
     }
 

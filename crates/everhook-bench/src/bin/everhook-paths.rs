@@ -92,7 +92,7 @@ async fn store(messages: usize, end: End) -> anyhow::Result<()> {
         if end == End::Settled {
             let leased = appended.iter().flat_map(leased);
             let batch: Vec<_> = leased.map(|leased| settlement(leased, session, ids.next(now), now)).collect();
-            store.settle(batch.into()).await?.answer;
+            store.settle(batch.into()).await?;
         }
     }
     Ok(())

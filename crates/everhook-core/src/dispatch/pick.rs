@@ -1,4 +1,4 @@
-//! Whose turn it is: lanes with a waiting ticket and a free slot take turns.
+//! Turns of lanes: lanes with a waiting ticket and a free slot take turns.
 //!
 //! Knows the lanes that could start a ticket if the node and their environment have a slot. Finding the next one takes
 //! logarithmic time, unless environments at their share have to be passed over.

@@ -34,7 +34,7 @@ async fn leased(stage: &Stage, count: usize) -> Vec<Task> {
 }
 
 async fn end(stage: &Stage, task: &Task, row: NextRow) {
-    stage.store.settle([stage.settlement(task, row)].into()).await.unwrap().answer;
+    stage.store.settle([stage.settlement(task, row)].into()).await.unwrap();
 }
 
 /// A stage whose one lane was drained while a retry is due in an hour.

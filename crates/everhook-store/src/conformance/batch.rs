@@ -188,7 +188,7 @@ pub async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted<S: Sta
         );
     }
     assert_eq!(types(fx).await, [""; 0], "one is open");
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], wish: Wish::Cancel }).await.unwrap().answer;
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], wish: Wish::Cancel }).await.unwrap();
     let said = announced(fx).await;
     let [(event_type, payload)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(event_type, "pipeline.completed");

@@ -489,7 +489,7 @@ pub async fn a_queue_is_deleted_once_no_job_of_it_is_open<S: Stage>(fx: &Fixture
     let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
     assert_eq!(found.limit, Some(2), "and it is as it was");
     let dead = JobId(second.task.key.subject);
-    fx.store.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], wish: Wish::Delete }).await.unwrap().answer;
+    fx.store.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], wish: Wish::Delete }).await.unwrap();
 
     assert_eq!(delete().await, Deleted::Done);
     assert_eq!(fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(), None);
@@ -665,7 +665,7 @@ pub async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before<S: St
     let id = fx.work().await;
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap().answer;
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap();
     // Its holder did not hear of it, and used up the last attempt.
     fx.end_job(&leased.task, session, Ends::Dead).await;
     assert_eq!(
@@ -770,7 +770,7 @@ pub async fn lists_have_what_is_asked_for<S: Stage>(fx: &Fixture<S>) {
     other.job.kind = name("z");
     let waiting = fx.accept(other).await;
     let gone = fx.work().await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], wish: Wish::Cancel }).await.unwrap().answer;
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], wish: Wish::Cancel }).await.unwrap();
     let all = |limit| JobFilter::all(Slice { after: None, order: Order::Ascending, limit });
     let list = async |filter: JobFilter| {
         let records =

@@ -117,7 +117,7 @@ pub async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement<S: Stage 
             new.job.batch = Some(record.id);
             fx.accept(new).await;
         }
-        fx.other.seal_batch(Scope::of(fx.here), record.id).await.unwrap().answer;
+        fx.other.seal_batch(Scope::of(fx.here), record.id).await.unwrap();
         let session = fx.session().await;
         let ends = if round % 2 == 0 { Ends::Well } else { Ends::Dead };
         let jobs = fx.lease_jobs(session).await;

@@ -103,7 +103,7 @@ pub async fn jobs_that_are_done_are_forgotten<S: Stage>(fx: &Fixture<S>) {
     }
     fx.end_jobs(Ends::Well).await;
     let cancelled = fx.work().await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], wish: Wish::Cancel }).await.unwrap().answer;
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], wish: Wish::Cancel }).await.unwrap();
     over.push(cancelled);
     let dead = fx.work().await;
     fx.end_jobs(Ends::Dead).await;

@@ -277,9 +277,7 @@ macro_rules! row {
             }
 
             fn columns() -> Vec<&'static str> {
-                let mut columns = Vec::new();
-                $($crate::row!(@push columns, $crate::row!(@column $field $($column)?), $($row)?);)*
-                columns
+                [$($crate::row!(@columns $crate::row!(@column $field $($column)?), $($row)?)),*].concat()
             }
 
             fn parts() -> Vec<$crate::sql::cell::Part> {
@@ -311,10 +309,8 @@ macro_rules! row {
     (@column $field:ident $column:ident) => { stringify!($column) };
     (@width) => { 1 };
     (@width $row:ty) => { <$row as $crate::sql::cell::Read>::WIDTH };
-    (@push $columns:ident, $column:expr,) => { $columns.push($column) };
-    (@push $columns:ident, $column:expr, $row:ty) => {
-        $columns.extend(<$row as $crate::sql::cell::Read>::columns())
-    };
+    (@columns $column:expr,) => { vec![$column] };
+    (@columns $column:expr, $row:ty) => { <$row as $crate::sql::cell::Read>::columns() };
     (@read $cells:ident, $column:expr,) => { $crate::sql::cell::Read::read($cells, $column)? };
     (@read $cells:ident, $column:expr, as $via:ident) => {
         <$via<_> as $crate::sql::cell::Read>::read($cells, $column)?.0

@@ -165,6 +165,7 @@ impl Kind {
 /// Numbers and types of the parameters follow from the fields. Beside the types it makes `STATEMENTS`, the list of
 /// their texts. The crate that calls it has a `const DIALECT: Dialect` at its root and its files in `queries/`.
 #[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "the dialect is that of the calling crate")]
 macro_rules! statement {
     ($($vis:vis $name:ident $(<$life:lifetime>)? = $source:tt {
         $($field:ident: $type:ty),* $(,)?

@@ -72,7 +72,7 @@ impl Scene {
             stop_lane: false,
             result: None,
         };
-        self.store.settle([settlement].into()).await.unwrap().answer;
+        self.store.settle([settlement].into()).await.unwrap();
     }
 }
 

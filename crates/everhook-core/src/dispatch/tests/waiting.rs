@@ -1,4 +1,4 @@
-//! Which leased tasks start, in which order, and which are handed back.
+//! Leased tasks start in order, wait, and are handed back.
 
 use proptest::prelude::*;
 

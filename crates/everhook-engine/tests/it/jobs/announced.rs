@@ -151,13 +151,12 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
     add(&engine, batch).await;
     let dead = end_next(&engine, &worker, Report::Failed { retry_after: None }).await;
     assert_eq!(recorder.begun(1).await, ["import.failed 1"]);
-    store.store.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap().answer;
+    store.store.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap();
     store
         .store
         .resolve_batch(Scope::of(ENVIRONMENT), batch, Resolve { jobs: vec![dead], how: Resolution::Retried })
         .await
-        .unwrap()
-        .answer;
+        .unwrap();
     engine.hint_jobs();
     end_next(&engine, &worker, Report::Completed).await;
     assert_eq!(recorder.begun(2).await, ["import.failed 1", "import.completed 2"]);

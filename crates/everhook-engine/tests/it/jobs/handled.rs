@@ -109,7 +109,7 @@ async fn a_running_job_that_is_cancelled_ends_as_cancelled() {
     let engine = worker(&store, 1, handlers(1, run)).await;
     let id = enqueue(&engine, job(&engine)).await;
     until(&store, id, JobState::Leased).await;
-    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap().answer;
+    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap();
     until(&store, id, JobState::Cancelled).await;
     assert_eq!(classes(&store, id).await, ["failed"]);
     engine.drain(Duration::ZERO).await;

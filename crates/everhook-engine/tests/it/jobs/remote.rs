@@ -89,7 +89,7 @@ async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
     if mine_held.id != mine {
         std::mem::swap(&mut mine_held, &mut theirs_held);
     }
-    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![mine], wish: Wish::Cancel }).await.unwrap().answer;
+    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![mine], wish: Wish::Cancel }).await.unwrap();
     let held = [mine_held, HeldJob { epoch: theirs_held.epoch + 1, ..theirs_held }];
     let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
     assert_eq!((heartbeat.lost, heartbeat.cancelled), (vec![theirs], vec![mine]));
