@@ -25,7 +25,7 @@ use crate::strict::KnownByRoute;
 pub struct ApiConfig {
     /// The secret that tokens are signed with (HS256); without it there are only API keys.
     pub jwt_secret: Option<String>,
-    /// What kind of key endpoints get that come without one.
+    /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// Where endpoints may be.
     pub egress: Egress,

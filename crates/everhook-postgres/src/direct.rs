@@ -125,7 +125,7 @@ impl PostgresStore {
         let mut guess =
             Guess { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
         for new in &append.messages {
-            // Who has a slot is decided by what is in the table, under a lock. The one statement writes no `rest`.
+            // A once-slot is decided under its row's lock, and the single statement writes no `rest` column.
             if new.once.is_some() || new.message.rest != Rest::default() {
                 return None;
             }

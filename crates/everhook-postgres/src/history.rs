@@ -26,7 +26,7 @@ use crate::lease::{FindMessage, MessageKey};
 use crate::store::PostgresStore;
 
 fields! {
-    /// What a list of attempts is about: those of a message or to an endpoint.
+    /// The subject of a list of attempts: a message or an endpoint.
     AttemptSearch<'a> {
         environment: EnvironmentId,
         of: Id,

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Deliveries constantly allocate on one thread and free on another; `docs/performance.md` has the measurement.
+/// Deliveries allocate on one thread and free on another: `docs/benchmarks/optimisations.md` has the figures.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -16,7 +16,7 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 fields! {
-    /// What users say of an endpoint.
+    /// The fields of an endpoint that users set.
     EndpointFields<'a> {
         uid: Option<&'a str>,
         url: &'a str,

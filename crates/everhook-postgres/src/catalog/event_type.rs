@@ -15,7 +15,7 @@ use crate::keys;
 use crate::store::PostgresStore;
 
 fields! {
-    /// What users say of an event type.
+    /// The fields of an event type that users set.
     EventTypeFields<'a> {
         description: &'a str,
         archived: bool,

@@ -1,4 +1,4 @@
-//! What operators ask for: cancel, retry, another time, delete; many jobs in one tx.
+//! Commands of operators: cancel, retry, reschedule and delete, for many jobs in one transaction.
 //!
 //! Tasks are locked first, then read is how those without one ended: whoever was settling is waited for, and its word is seen.
 

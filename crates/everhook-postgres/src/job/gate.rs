@@ -199,7 +199,7 @@ pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> QueueK
     asks.map(|ask| QueueKey { environment: ask.environment, name: ask.name.as_str() }).collect()
 }
 
-/// What is to be counted; each for a place in a list of the caller's.
+/// The groups of leased jobs to count, each with its position in the caller's list.
 #[derive(Default)]
 pub(crate) struct Counts {
     ranges: Vec<Range>,

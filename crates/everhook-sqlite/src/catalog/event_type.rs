@@ -16,7 +16,7 @@ use crate::sql::run;
 use crate::writer::Tx;
 
 fields! {
-    /// What users say of an event type.
+    /// The fields of an event type that users set.
     EventTypeFields<'a> {
         description: &'a str,
         archived: bool,
