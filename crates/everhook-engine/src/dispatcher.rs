@@ -12,7 +12,6 @@ use async_trait::async_trait;
 use everhook_core::dispatch::{Command, Dispatch, Event};
 use everhook_core::id::LaneId;
 use everhook_store::error::StoreError;
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -204,7 +203,7 @@ impl<S: Source> Dispatcher<S> {
                     Happened::Leased(tenure, grant)
                 }
                 () = self.room.wake.notified() => Happened::Wake,
-                () = tokio::time::sleep_until(wakeup), if !mutant::is(Mutant::WakeupsOnly) => Happened::Wake,
+                () = tokio::time::sleep_until(wakeup) => Happened::Wake,
             };
             match happened {
                 Happened::Stop => return,

@@ -15,7 +15,6 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewSession, Renewed};
-use everhook_store::mutant::{self, Mutant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -124,9 +123,6 @@ impl Sessions {
 
     /// Takes no new work under `tenure` any more: a commit under it is in doubt.
     pub fn retire(&self, tenure: &Tenure) {
-        if mutant::is(Mutant::KeepSessionAfterDoubt) {
-            return;
-        }
         tenure.retire("a write under it is in doubt");
     }
 

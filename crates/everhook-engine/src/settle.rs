@@ -23,7 +23,6 @@ use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::LeaseStore;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
@@ -341,7 +340,7 @@ impl Settler {
         let settlement = Settlement {
             row: decision.row,
             tries: decision.tries,
-            crashes: if mutant::is(Mutant::ReclaimWithoutCrash) { task.crashes } else { decision.crashes },
+            crashes: decision.crashes,
             attempt: Some(attempt),
             hold_lane: decision.hold_lane,
             stop_lane: decision.stop_lane,

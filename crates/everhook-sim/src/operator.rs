@@ -10,7 +10,7 @@ use everhook_core::task::TaskKind;
 use everhook_engine::jobs::RunJobs;
 use everhook_store::batch::BatchStore;
 use everhook_store::job::JobStore;
-use everhook_store::mem::{Tables, TaskPlace};
+use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::client::ENVIRONMENT;
 use crate::producer::ask;

@@ -14,8 +14,9 @@ use everhook_engine::accept::Accept;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
 use everhook_store::job::{JobFilter, JobStore};
-use everhook_store::mem::{MemStore, TaskPlace};
 use everhook_store::queue::QueueStore;
+use everhook_testkit::mem::{MemStore, TaskPlace};
+use everhook_testkit::rng::Rng;
 
 use crate::check::Evidence;
 use crate::check::jobs::JobEvidence;
@@ -24,7 +25,6 @@ use crate::gate::{Health, Watched};
 use crate::job::{self, Fate, Run};
 use crate::network::Receipt;
 use crate::node::Node;
-use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::witness::Witness;
 use crate::{check, nemesis, operator, producer, remote};

@@ -39,8 +39,8 @@ use everhook_store::ids::Ids;
 use everhook_store::lease::{
     Append, Appended, FastPath, LeaseStore, Leased, NewAttempt, NewMessage, NewSession, Settlement,
 };
-use everhook_store::mem::MemStore;
 use everhook_store::slots::Slots;
+use everhook_testkit::mem::MemStore;
 
 /// Messages of one transaction, and requests under way at once.
 const BATCH: usize = 50;
