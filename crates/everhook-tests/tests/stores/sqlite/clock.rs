@@ -7,9 +7,10 @@ use everhook_core::lifecycle::NextRow;
 use everhook_sqlite::{OpenAs, SqliteStore, TimeSource};
 use everhook_store::ids::Ids;
 use everhook_store::lease::{LeaseStore, Renewed};
+use everhook_testkit::conformance::fixture::HOUR;
 use tempfile::TempDir;
 
-use crate::sqlite::stage::{HOUR, Stage};
+use crate::sqlite::stage::Stage;
 
 const SECOND: Duration = Duration::from_secs(1);
 

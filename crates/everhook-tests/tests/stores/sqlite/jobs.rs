@@ -15,9 +15,10 @@ use everhook_store::job::{JobAsk, JobStore, NewJob, QueueAsk};
 use everhook_store::lease::LeaseStore;
 use everhook_store::retention::{Prunable, Retention};
 use everhook_store::schedule::{ScheduleRecord, ScheduleStore, Starts};
+use everhook_testkit::conformance::fixture::HOUR;
 use rusqlite::Connection;
 
-use crate::sqlite::stage::{HOUR, Stage};
+use crate::sqlite::stage::Stage;
 
 fn job(stage: &Stage) -> Job {
     Job::new(JobId(stage.id()), "q".parse().unwrap(), "k".parse().unwrap(), Bytes::from_static(b"{}"))
