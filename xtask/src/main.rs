@@ -16,6 +16,7 @@ mod chaos;
 mod ci;
 mod count;
 mod debian;
+mod mutants;
 mod node;
 mod openapi;
 mod pgbouncer;
@@ -40,6 +41,7 @@ enum Task {
     Bench(bench::Arguments),
     Callgrind(callgrind::Arguments),
     Chaos(chaos::Arguments),
+    Mutants(mutants::Arguments),
     /// Check what the compiler cannot: who may use what, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
@@ -64,6 +66,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Callgrind(arguments) => callgrind::run(&arguments),
         Task::Chaos(arguments) => chaos::run(&arguments),
+        Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Ci => ci::run(),

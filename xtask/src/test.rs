@@ -13,14 +13,11 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{node, pgbouncer, python, tidy, upgrade};
+use crate::{mutants, node, pgbouncer, python, tidy, upgrade};
 
 /// Parts of the names of the binary's tests that take long or need more than a database; `--fast` leaves them out.
 /// `cargo test` cannot ask for a crate, so without nextest a few more tests are left out.
 const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
-
-/// The feature of builds that break a promise when told to; no other build has it.
-const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 
 /// Run every test, with all the set-up they need.
 ///
@@ -32,7 +29,7 @@ const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 ///     cargo xtask test                                   everything, as CI does
 ///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
 ///     cargo xtask test -- retry_after                    tests whose name contains retry_after
-///     cargo xtask test -- -p everhook-postgres lease     the same, in one crate
+///     cargo xtask test -- -p everhook-core retry         the same, in one crate
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -78,6 +75,8 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         }
         println!("==> checking that the tree is tidy");
         steps.push(("tidy", tidy::check(workspace)?));
+        println!("==> checking that every mutant applies");
+        steps.push(("mutants", mutants::check(workspace)?));
     }
     Ok(steps)
 }
@@ -90,10 +89,7 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         command.args(["nextest", "run", "--no-fail-fast"]).args(packages(arguments)).args(&arguments.filter);
         if arguments.fast {
             let slow = SLOW.map(|name| format!("test({name})"));
-            command.args([
-                "-E",
-                &format!("not ((package(everhook) or package(everhook-chaos)) and ({}))", slow.join(" or ")),
-            ]);
+            command.args(["-E", &format!("not (binary(server) and ({}))", slow.join(" or "))]);
         }
         if io::stderr().is_terminal() {
             command.arg("--color=always");
@@ -171,15 +167,12 @@ impl SetUp {
 }
 
 /// Builds the binary together with the tests: in one call cargo chooses one set of features for both, and compiles no
-/// dependency twice. The fault suite's tests need a binary that can break promises.
+/// dependency twice.
 fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["build", "--bin", "everhook"]);
     if !names_a_package(arguments) {
         command.args(["--workspace", "--tests"]);
-    }
-    if wants_mutants(arguments) {
-        command.args(MUTANTS);
     }
     let status = command.stdin(Stdio::null()).status().context("could not start cargo")?;
     if !status.success() {
@@ -188,14 +181,9 @@ fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What the tests of several crates need is asked for in the same way when they run, or cargo would build anew.
+/// All crates, unless one is named.
 fn packages(arguments: &Arguments) -> impl Iterator<Item = &'static str> {
-    iter::once("--workspace").chain(MUTANTS).filter(|_| !names_a_package(arguments))
-}
-
-/// Only the fault suite's tests tell the binary to break a promise.
-fn wants_mutants(arguments: &Arguments) -> bool {
-    !names_a_package(arguments) || arguments.filter.iter().any(|argument| argument.contains("everhook-chaos"))
+    iter::once("--workspace").filter(|_| !names_a_package(arguments))
 }
 
 /// An old binary takes long to build the first time; only one test needs it.

@@ -13,7 +13,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use futures_util::future::{try_join, try_join3};
 use tokio_postgres::Row;
@@ -337,9 +336,5 @@ async fn write(
     if span == Span::Part {
         return within(writes).await.map(drop);
     }
-    transaction
-        .commit_with(writes)
-        .await
-        .map(drop)
-        .or_else(|fault| if mutant::is(Mutant::DeliverInDoubt) { Ok(()) } else { Err(fault) })
+    transaction.commit_with(writes).await.map(drop)
 }

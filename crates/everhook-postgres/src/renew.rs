@@ -2,7 +2,6 @@
 
 use everhook_core::id::SessionId;
 use everhook_store::lease::Renewed;
-use everhook_store::mutant;
 use futures_util::future::join;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -110,9 +109,7 @@ impl Renewals {
             timeout(connect_wait(&self.config), opening).await.map_err(|_| Fault::Slow)?.map_err(Fault::Statement)?;
         let statement = match self.pooler {
             true => None,
-            false => Some(
-                within(client.prepare_typed(&mutant::sql(sql::RENEW_SESSION.text), sql::RENEW_SESSION.types)).await?,
-            ),
+            false => Some(within(client.prepare_typed(sql::RENEW_SESSION.text, sql::RENEW_SESSION.types)).await?),
         };
         Ok(Open { client, statement })
     }

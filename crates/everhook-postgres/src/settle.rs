@@ -14,7 +14,6 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
 use everhook_store::lease::{Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::mutant::{self, Mutant};
 use futures_util::future::{try_join_all, try_join4};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -107,9 +106,7 @@ impl PostgresStore {
         let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
         let results = Results::new(counted());
         let mut changes = Changes::new();
-        let told = |n: &usize| matched.contains_key(n) || mutant::is(Mutant::CountRepeatedEnd);
-        let told = batch.iter().enumerate().filter(|(n, _)| told(n)).map(|(_, member)| member);
-        for member in told.filter(|member| member.kind == TaskKind::Job) {
+        for member in counted().filter(|member| member.kind == TaskKind::Job) {
             let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));
             if let (Some(id), Some(ended)) = (member.batch, ended) {
                 batch::add(&mut changes, (member.key.environment, id), Change::Ended(ended));

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
-use everhook_store::mutant;
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 use tokio::time::timeout;
@@ -111,11 +110,10 @@ impl Connection {
     }
 
     async fn prepare_as(&self, sql: &'static Sql, text: &str) -> Result<Prepared, Fault> {
-        let text = mutant::sql(text);
         if self.pooler {
-            return Ok(Prepared::Unnamed(text.into_owned(), sql));
+            return Ok(Prepared::Unnamed(text.to_owned(), sql));
         }
-        within(self.client().prepare_typed_cached(&text, sql.types)).await.map(Prepared::Named)
+        within(self.client().prepare_typed_cached(text, sql.types)).await.map(Prepared::Named)
     }
 
     pub(crate) async fn query(&self, prepared: &Prepared, params: Params<'_>) -> Result<Vec<Row>, Error> {

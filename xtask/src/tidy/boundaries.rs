@@ -57,23 +57,6 @@ pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Only tests ask for builds that can be told to break a promise, so that no release is one.
-pub(super) fn only_tests_have_mutants(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (path, manifest) in tree.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
-        let mut inside = "";
-        for (number, line) in (1..).zip(manifest.lines()) {
-            inside = line.strip_prefix('[').map_or(inside, |table| table.trim_end_matches(']'));
-            let asks = line.contains("mutants") && !line.starts_with('#') && !line.starts_with("mutants = []");
-            if asks && !inside.starts_with("dev-dependencies") {
-                let remedy = "a release would have the feature `mutants`: ask for it under [dev-dependencies] only";
-                findings.push(Finding::new(path, number, remedy));
-            }
-        }
-    }
-    findings
-}
-
 /// The names under `[dependencies]` and `[build-dependencies]` of a manifest, with their lines. What tests use is free.
 fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();

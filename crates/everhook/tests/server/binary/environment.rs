@@ -1,0 +1,49 @@
+//! What the tests find in their environment. The only file of theirs that reads it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use everhook_testkit::process::command;
+
+/// A variable, if it is set.
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask test` tells the tests about their surroundings")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The binary under test.
+pub(crate) fn binary() -> PathBuf {
+    variable("EVERHOOK_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_everhook")), PathBuf::from)
+}
+
+/// The binary of an earlier commit, where `cargo xtask test` found the history to build it from.
+pub(crate) fn old_binary() -> Option<PathBuf> {
+    variable("EVERHOOK_TEST_OLD_BINARY").map(PathBuf::from)
+}
+
+/// The binary under test with the settings of nobody's shell.
+pub(crate) fn everhook() -> Command {
+    command(&binary())
+}
+
+/// A Python with the packages that the contract tests need.
+pub(crate) fn python() -> String {
+    variable("EVERHOOK_TEST_PYTHON").expect(
+        "EVERHOOK_TEST_PYTHON is not set: run the tests with `cargo xtask test`, \
+         or set it to a Python that has the packages svix, standardwebhooks and psycopg[binary]",
+    )
+}
+
+/// The packages of the examples for Node.
+pub(crate) fn node_modules() -> PathBuf {
+    let folder = variable("EVERHOOK_TEST_NODE_MODULES").expect(
+        "EVERHOOK_TEST_NODE_MODULES is not set: run the tests with `cargo xtask test`, \
+         or set it to a node_modules that has the package pg",
+    );
+    PathBuf::from(folder)
+}
+
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}
