@@ -58,6 +58,14 @@ pub(crate) fn cargo_test(command: &mut Command) -> Result<Counts> {
     Ok(settle(counts, child.wait()?))
 }
 
+/// Runs `cargo test` for its counts alone.
+pub(crate) fn cargo_test_quietly(command: &mut Command) -> Result<Counts> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("could not start cargo")?;
+    let output = child.stdout.take().context("cargo has no stdout")?;
+    let counts = show_and_count(output, |_| {}, parse_cargo_test)?;
+    Ok(settle(counts, child.wait()?))
+}
+
 fn show_and_count(output: impl Read, show: fn(&str), parse: fn(&str) -> Option<Counts>) -> Result<Counts> {
     let mut found = Vec::new();
     for line in BufReader::new(output).split(b'\n') {

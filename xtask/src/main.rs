@@ -16,6 +16,7 @@ mod chaos;
 mod ci;
 mod count;
 mod debian;
+mod mutants;
 mod node;
 mod openapi;
 mod pgbouncer;
@@ -41,6 +42,7 @@ enum Task {
     Bench(bench::Arguments),
     Callgrind(callgrind::Arguments),
     Chaos(chaos::Arguments),
+    Mutants(mutants::Arguments),
     /// Check rules that the compiler cannot: boundaries, SQL files, links, words.
     Tidy,
     Openapi(openapi::Arguments),
@@ -66,6 +68,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Callgrind(arguments) => callgrind::run(&arguments),
         Task::Chaos(arguments) => chaos::run(&arguments),
+        Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Openapi(arguments) => openapi::run(&arguments),
         Task::Ci => ci::run(),

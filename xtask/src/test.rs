@@ -13,14 +13,11 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{node, pgbouncer, python, tidy, upgrade};
+use crate::{mutants, node, pgbouncer, python, tidy, upgrade};
 
 /// Parts of test names that mark slow tests, or tests that need more than a database; `--fast` skips them. `cargo test`
 /// cannot filter by crate, so without nextest a few more tests are skipped.
 const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
-
-/// The feature of builds that can break a promise on request. No release has it.
-const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 
 /// Run every test, with all the set-up they need.
 ///
@@ -32,7 +29,7 @@ const MUTANTS: [&str; 2] = ["--features", "everhook-store/mutants"];
 ///     cargo xtask test                                   everything, as CI does
 ///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
 ///     cargo xtask test -- retry_after                    tests whose name contains retry_after
-///     cargo xtask test -- -p everhook-postgres lease     the same, in one crate
+///     cargo xtask test -- -p everhook-core retry         the same, in one crate
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -77,6 +74,8 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         }
         println!("==> checking that the tree is tidy");
         steps.push(("tidy", tidy::check(workspace)?));
+        println!("==> checking that every mutant applies");
+        steps.push(("mutants", mutants::check(workspace)?));
     }
     Ok(steps)
 }
@@ -89,10 +88,7 @@ fn run_tests(workspace: &Workspace, arguments: &Arguments, set_up: &SetUp) -> Re
         command.args(["nextest", "run", "--no-fail-fast"]).args(packages(arguments)).args(&arguments.filter);
         if arguments.fast {
             let slow = SLOW.map(|name| format!("test({name})"));
-            command.args([
-                "-E",
-                &format!("not ((package(everhook) or package(everhook-chaos)) and ({}))", slow.join(" or ")),
-            ]);
+            command.args(["-E", &format!("not (binary(server) and ({}))", slow.join(" or "))]);
         }
         if io::stderr().is_terminal() {
             command.arg("--color=always");
@@ -170,15 +166,11 @@ impl SetUp {
 }
 
 /// Builds the binary together with the tests: one call uses one set of features, so no dependency is compiled twice.
-/// The tests of the fault suite need a binary that can break promises.
 fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["build", "--bin", "everhook"]);
     if !names_a_package(arguments) {
         command.args(["--workspace", "--tests"]);
-    }
-    if wants_mutants(arguments) {
-        command.args(MUTANTS);
     }
     let status = command.stdin(Stdio::null()).status().context("could not start cargo")?;
     if !status.success() {
@@ -187,14 +179,9 @@ fn build(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The test run uses the same packages and features as the build, or cargo would build again.
+/// All crates, unless one is named.
 fn packages(arguments: &Arguments) -> impl Iterator<Item = &'static str> {
-    iter::once("--workspace").chain(MUTANTS).filter(|_| !names_a_package(arguments))
-}
-
-/// Only the tests of the fault suite let the binary break a promise.
-fn wants_mutants(arguments: &Arguments) -> bool {
-    !names_a_package(arguments) || arguments.filter.iter().any(|argument| argument.contains("everhook-chaos"))
+    iter::once("--workspace").filter(|_| !names_a_package(arguments))
 }
 
 /// An old binary takes long to build the first time, and only one test needs it.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use everhook_testkit::http::{read_frame, status};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::http::{read_frame, status};
 use crate::process::Server;
 use crate::receiver::payload;
 

@@ -9,7 +9,6 @@
 mod bench;
 mod expired;
 mod fill;
-mod http;
 mod load;
 mod metrics;
 mod process;

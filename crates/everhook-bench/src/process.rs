@@ -1,15 +1,19 @@
 //! The server under test: where its data is, how it is started and stopped, and what it costs.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use everhook_testkit::http::{read_frame, status};
+use everhook_testkit::process::{self, Process};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
-use crate::http::{read_frame, status};
 use crate::metrics::Page;
+
+/// How long a server may take to start, and to stop in good order.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A store with its schema and keys, and no server yet.
 pub(crate) struct Place {
@@ -31,7 +35,7 @@ pub(crate) enum Store {
 
 /// A running server.
 pub(crate) struct Server {
-    child: Child,
+    process: Process,
     pub(crate) address: String,
     pub(crate) key: String,
     pub(crate) accepts: bool,
@@ -68,15 +72,16 @@ impl Place {
 
     /// Runs a command of the binary to its end.
     async fn ask(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let output = self.command().args(arguments).output().await.context("could not run the binary")?;
+        let mut command = Command::from(self.command());
+        let output = command.args(arguments).output().await.context("could not run the binary")?;
         if !output.status.success() {
             bail!("{arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+    fn command(&self) -> std::process::Command {
+        let mut command = process::command(&self.binary);
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         match &self.store {
             Store::Sqlite => command.env("EVERHOOK_DATA", self.data()),
@@ -127,17 +132,14 @@ impl Place {
             .env("EVERHOOK_GRACE_SECONDS", "1")
             .env("EVERHOOK_STOP_DELAY_SECONDS", "0")
             // Deliveries that failed once come back within a run, and those that keep failing within the next.
-            .env("EVERHOOK_RETRY_SCHEDULE", "1,60,3600")
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&log)?)
-            .kill_on_drop(true);
-        let mut child = command.spawn().with_context(|| format!("could not start {}", self.binary.display()))?;
-        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
-        while let Some(line) = lines.next_line().await? {
-            if let Some(address) = line.split("http://").nth(1) {
+            .env("EVERHOOK_RETRY_SCHEDULE", "1,60,3600");
+        let process = Process::start(&mut command, std::fs::File::create(&log)?);
+        let process = process.with_context(|| format!("could not start {}", self.binary.display()))?;
+        while let Ok(line) = tokio::task::block_in_place(|| process.line(PATIENCE)) {
+            if let Some(address) = process::address_in(&line) {
                 let (key, admin_key) = (self.key.clone(), self.admin_key.clone());
                 let (address, accepts) = (address.to_owned(), role != "worker");
-                return Ok(Server { child, address, key, accepts, admin_key, log });
+                return Ok(Server { process, address, key, accepts, admin_key, log });
             }
         }
         bail!("the server did not greet: {}", std::fs::read_to_string(log).unwrap_or_default())
@@ -196,7 +198,7 @@ impl Server {
 
     /// CPU seconds the server has used so far.
     pub(crate) fn cpu_seconds(&self) -> f64 {
-        self.child.id().map_or(0.0, cpu_of)
+        cpu_of(self.process.id())
     }
 
     /// The most memory it had resident so far, in MiB.
@@ -210,7 +212,7 @@ impl Server {
     }
 
     fn memory_mib(&self, name: &str) -> f64 {
-        let status = self.child.id().and_then(|id| std::fs::read_to_string(format!("/proc/{id}/status")).ok());
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok();
         let line = status.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix(name)));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
     }
@@ -223,9 +225,8 @@ impl Server {
 
     /// Stops it in good order; an exit other than 0 is an error.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        let id = self.child.id().context("it runs")?.to_string();
-        Command::new("kill").args(["-TERM", &id]).status().await?;
-        let status = self.child.wait().await?;
+        self.process.signal("TERM")?;
+        let status = self.process.wait(PATIENCE).await?.context("the server does not stop")?;
         if !status.success() {
             bail!("the server ended with {status}");
         }

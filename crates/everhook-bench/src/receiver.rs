@@ -1,22 +1,17 @@
 //! The receiver: answers 200 and counts what came, by endpoint and message number. It can fail the first attempt of some
 //! messages, and hang.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpSocket, TcpStream};
+use everhook_testkit::responder::{Incoming, Respond, Responder, Response};
 use tokio::sync::Notify;
 
-use crate::http::read_frame;
 use crate::load::nanos;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
-/// A node opens a connection for each of its slots at once. Those that find no place in the queue try again after a whole second.
-const LISTEN_BACKLOG: u32 = 4096;
 /// In a message's count: its first attempt was made to fail.
 const FAILED_ONCE: u8 = 128;
 
@@ -70,12 +65,10 @@ impl Plan {
 impl Receiver {
     /// Listens.
     pub(crate) async fn start(plan: Plan) -> anyhow::Result<Arc<Receiver>> {
-        let socket = TcpSocket::new_v4()?;
-        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let listener = socket.listen(LISTEN_BACKLOG)?;
+        let responder = Responder::open()?;
         let places = plan.messages * plan.endpoints;
         let receiver = Arc::new(Receiver {
-            address: listener.local_addr()?.to_string(),
+            address: responder.address()?,
             zero: Instant::now(),
             plan,
             counts: (0..places).map(|_| AtomicU8::new(0)).collect(),
@@ -85,36 +78,16 @@ impl Receiver {
             wanted: AtomicUsize::new(usize::MAX),
             progress: Notify::new(),
         });
-        let shared = Arc::clone(&receiver);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    // A connection that breaks shows as lost messages.
-                    let _ = shared.converse(stream).await;
-                });
-            }
-        });
+        // A connection that breaks shows as lost messages.
+        tokio::spawn(responder.run(Arc::clone(&receiver)));
         Ok(receiver)
     }
 
-    async fn converse(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let mut buffer = Vec::with_capacity(8192);
-        while let Some(frame) = read_frame(&mut stream, &mut buffer).await? {
-            if !self.plan.hangs {
-                stream.write_all(self.count(&buffer[..frame.head], &buffer[frame.head..frame.end])).await?;
-            }
-            buffer.drain(..frame.end);
-        }
-        Ok(())
-    }
-
     /// The path ends in the endpoint's number; the body begins with the message's.
-    fn count(&self, head: &[u8], body: &[u8]) -> &'static [u8] {
+    fn count(&self, request: Incoming<'_>) -> &'static [u8] {
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<usize>().ok();
-        let path = head.split(|byte| *byte == b' ').nth(1).and_then(|path| path.strip_prefix(b"/"));
-        let place = path.and_then(number).zip(body.get(6..15).and_then(number));
+        let path = request.word(1).and_then(|path| path.strip_prefix('/'));
+        let place = path.and_then(|path| path.parse::<usize>().ok()).zip(request.body.get(6..15).and_then(number));
         match place {
             Some((endpoint, message)) if message < self.plan.messages && endpoint < self.plan.endpoints => {
                 let at = endpoint * self.plan.messages + message;
@@ -172,6 +145,12 @@ impl Receiver {
             invented: self.invented.load(Ordering::Relaxed),
             duplicated: counts().map(|count| count.saturating_sub(1)).sum(),
         }
+    }
+}
+
+impl Respond for Receiver {
+    async fn respond(&self, request: Incoming<'_>) -> Response {
+        if self.plan.hangs { Response::Silence } else { Response::Bytes(self.count(request).into()) }
     }
 }
 

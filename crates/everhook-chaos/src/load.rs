@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
+use everhook_testkit::http::{self, Call, Reply};
+use everhook_testkit::rng::Rng;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::history::{BatchOperation, History, Operation, Work};
-use crate::http::{self, Call, Reply};
-use crate::random::Random;
 use crate::receiver::{DOOMED, JOBS};
 
 /// How long a client waits for one answer.
@@ -71,9 +71,8 @@ impl Target {
             ids.push(target.make(&path, &json!({ "url": url })).await?.context("the endpoint has an id")?);
         }
         let body = json!({ "targetUrl": format!("http://{receivers}/{JOBS}") }).to_string();
-        let path = format!("/queue/{QUEUE}");
-        let call =
-            Call { method: "PATCH", path: &path, key: &target.key, idempotency_key: None, body: body.as_bytes() };
+        let path = format!("/api/v1/queue/{QUEUE}");
+        let call = Call { method: "PATCH", path: &path, key: &target.key, headers: &[], body: body.as_bytes() };
         let reply = http::call(&target.addresses[0], call).await.context("the first node does not answer")?;
         anyhow::ensure!(reply.status == 200, "{path}: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
         Ok((target, ids))
@@ -94,9 +93,9 @@ impl Target {
     }
 
     async fn show_job(&self, id: &str) -> Option<String> {
-        let path = format!("/job/{id}");
+        let path = format!("/api/v1/job/{id}");
         for address in &self.addresses {
-            let call = Call { method: "GET", path: &path, key: &self.key, idempotency_key: None, body: b"" };
+            let call = Call { method: "GET", path: &path, key: &self.key, headers: &[], body: b"" };
             let Ok(Ok(reply)) = tokio::time::timeout(PATIENCE, http::call(address, call)).await else { continue };
             if reply.status == 200 {
                 let value: Value = serde_json::from_slice(&reply.body).ok()?;
@@ -108,7 +107,8 @@ impl Target {
 
     async fn make(&self, path: &str, body: &Value) -> anyhow::Result<Option<String>> {
         let body = body.to_string();
-        let call = Call { method: "POST", path, key: &self.key, idempotency_key: None, body: body.as_bytes() };
+        let path = format!("/api/v1{path}");
+        let call = Call { method: "POST", path: &path, key: &self.key, headers: &[], body: body.as_bytes() };
         let reply = http::call(&self.addresses[0], call).await.context("the first node does not answer")?;
         anyhow::ensure!(reply.status == 201, "{path}: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
         Ok(id_of(&reply))
@@ -129,13 +129,13 @@ impl Load {
         let pause = Duration::from_micros(1_000_000 * clients as u64 / rate.max(1) as u64);
         let mut set = JoinSet::new();
         for client in 0..clients {
-            let (shared, random) = (Arc::clone(&shared), Random::new(seed, &format!("client {client}")));
+            let (shared, random) = (Arc::clone(&shared), Rng::of(seed, &format!("client {client}")));
             set.spawn(async move { shared.run(client, pause, random).await });
         }
         let pause = pause * u32::try_from(JOB_SHARE).unwrap_or(1) / u32::try_from(clients.max(1)).unwrap_or(1);
         for is_batch in [false, true] {
             let name = if is_batch { "batches" } else { "jobs" };
-            let (shared, random) = (Arc::clone(&shared), Random::new(seed, name));
+            let (shared, random) = (Arc::clone(&shared), Rng::of(seed, name));
             set.spawn(async move { shared.work(is_batch, pause, random).await });
         }
         Load { shared, clients: set }
@@ -155,30 +155,30 @@ impl Load {
 }
 
 impl Shared {
-    async fn run(&self, client: usize, pause: Duration, mut random: Random) {
+    async fn run(&self, client: usize, pause: Duration, random: Rng) {
         for number in 0.. {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
             let name = format!("op-{client}-{number}");
             let payload = format!("{{\"op\":\"{name}\",\"pad\":\"{}\"}}", "x".repeat(random.below(400)));
-            let operation = self.operate(Work::Message, name, payload, &mut random).await;
+            let operation = self.operate(Work::Message, name, payload, &random).await;
             self.history.operation(operation);
             tokio::time::sleep(random.between(Duration::ZERO, pause * 2)).await;
         }
     }
 
     /// Enqueues jobs, one after the other or a batch after the other.
-    async fn work(&self, is_batch: bool, pause: Duration, mut random: Random) {
+    async fn work(&self, is_batch: bool, pause: Duration, random: Rng) {
         for number in 0.. {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
             let jobs = if is_batch { random.below(6) } else { 1 };
             if is_batch {
-                self.fill_batch(&format!("batch-{number}"), jobs, &mut random).await;
+                self.fill_batch(&format!("batch-{number}"), jobs, &random).await;
             } else {
-                self.enqueue(format!("job-{number}"), None, &mut random).await;
+                self.enqueue(format!("job-{number}"), None, &random).await;
             }
             let pause = pause * u32::try_from(jobs.max(1)).unwrap_or(1);
             tokio::time::sleep(random.between(Duration::ZERO, pause * 2)).await;
@@ -186,7 +186,7 @@ impl Shared {
     }
 
     /// Creates a batch, fills it and seals it.
-    async fn fill_batch(&self, name: &str, jobs: usize, random: &mut Random) {
+    async fn fill_batch(&self, name: &str, jobs: usize, random: &Rng) {
         let body = json!({ "name": name, "application": self.target.application, "prefix": "chaos.batch" }).to_string();
         let Some(id) = self.insist("/batch", Some(name), &body, random).await else { return };
         for number in 0..jobs {
@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Enqueues a job, which sometimes can only die.
-    async fn enqueue(&self, name: String, batch: Option<&str>, random: &mut Random) {
+    async fn enqueue(&self, name: String, batch: Option<&str>, random: &Rng) {
         let doomed = random.once_in(SELDOM);
         let payload = format!("{{\"op\":\"{name}\",\"doomed\":{doomed}}}");
         let work = Work::Job { batch: batch.map(str::to_owned) };
@@ -206,7 +206,7 @@ impl Shared {
     }
 
     /// Asks until it is told; the id, unless the run is over before.
-    async fn insist(&self, path: &str, key: Option<&str>, body: &str, random: &mut Random) -> Option<String> {
+    async fn insist(&self, path: &str, key: Option<&str>, body: &str, random: &Rng) -> Option<String> {
         let mut last_tries = 0;
         while last_tries <= LAST_TRIES {
             if let Some(id) = self.post(path, key, body, random).await {
@@ -218,7 +218,7 @@ impl Shared {
         None
     }
 
-    async fn operate(&self, work: Work, name: String, payload: String, random: &mut Random) -> Operation {
+    async fn operate(&self, work: Work, name: String, payload: String, random: &Rng) -> Operation {
         let mut operation = Operation { work, name, payload, told: Vec::new(), accepted_another_body: false };
         let (gives_up, repeats, cheats) = (random.once_in(SELDOM), random.once_in(SELDOM), random.once_in(SELDOM));
         let mut last_tries = 0;
@@ -244,7 +244,7 @@ impl Shared {
     }
 
     /// Sends once, to any node; the id if it was acknowledged.
-    async fn send(&self, operation: &Operation, payload: &str, random: &mut Random) -> Option<String> {
+    async fn send(&self, operation: &Operation, payload: &str, random: &Rng) -> Option<String> {
         let (path, body) = match &operation.work {
             Work::Message => {
                 let path = format!("/app/{}/msg", self.target.application);
@@ -262,8 +262,15 @@ impl Shared {
         self.post(&path, Some(&operation.name), &body, random).await
     }
 
-    async fn post(&self, path: &str, key: Option<&str>, body: &str, random: &mut Random) -> Option<String> {
-        let call = Call { method: "POST", path, key: &self.target.key, idempotency_key: key, body: body.as_bytes() };
+    async fn post(&self, path: &str, key: Option<&str>, body: &str, random: &Rng) -> Option<String> {
+        let (path, headers) = (format!("/api/v1{path}"), key.map(|key| ("idempotency-key", key)));
+        let call = Call {
+            method: "POST",
+            path: &path,
+            key: &self.target.key,
+            headers: headers.as_slice(),
+            body: body.as_bytes(),
+        };
         let address = random.pick(&self.target.addresses);
         let reply = tokio::time::timeout(PATIENCE, http::call(address, call)).await.ok()?.ok()?;
         match reply.status {

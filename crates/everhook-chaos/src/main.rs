@@ -79,7 +79,6 @@ async fn main() -> ExitCode {
         rate: arguments.rate,
         print: arguments.trace,
         logs: if arguments.keep_logs { Logs::Kept } else { Logs::KeptIfBad },
-        mutant: None,
     };
     println!("replay: cargo xtask chaos {}", replay(&arguments));
     match run(&plan).await {

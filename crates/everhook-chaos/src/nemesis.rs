@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::Mutex as StdMutex;
 use std::time::{Duration, Instant};
 
+use everhook_testkit::proxy::{Cut, Proxy};
+use everhook_testkit::rng::Rng;
 use tokio::sync::{Mutex, RwLock};
 
 use crate::cluster::{Database, Standby};
 use crate::event::Event;
 use crate::history::History;
-use crate::proxy::{Cut, Proxy};
-use crate::random::Random;
 use crate::run::Stage;
 
 /// A takeover that takes longer than the lease and this is given up, and reported as such.
@@ -79,12 +79,12 @@ impl Nemesis {
         if events.is_empty() {
             return;
         }
-        let mut random = Random::new(self.seed, name);
+        let random = Rng::of(self.seed, name);
         while Instant::now() < until {
             let (low, high) = (Duration::from_millis(rest_ms.0), Duration::from_millis(rest_ms.1));
             tokio::time::sleep(random.between(low, high)).await;
             let event = *random.pick(events);
-            let done = self.perform(event, &mut random).await;
+            let done = self.perform(event, &random).await;
             let mut deeds = self.deeds.lock().expect("nothing panics while it holds this lock");
             match done {
                 Ok(()) => *deeds.events.entry(event).or_default() += 1,
@@ -96,7 +96,7 @@ impl Nemesis {
         }
     }
 
-    async fn perform(&self, event: Event, random: &mut Random) -> anyhow::Result<()> {
+    async fn perform(&self, event: Event, random: &Rng) -> anyhow::Result<()> {
         let at = random.below(self.stage.nodes.len());
         match event {
             Event::Kill => self.kill(at, random).await,
@@ -123,7 +123,7 @@ impl Nemesis {
         }
     }
 
-    async fn kill(&self, at: usize, random: &mut Random) -> anyhow::Result<()> {
+    async fn kill(&self, at: usize, random: &Rng) -> anyhow::Result<()> {
         let _calm = self.calm.read().await;
         let mut node = self.stage.nodes[at].lock().await;
         let Some(id) = node.id() else { return Ok(()) };
@@ -197,7 +197,7 @@ impl Nemesis {
         Ok(())
     }
 
-    async fn blackhole(&self, at: usize, random: &mut Random) -> anyhow::Result<()> {
+    async fn blackhole(&self, at: usize, random: &Rng) -> anyhow::Result<()> {
         self.history.event(format_args!("holds everything between node {at} and the database"));
         let proxy = self.proxy(at);
         proxy.hold(true);
@@ -210,7 +210,7 @@ impl Nemesis {
         Ok(())
     }
 
-    async fn latency(&self, at: usize, random: &mut Random) -> anyhow::Result<()> {
+    async fn latency(&self, at: usize, random: &Rng) -> anyhow::Result<()> {
         let latency = random.between(Duration::from_millis(2), Duration::from_millis(60));
         self.history.event(format_args!("node {at} is {} ms further from the database", latency.as_millis()));
         self.proxy(at).delay(latency);
@@ -231,7 +231,7 @@ impl Nemesis {
         Ok(())
     }
 
-    async fn database(&self, event: Event, random: &mut Random) -> anyhow::Result<()> {
+    async fn database(&self, event: Event, random: &Rng) -> anyhow::Result<()> {
         let _alone = self.calm.write().await;
         let Some(database) = &self.stage.database else { return Ok(()) };
         let mut database = database.lock().await;
@@ -260,7 +260,7 @@ impl Nemesis {
         Ok(())
     }
 
-    async fn full_disk(&self, random: &mut Random) -> anyhow::Result<()> {
+    async fn full_disk(&self, random: &Rng) -> anyhow::Result<()> {
         let Some(disk) = &self.stage.disk else { return Ok(()) };
         self.history.event(format_args!("fills the disk"));
         disk.fill()?;

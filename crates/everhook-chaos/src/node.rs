@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::process::{Child, Command};
+use everhook_testkit::process::{self, Process};
 
-use crate::process::{free_port, signal};
+use crate::process::free_port;
 use crate::workshop::MARK;
 
 /// How long a node may take for its first start, and to stop in good order.
@@ -33,7 +33,7 @@ pub struct Node {
     number: usize,
     /// Where it listens, in every life.
     pub address: String,
-    process: Option<Child>,
+    process: Option<Process>,
     /// Whether it is to run; if it ends by itself it is started again, as a service manager would.
     wanted: bool,
     /// How long its log was when its present life began.
@@ -51,38 +51,33 @@ impl Node {
     pub fn start(&mut self) -> anyhow::Result<()> {
         self.wanted = true;
         self.born = fs::metadata(self.file("log")).map_or(0, |file| file.len());
-        let open = |end: &str| fs::OpenOptions::new().create(true).append(true).open(self.file(end));
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.file("log"))?;
         let mut command = match self.launch.namespace {
-            None => Command::new(&self.launch.binary),
+            None => process::command(&self.launch.binary),
             Some(id) => {
-                let mut command = Command::new("nsenter");
+                let mut command = process::command(Path::new("nsenter"));
                 command.args(["--target", &id.to_string(), "--mount", "--"]).arg(&self.launch.binary);
                 command
             }
         };
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
-            command.env_remove(name);
-        }
         command.arg("serve").env(MARK, &self.launch.folder).env("EVERHOOK_LISTEN", &self.address);
         command.envs(self.launch.settings.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(open("out")?).stderr(open("log")?).kill_on_drop(true);
-        self.process =
-            Some(command.spawn().with_context(|| format!("could not start {}", self.launch.binary.display()))?);
+        let process = Process::start(&mut command, log);
+        self.process = Some(process.with_context(|| format!("could not start {}", self.launch.binary.display()))?);
         Ok(())
     }
 
     /// Waits for the greeting of the very first start.
-    pub async fn greeted(&mut self) -> anyhow::Result<()> {
+    pub async fn greeted(&self) -> anyhow::Result<()> {
         let waiting = async {
             loop {
-                let greeting = fs::read_to_string(self.file("out")).unwrap_or_default();
-                if greeting.contains("listens on") {
-                    return Ok(());
+                let process = self.process.as_ref().context("it was not started")?;
+                match process.line(Duration::ZERO) {
+                    Ok(line) if process::address_in(&line).is_some() => return Ok(()),
+                    Ok(_) => {}
+                    Err(RecvTimeoutError::Disconnected) => bail!("the first node ended at its start: {}", self.log()),
+                    Err(RecvTimeoutError::Timeout) => tokio::time::sleep(Duration::from_millis(20)).await,
                 }
-                if self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(Some(_)))) {
-                    bail!("the first node ended at its start: {}", self.log());
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         tokio::time::timeout(PATIENCE, waiting).await.context("the first node does not greet")?
@@ -90,14 +85,14 @@ impl Node {
 
     /// Its process, while it runs.
     pub fn id(&self) -> Option<u32> {
-        self.process.as_ref().and_then(Child::id)
+        self.process.as_ref().map(Process::id)
     }
 
     /// Ends it as a power cut would.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.wanted = false;
-        if let Some(mut process) = self.process.take() {
-            process.kill().await?;
+        if let Some(process) = self.process.take() {
+            process.kill()?;
         }
         Ok(())
     }
@@ -106,11 +101,9 @@ impl Node {
     pub async fn terminate(&mut self) -> anyhow::Result<()> {
         self.wanted = false;
         let Some(mut process) = self.process.take() else { return Ok(()) };
-        if let Some(id) = process.id() {
-            signal("TERM", &[id]).await?;
-        }
-        if tokio::time::timeout(PATIENCE, process.wait()).await.is_err() {
-            process.kill().await?;
+        process.signal("TERM")?;
+        if process.wait(PATIENCE).await?.is_none() {
+            process.kill()?;
             bail!("node {} did not stop within {} s of SIGTERM", self.number, PATIENCE.as_secs());
         }
         Ok(())
@@ -118,15 +111,15 @@ impl Node {
 
     /// Lets it stand still, or go on.
     pub async fn signal(&self, name: &str) -> anyhow::Result<()> {
-        match self.id() {
-            Some(id) => signal(name, &[id]).await,
+        match &self.process {
+            Some(process) => Ok(process.signal(name)?),
             None => Ok(()),
         }
     }
 
     /// Starts it again if it ended by itself; says what it said last.
     pub fn keep(&mut self) -> anyhow::Result<Option<String>> {
-        let ended = self.process.as_mut().is_none_or(|process| matches!(process.try_wait(), Ok(Some(_))));
+        let ended = self.process.as_mut().is_none_or(|process| matches!(process.ended(), Ok(Some(_))));
         if !self.wanted || !ended {
             return Ok(None);
         }
@@ -164,10 +157,4 @@ fn without_numbers(text: &str) -> String {
         }
     }
     short
-}
-
-/// Settings of the shell must not reach the binary under test; what tests say to it must.
-fn is_setting(name: &std::ffi::OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with("EVERHOOK_") && !name.starts_with("EVERHOOK_TEST_")
 }

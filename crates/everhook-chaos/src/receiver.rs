@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use everhook_testkit::responder::{Incoming, Respond, Responder, Response};
+use everhook_testkit::rng::Rng;
 
 use crate::history::{History, Receipt};
-use crate::http::{self, Request};
-use crate::random::Random;
 
 /// Endpoints of a run: steady, slow, flaky, busy.
 pub const ENDPOINTS: usize = 4;
@@ -30,7 +28,7 @@ pub struct Receivers {
 struct Shared {
     history: Arc<History>,
     lease: Duration,
-    seed: u64,
+    random: Rng,
     /// Everything is answered at once, with 200.
     healed: AtomicBool,
 }
@@ -44,21 +42,12 @@ struct Answer {
 
 impl Receivers {
     /// Listens.
-    pub async fn start(history: &Arc<History>, lease: Duration, seed: u64) -> anyhow::Result<Receivers> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("could not listen")?;
-        let address = listener.local_addr()?.to_string();
-        let shared = Arc::new(Shared { history: Arc::clone(history), lease, seed, healed: AtomicBool::new(false) });
-        let accepting = Arc::clone(&shared);
-        tokio::spawn(async move {
-            let mut count = 0_u64;
-            while let Ok((stream, _)) = listener.accept().await {
-                count += 1;
-                let (shared, random) =
-                    (Arc::clone(&accepting), Random::new(accepting.seed, &format!("receiver {count}")));
-                // A connection that breaks is the sender's to notice.
-                tokio::spawn(async move { drop(shared.converse(stream, random).await) });
-            }
-        });
+    pub fn start(history: &Arc<History>, lease: Duration, seed: u64) -> anyhow::Result<Receivers> {
+        let responder = Responder::open().context("could not listen")?;
+        let address = responder.address()?;
+        let (history, random) = (Arc::clone(history), Rng::of(seed, "receivers"));
+        let shared = Arc::new(Shared { history, lease, random, healed: AtomicBool::new(false) });
+        tokio::spawn(responder.run(Arc::clone(&shared)));
         Ok(Receivers { address, shared })
     }
 
@@ -68,32 +57,24 @@ impl Receivers {
     }
 }
 
-impl Shared {
-    async fn converse(&self, mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let mut buffer = Vec::new();
-        while let Some(Request { head, body }) = http::read_request(&mut stream, &mut buffer).await? {
-            let at = self.history.elapsed();
-            let endpoint =
-                head.split(' ').nth(1).and_then(|path| path.strip_prefix('/')?.parse().ok()).unwrap_or(usize::MAX);
-            let message = http::header(&head, "webhook-id").unwrap_or_default().to_owned();
-            let is_doomed = endpoint == JOBS && body.windows(DOOMED.len()).any(|window| window == DOOMED.as_bytes());
-            let Answer { after, status } = self.choose(endpoint, is_doomed, &mut random);
-            // Recorded before it is answered: a sender that dies meanwhile has sent it all the same.
-            self.history.receipt(Receipt { at, endpoint, message, body, status });
-            tokio::time::sleep(after).await;
-            if status == 0 {
-                stream.set_zero_linger()?;
-                return Ok(());
-            }
-            let patience = if status == 429 { "retry-after: 1\r\n" } else { "" };
-            let reply = format!("HTTP/1.1 {status} X\r\n{patience}content-length: 2\r\n\r\nok");
-            stream.write_all(reply.as_bytes()).await?;
-        }
-        Ok(())
+impl Respond for Shared {
+    async fn respond(&self, request: Incoming<'_>) -> Response {
+        let (at, body) = (self.history.elapsed(), request.body.to_vec());
+        let endpoint = request.word(1).and_then(|path| path.strip_prefix('/')?.parse().ok()).unwrap_or(usize::MAX);
+        let message = request.header("webhook-id").unwrap_or_default().to_owned();
+        let is_doomed = endpoint == JOBS && body.windows(DOOMED.len()).any(|window| window == DOOMED.as_bytes());
+        let Answer { after, status } = self.choose(endpoint, is_doomed);
+        // Recorded before it is answered: a sender that dies meanwhile has sent it all the same.
+        self.history.receipt(Receipt { at, endpoint, message, body, status });
+        tokio::time::sleep(after).await;
+        let patience = (status == 429).then(|| ("retry-after", "1".to_owned()));
+        if status == 0 { Response::Reset } else { Response::new(status, patience.as_slice(), b"ok") }
     }
+}
 
-    fn choose(&self, endpoint: usize, is_doomed: bool, random: &mut Random) -> Answer {
+impl Shared {
+    fn choose(&self, endpoint: usize, is_doomed: bool) -> Answer {
+        let random = &self.random;
         let quick = Duration::from_millis(5);
         if is_doomed {
             return Answer { after: quick, status: 500 };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES};
+use everhook_testkit::proxy::Proxy;
 use tokio::sync::Mutex;
 
 use crate::check::{self, Report, Seen};
@@ -17,7 +18,6 @@ use crate::load::{Load, Target};
 use crate::nemesis::{Deeds, Ends, Nemesis, supervise};
 use crate::node::{Launch, Node};
 use crate::patroni::Patroni;
-use crate::proxy::Proxy;
 use crate::receiver::{ENDPOINTS, Receivers};
 use crate::state::{OPEN_TASKS, State, open_tasks_of_sqlite};
 use crate::workshop::{MARK, Workshop};
@@ -64,8 +64,6 @@ pub struct Plan {
     pub print: bool,
     /// When the logs are kept, for someone to look into.
     pub logs: Logs,
-    /// The promise that the nodes are told to break, to see that it is found out.
-    pub mutant: Option<String>,
 }
 
 /// Whether the logs of a run outlive it.
@@ -149,7 +147,7 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Outcome> {
 async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
     let history = Arc::new(History::new(plan.print));
     let stage = Arc::new(set_up(plan, workshop).await?);
-    let receivers = Receivers::start(&history, plan.lease, plan.seed).await?;
+    let receivers = Receivers::start(&history, plan.lease, plan.seed)?;
     let (target, endpoints) = begin(&stage, &receivers).await?;
     history.event(format_args!("everything runs"));
     let load = Load::start(target.clone(), &history, CLIENTS, plan.rate, plan.seed);
@@ -207,7 +205,6 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
         ("EVERHOOK_BOOTSTRAP_KEY", first_key().expose().to_owned()),
         ("EVERHOOK_STOP_DELAY_SECONDS", "0".to_owned()),
     ];
-    settings.extend(plan.mutant.clone().map(|mutant| ("EVERHOOK_TEST_MUTANT", mutant)));
     let (database, disk, standby) = match &plan.store {
         Store::Own(standby) => (Some(Database::Own(Box::new(Cluster::start(folder, *standby).await?))), None, *standby),
         Store::Managed => (Some(Database::Managed(Box::new(Patroni::start(folder).await?))), None, Standby::Sync),
@@ -221,7 +218,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
     for number in 0..if database.is_some() { plan.nodes } else { 1 } {
         let mut settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<Vec<_>>();
         if let Some(database) = &database {
-            let proxy = Proxy::start(&database.addresses()).await?;
+            let proxy = Proxy::start(&database.addresses()).context("could not start a proxy")?;
             settings.push(("EVERHOOK_DATABASE".to_owned(), database.url(&proxy.addresses)));
             proxies.push(proxy);
         }

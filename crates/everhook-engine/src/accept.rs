@@ -14,9 +14,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::made::Made;
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::store::{Op, Store};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -161,8 +159,6 @@ impl Acceptor {
 
     async fn write(&self, group: Vec<Waiting>) {
         let (messages, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.request, w.answer)).unzip();
-        let answers =
-            if mutant::is(Mutant::AcknowledgeBeforeCommit) { answer_early(&messages, answers) } else { answers };
         let again = (messages.len() > 1).then(|| messages.clone());
         match (self.append(messages).await, again) {
             (Ok((appended, tasks)), _) => {
@@ -232,14 +228,6 @@ impl Acceptor {
             Appended::Suppressed(winner) => Accepted::Suppressed(winner),
         }
     }
-}
-
-/// Answers what is not written yet; whatever becomes of it is told to nobody.
-fn answer_early(messages: &[NewMessage], answers: Vec<group::Answer<Accepted>>) -> Vec<group::Answer<Accepted>> {
-    for (new, answer) in messages.iter().zip(answers) {
-        let _ = answer.send(Ok(Accepted::New(Arc::new(new.message.clone()))));
-    }
-    messages.iter().map(|_| oneshot::channel().0).collect()
 }
 
 fn tasks(appended: &Appended) -> usize {

@@ -13,7 +13,6 @@ use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::share::Tenants;
 use everhook_store::error::StoreError;
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -258,7 +257,7 @@ impl<S: Source> Dispatcher<S> {
                     Happened::Leased(tenure, grant)
                 }
                 () = room.wake.notified() => Happened::Wake,
-                () = tokio::time::sleep_until(wakeup), if !mutant::is(Mutant::WakeupsOnly) => Happened::Wake,
+                () = tokio::time::sleep_until(wakeup) => Happened::Wake,
             };
             match happened {
                 Happened::Stop => return,

@@ -14,7 +14,6 @@ use everhook_core::role::Role;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{NewSession, Renewed};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::store::Store;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -124,9 +123,6 @@ impl Sessions {
 
     /// Takes no new work under `tenure` any more: a commit under it is in doubt.
     pub fn retire(&self, tenure: &Tenure) {
-        if mutant::is(Mutant::KeepSessionAfterDoubt) {
-            return;
-        }
         tenure.retire("a write under it is in doubt");
     }
 

@@ -22,7 +22,6 @@ use everhook_store::batch;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use everhook_store::store::Store;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -343,7 +342,7 @@ impl Settler {
         let settlement = Settlement {
             row: decision.row,
             tries: decision.tries,
-            crashes: if mutant::is(Mutant::ReclaimWithoutCrash) { task.crashes } else { decision.crashes },
+            crashes: decision.crashes,
             attempt: Some(attempt),
             hold_lane: decision.hold_lane,
             stop_lane: decision.stop_lane,

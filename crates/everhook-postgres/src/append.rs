@@ -13,7 +13,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use everhook_store::{row, statement};
 
@@ -280,9 +279,7 @@ async fn write(
     let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
     let append_message = AppendMessage { fresh, created_at: now };
     let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
-    let is_whole = tx.is_whole();
     tx.finish((append_message, append_expiry, append_task, lock_lane, lower_lane_due))
         .await
         .map(drop)
-        .or_else(|fault| if is_whole && mutant::is(Mutant::DeliverInDoubt) { Ok(()) } else { Err(fault) })
 }

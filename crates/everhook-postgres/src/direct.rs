@@ -13,7 +13,6 @@ use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
 use everhook_store::lease::{Append, Appended, NewMessage};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::slots::Slot;
 use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
@@ -173,13 +172,7 @@ impl PostgresStore {
             fresh: append.messages.iter().map(DirectMessage::new).collect(),
             begun: guess.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
         };
-        let written = match self.database.write(write).await {
-            Err(fault) if mutant::is(Mutant::DeliverInDoubt) && fault.is_in_doubt() => {
-                return Ok(Some(append.messages[0].message.id.0.timestamp()));
-            }
-            written => written?,
-        };
-        let (is_right, now) = written.ok_or(Fault::Contended("an append gave no answer"))?;
+        let (is_right, now) = self.database.write(write).await?.ok_or(Fault::Contended("an append gave no answer"))?;
         Ok(is_right.then_some(now))
     }
 }

@@ -15,7 +15,6 @@ use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::mutant::{self, Mutant};
 use everhook_store::{columns, statement};
 
 use crate::append::LockLane;
@@ -149,9 +148,7 @@ impl PostgresStore {
         let counted = batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
         let fresh: JobResults<'_> = results(counted);
         let mut changes = Changes::new();
-        let told = |n: &usize| matched.contains_key(n) || mutant::is(Mutant::CountRepeatedEnd);
-        let told = batch.iter().enumerate().filter(|(n, _)| told(n)).map(|(_, member)| member);
-        for member in told.filter(|member| member.kind == TaskKind::Job) {
+        for member in counted().filter(|member| member.kind == TaskKind::Job) {
             let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));
             if let (Some(id), Some(ended)) = (member.batch, ended) {
                 batch::add(&mut changes, (member.key.environment, id), Change::Ended(ended));

@@ -10,7 +10,7 @@ use everhook_core::outcome::Class;
 use everhook_core::retry::Jitter;
 use everhook_core::task::TaskKind;
 use everhook_store::lease::NewAttempt;
-use everhook_store::mem::{Tables, TaskPlace};
+use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::check::jobs::JobEvidence;
 use crate::client::Sent;

@@ -16,10 +16,10 @@ use everhook_core::queue::{Queue, Target};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::signing::SigningKeys;
 use everhook_engine::jobs::handler::{Context, Finish, Handler, Handlers};
+use everhook_testkit::rng::Rng;
 
 use crate::client::ENVIRONMENT;
 use crate::gate::{Gate, Health};
-use crate::rng::Rng;
 use crate::world::Shared;
 
 /// A queue without limits, one with limits, one that is pushed, and one that remote workers take.

@@ -14,7 +14,6 @@ mod node;
 mod operator;
 mod producer;
 mod remote;
-mod rng;
 mod store;
 mod trace;
 mod witness;

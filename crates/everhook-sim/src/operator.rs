@@ -10,9 +10,9 @@ use everhook_core::scope::Scope;
 use everhook_core::task::TaskKind;
 use everhook_engine::jobs::RunJobs;
 use everhook_store::batch::Resolve;
-use everhook_store::mem::{Tables, TaskPlace};
 use everhook_store::steer::Steer;
 use everhook_store::store::Store;
+use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::client::ENVIRONMENT;
 use crate::producer::ask;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use everhook_core::id::SessionId;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended, LeaseAsk, LeaseGrant, Reclaim, ReclaimAsk, Reclaimed, Renewed};
-use everhook_store::mem::MemStore;
 use everhook_store::query::{Answer, Query};
 use everhook_store::store::{Layer, Layered, Op, Store};
+use everhook_testkit::mem::MemStore;
 
 use crate::gate::Gate;
 use crate::world::Shared;

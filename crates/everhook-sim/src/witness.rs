@@ -8,7 +8,7 @@ use everhook_core::batch::{Announcement, Counts};
 use everhook_core::id::{BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_store::lease::{Appended, Reclaimed};
-use everhook_store::mem::{Tables, TaskPlace};
+use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::job::{NARROW_LIMITS, narrow};
 

@@ -15,21 +15,21 @@ use everhook_engine::accept::Accept;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
 use everhook_store::job::JobFilter;
-use everhook_store::mem::{MemStore, TaskPlace};
 use everhook_store::query;
 use everhook_store::store::{Reads, Resources};
+use everhook_testkit::mem::{MemStore, TaskPlace};
+use everhook_testkit::rng::Rng;
 
-use crate::check::Evidence;
 use crate::check::jobs::JobEvidence;
+use crate::check::{self, Evidence};
 use crate::client::{self, APPLICATION, ENVIRONMENT, Sent};
 use crate::gate::{Health, Watched};
 use crate::job::{self, Fate, Run};
 use crate::network::Receipt;
 use crate::node::Node;
-use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::witness::Witness;
-use crate::{check, nemesis, operator, producer, remote};
+use crate::{nemesis, operator, producer, remote};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 /// After healing, everything has to be over within this much virtual time: schedules, holds and leases are far shorter.

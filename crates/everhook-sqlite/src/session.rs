@@ -7,7 +7,6 @@ use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{Holding, NewSession, Reclaimed, Renewed, SessionRecord};
-use everhook_store::mutant;
 use rusqlite::{Connection, Row, params};
 
 use crate::failure::Fault;
@@ -38,7 +37,7 @@ pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault
 }
 
 pub(crate) fn renew(tx: &Tx<'_>, session: SessionId) -> Result<Renewed, Fault> {
-    let mut renew = tx.conn.prepare_cached(&mutant::sql(RENEW_SESSION))?;
+    let mut renew = tx.conn.prepare_cached(RENEW_SESSION)?;
     let renewed = renew.execute(params![session.as_bytes(), tx.now.as_micros()])?;
     Ok(if renewed == 1 { Renewed::Open(tx.now) } else { Renewed::Closed })
 }
@@ -86,7 +85,7 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
 /// late settle into nothing.
 pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
     let limit = i64::try_from(limit.min(RECLAIM_BATCH_MAX)).unwrap_or(i64::MAX);
-    let mut orphans = tx.conn.prepare_cached(&mutant::sql(NEXT_ORPHAN))?;
+    let mut orphans = tx.conn.prepare_cached(NEXT_ORPHAN)?;
     let orphans = orphans.query_and_then([limit], held)?.collect::<Result<Vec<_>, Fault>>()?;
     hand_over(tx, session, &orphans)
 }

@@ -15,7 +15,6 @@ use everhook_core::time::micros;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
-use everhook_store::mutant::{self, Mutant};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, touch_lane};
@@ -46,7 +45,7 @@ on conflict (environment, subject, task, epoch) do nothing";
 /// Ends attempts, one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
     // Nearly all have succeeded: those statements are looked up once for all of them.
-    let mut gone = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_GONE))?;
+    let mut gone = tx.conn.prepare_cached(SETTLE_TASK_GONE)?;
     let mut log = Log::new(tx)?;
     let mut batches: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
     let mut settled = Vec::with_capacity(settlements.len());
@@ -57,10 +56,6 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
             NextRow::Dead => settle_kept(tx, settlement, None)?,
         };
         if !matched {
-            if let (true, Some(batch)) = (mutant::is(Mutant::CountRepeatedEnd), settlement.batch) {
-                let end = settlement.attempt.as_ref().and_then(|attempt| ended(attempt.end));
-                *batches.entry((settlement.key.environment, batch)).or_default() += end.unwrap_or_default();
-            }
             settled.push(if was_settled(tx, settlement)? { Settled::Done } else { Settled::Lost });
             continue;
         }
@@ -106,7 +101,7 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
 fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
     let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
-    let changed = tx.conn.prepare_cached(&mutant::sql(SETTLE_TASK_PENDING))?.execute(params![
+    let changed = tx.conn.prepare_cached(SETTLE_TASK_PENDING)?.execute(params![
         key.environment.0,
         key.subject.as_bytes(),
         key.id.as_bytes(),
@@ -240,7 +235,7 @@ fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let disabled =
         disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
     if disabled == 1 {
-        tx.conn.prepare_cached(&mutant::sql(SET_LANE_STATE))?.execute(params![environment.0, lane.as_bytes(), 1])?;
+        tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
         tx.conn.prepare_cached(TOUCH_APPLICATION)?.execute(params![environment.0, application.as_bytes()])?;
     }
     Ok(())

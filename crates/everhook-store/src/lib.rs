@@ -1,16 +1,15 @@
 //! The storage seam.
 //!
 //! One method is one transaction; no transaction type crosses it. Every write is repeatable, because "unavailable" may mean
-//! "perhaps written". Two crates implement it with SQL; [`mem`] implements the lease engine's part as its executable
-//! specification; [`conformance`] holds all of them to the same behaviour. Decides nothing: decisions are in the core.
+//! "perhaps written". Two crates implement it with SQL; `everhook-testkit` has the lease engine in memory as its executable
+//! specification, and the conformance suite that holds all of them to the same behaviour. Decides nothing: decisions are in
+//! the core.
 
 pub mod append;
 pub mod backlog;
 pub mod batch;
 pub mod cache;
 pub mod catalog;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 pub mod dedup;
 pub mod error;
 pub mod hints;
@@ -19,8 +18,6 @@ pub mod ids;
 pub mod job;
 pub mod lease;
 pub mod made;
-pub mod mem;
-pub mod mutant;
 pub mod once;
 pub mod outbox;
 pub mod piece;

@@ -12,5 +12,3 @@ pub mod param;
 pub mod rows;
 pub mod statement;
 
-#[cfg(test)]
-mod tests;

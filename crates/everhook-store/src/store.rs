@@ -315,16 +315,3 @@ impl<S: Store + ?Sized> Resources for S {}
 fn of_kind<R: TryFrom<Resource, Error = Resource>>(resource: Resource) -> R {
     R::try_from(resource).unwrap_or_else(|other| panic!("a store returns the kind that it was given, not {other:?}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_are_named_in_words() {
-        assert_eq!(Op::Append.to_string(), "append");
-        assert_eq!(Op::CloseExpired.to_string(), "close expired");
-        assert_eq!(Op::Read(QueryName::FindEventType).to_string(), "find event type");
-        assert_eq!(Op::RelayOutbox.to_string(), "relay outbox");
-    }
-}

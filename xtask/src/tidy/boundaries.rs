@@ -57,23 +57,6 @@ pub(super) fn only_sender_connects(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Only tests enable the feature `mutants`, so that no release contains it.
-pub(super) fn only_tests_have_mutants(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (path, manifest) in tree.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
-        let mut inside = "";
-        for (number, line) in (1..).zip(manifest.lines()) {
-            inside = line.strip_prefix('[').map_or(inside, |table| table.trim_end_matches(']'));
-            let asks = line.contains("mutants") && !line.starts_with('#') && !line.starts_with("mutants = []");
-            if asks && !inside.starts_with("dev-dependencies") {
-                let remedy = "a release would contain the feature `mutants`: enable it under [dev-dependencies] only";
-                findings.push(Finding::new(path, number, remedy));
-            }
-        }
-    }
-    findings
-}
-
 /// The names under `[dependencies]` and `[build-dependencies]`, with their lines. Test dependencies are free.
 fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();

@@ -10,9 +10,7 @@ pub(super) fn every_limit_is_used(tree: &Tree) -> Vec<Finding> {
         let declared: Vec<_> =
             file.code_lines().filter_map(|(number, line)| Some((number, constant(line)?, line))).collect();
         let outside = |name: &str| {
-            // The conformance suite tests the stores' limits; it enforces none itself.
-            let is_other = |path: &str| path != file.path && !path.contains("/conformance/");
-            let mut others = tree.product_sources().filter(|source| is_other(source.path));
+            let mut others = tree.product_sources().filter(|source| source.path != file.path);
             others.any(|source| source.code_lines().any(|(_, line)| mentions(line, name)))
         };
         let used: Vec<_> = declared.iter().filter(|(_, name, _)| outside(name)).collect();

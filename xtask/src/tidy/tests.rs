@@ -50,16 +50,6 @@ fn the_core_takes_time_and_chance_as_arguments() {
 }
 
 #[test]
-fn only_tests_may_ask_for_mutants() {
-    let manifest =
-        |table: &str| format!("[{table}]\nstore = {{ features = [\"mutants\"] }}\n[features]\nmutants = []\n");
-    let (path, rule) = ("crates/a/Cargo.toml", boundaries::only_tests_have_mutants as fn(&Tree) -> Vec<Finding>);
-    check(rule, &[(path, &manifest("dev-dependencies"))], &[]);
-    check(rule, &[(path, &manifest("dependencies"))], &["crates/a/Cargo.toml:2"]);
-    check(rule, &[(path, "[features]\ndefault = [\"mutants\"]\n")], &["crates/a/Cargo.toml:2"]);
-}
-
-#[test]
 fn only_the_sender_may_connect() {
     let code = "//! Docs.\nlet stream = TcpStream::connect(address).await?;\n";
     let tests = "//! Docs.\n#[cfg(test)]\nmod tests {\n    TcpStream::connect(address);\n}\n";

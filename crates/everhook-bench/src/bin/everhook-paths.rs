@@ -36,10 +36,10 @@ use everhook_sqlite::SqliteStore;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, Leased, NewAttempt, NewMessage, NewSession, Settlement};
-use everhook_store::mem::MemStore;
 use everhook_store::resource::NewEndpoint;
 use everhook_store::slots::Slots;
 use everhook_store::store::{Resources, Store};
+use everhook_testkit::mem::MemStore;
 
 /// Messages of one transaction, and requests under way at once.
 const BATCH: usize = 50;

@@ -13,7 +13,7 @@ use everhook_core::outcome::Class;
 use everhook_core::retry::Jitter;
 use everhook_store::job::JobRecord;
 use everhook_store::lease::NewAttempt;
-use everhook_store::mem::Tables;
+use everhook_testkit::mem::Tables;
 
 use crate::check::Evidence;
 use crate::job::{Fate, Run, job_retry};

@@ -5,7 +5,6 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_store::catalog::{Created, Locator, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
-use everhook_store::mutant;
 use everhook_store::sql::rows::keys_text;
 use rusqlite::{Connection, params};
 
@@ -205,7 +204,7 @@ fn update(tx: &Tx<'_>, environment: EnvironmentId, endpoint: &Endpoint) -> Resul
         keys_text(&endpoint.keys),
         tx.now.as_micros(),
     ])?;
-    let mut set_lane_state = tx.conn.prepare_cached(&mutant::sql(SET_LANE_STATE))?;
+    let mut set_lane_state = tx.conn.prepare_cached(SET_LANE_STATE)?;
     set_lane_state.execute(params![environment.0, endpoint.id.as_bytes(), lane_state(endpoint.state)])?;
     Ok(())
 }

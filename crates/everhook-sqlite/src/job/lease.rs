@@ -17,7 +17,6 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
 use everhook_store::lease::{Holding, Reclaimed};
-use everhook_store::mutant;
 use rusqlite::{CachedStatement, params};
 
 use crate::catalog::limit;
@@ -217,7 +216,7 @@ impl<'t> Taking<'t> {
             foreign: HashSet::new(),
             next_job: tx.conn.prepare_cached(NEXT_JOB)?,
             find_job: tx.conn.prepare_cached(FIND_JOB_RECORD)?,
-            lease_job: tx.conn.prepare_cached(&mutant::sql(LEASE_JOB))?,
+            lease_job: tx.conn.prepare_cached(LEASE_JOB)?,
         })
     }
 

@@ -3,7 +3,6 @@
 //! The names that a query file may use are explained in `sql/expand.rs`.
 
 use crate::catalog::Order;
-use crate::mutant;
 use crate::sql::answer::Answer;
 use crate::sql::cell::Part;
 use crate::sql::expand::{Expander, flat, params};
@@ -46,8 +45,8 @@ impl Text {
         fields: &[(&'static str, Shape)],
         parts: Vec<Part>,
     ) -> Text {
-        let (file, fields) = (mutant::sql(file), &flat(fields));
-        let expand = |order| Expander { dialect, name, fields, parts: &parts, order }.expand(&file);
+        let fields = &flat(fields);
+        let expand = |order| Expander { dialect, name, fields, parts: &parts, order }.expand(file);
         let has_order = fields.iter().any(|(_, shape)| *shape == Shape::Order);
         Text {
             name,

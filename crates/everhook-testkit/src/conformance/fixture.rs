@@ -1,0 +1,457 @@
+//! A fresh store with one application, and the words that cases are written in.
+//!
+//! Cases live in the environment `here`. Whatever they create is created in the environment `there` as well, with the same ids,
+//! uids and keys and another payload; its tasks are held by a bystander's session, so that they stay out of every lease.
+//! [`Fixture::check_bystander`] finds at the end that nothing happened to them.
+
+use std::any::Any;
+use std::mem::discriminant;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::application::Application;
+use everhook_core::delivery::DeliveryState;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::fanout;
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, EnvironmentId, Id, LaneId, MessageId, OrgId, SessionId};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::message::{Message, Rest};
+use everhook_core::name::Name;
+use everhook_core::once::{OnceClaim, Phase};
+use everhook_core::outcome::Class;
+use everhook_core::role::Role;
+use everhook_core::scope::AppScope;
+use everhook_core::signing::SigningKeys;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_store::dedup::DedupKey;
+use everhook_store::history::{Attempt, Redrive, Resend, Resent};
+use everhook_store::ids::Ids;
+use everhook_store::lease::{
+    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim,
+    ReclaimAsk, Renewed, Settled, Settlement,
+};
+use everhook_store::slots::Slots;
+
+use crate::conformance::Fresh;
+use crate::conformance::stage::Stage;
+
+/// Long enough to never pass while a case runs.
+pub const HOUR: Duration = Duration::from_secs(3600);
+/// More than any case has.
+pub const PLENTY: usize = 100;
+
+/// A fresh store with one application.
+pub struct Fixture<S: ?Sized = dyn Stage> {
+    /// The node that delivers.
+    pub store: Arc<S>,
+    /// The node that configures; the same where there can be only one.
+    pub other: Arc<S>,
+    /// Where the case happens.
+    pub here: EnvironmentId,
+    /// Where nothing is to happen.
+    pub there: EnvironmentId,
+    /// In both environments.
+    pub application: ApplicationId,
+    ids: Ids,
+    began: Timestamp,
+    bystander: Bystander,
+    // Last: what the store stands on goes after it.
+    _guard: Box<dyn Any + Send + Sync>,
+}
+
+struct Bystander {
+    session: SessionId,
+    endpoints: Mutex<Vec<Endpoint>>,
+    holds: Mutex<Vec<Leased>>,
+}
+
+impl<S: Stage + ?Sized> Fixture<S> {
+    /// Sets the stage on a fresh store.
+    pub async fn new(fresh: Fresh<S>) -> Fixture<S> {
+        let Fresh { store, other, guard } = fresh;
+        let (ids, began) = (Ids::from_system(), store.now().await.unwrap());
+        let id = || ids.next(began);
+        let here = other.stage_environment(OrgId(id()), "here").await;
+        let there = other.stage_environment(OrgId(id()), "there").await;
+        assert_ne!(here, there);
+        let bystander = Bystander { session: SessionId(id()), endpoints: Mutex::default(), holds: Mutex::default() };
+        let application = ApplicationId(id());
+        let fixture = Fixture { store, other, here, there, application, ids, began, bystander, _guard: guard };
+        fixture.open(fixture.bystander.session, HOUR).await;
+        let application = Application { uid: Some(name("acme")), ..new_application(application) };
+        fixture.other.stage_application(here, &application).await;
+        fixture.other.stage_application(there, &application).await;
+        fixture
+    }
+
+    /// A new id.
+    pub fn id(&self) -> Id {
+        self.ids.next(self.began)
+    }
+
+    /// Opens a session that outlives the case.
+    pub async fn session(&self) -> SessionId {
+        let id = SessionId(self.id());
+        self.open(id, HOUR).await;
+        id
+    }
+
+    /// Opens a session that is past its lease at once.
+    pub async fn expired_session(&self) -> SessionId {
+        let id = SessionId(self.id());
+        self.open(id, Duration::ZERO).await;
+        id
+    }
+
+    /// Opens a session.
+    pub async fn open(&self, id: SessionId, lease: Duration) {
+        self.open_as(id, lease, Role::All).await;
+    }
+
+    /// Opens a session of a node with a role.
+    pub async fn open_as(&self, id: SessionId, lease: Duration, role: Role) {
+        let session =
+            NewSession { id, node: "node:1".to_owned(), role, version: "0.0.0".to_owned(), lease, takes: None };
+        self.store.open_session(session.clone()).await.unwrap();
+    }
+
+    /// Creates an endpoint that wants everything.
+    pub async fn endpoint(&self) -> EndpointId {
+        self.endpoint_with(|_| {}).await
+    }
+
+    /// Creates an endpoint.
+    pub async fn endpoint_with(&self, change: impl FnOnce(&mut Endpoint)) -> EndpointId {
+        let mut endpoint = new_endpoint(EndpointId(self.id()), self.application);
+        change(&mut endpoint);
+        self.other.stage_endpoint(self.here, &endpoint).await;
+        self.other.stage_endpoint(self.there, &endpoint).await;
+        self.bystander.endpoints.lock().unwrap().push(endpoint.clone());
+        endpoint.id
+    }
+
+    /// Disables or enables an endpoint.
+    pub async fn switch(&self, endpoint: EndpointId, state: EndpointState) {
+        self.other.switch_endpoint(self.here, self.application, endpoint, state).await;
+    }
+
+    /// Deletes an endpoint.
+    pub async fn delete(&self, endpoint: EndpointId) {
+        assert!(self.other.drop_endpoint(self.here, self.application, endpoint).await);
+    }
+
+    /// A message to append.
+    pub fn message(&self) -> NewMessage {
+        NewMessage::new(self.here, new_message(MessageId(self.id()), self.application))
+    }
+
+    /// A message with the key of a request.
+    pub fn message_with_key(&self, key: &str, body: &str) -> NewMessage {
+        NewMessage { keys: vec![request_key(key, body)], ..self.message() }
+    }
+
+    /// A message with an event id.
+    pub fn message_with_event_id(&self, event_id: &str) -> NewMessage {
+        let mut new = self.message();
+        new.message.event_id = Some(name(event_id));
+        new.keys.push(DedupKey::event_id(self.application, &name(event_id)));
+        new
+    }
+
+    /// A message that claims a once-slot.
+    pub fn message_once(&self, key: &str, phase: Option<i64>) -> NewMessage {
+        let phase = phase.map(|phase| Phase::new(phase).unwrap());
+        NewMessage { once: Some(OnceClaim { key: name(key), phase }), ..self.message() }
+    }
+
+    /// Resets a once-slot, here and for the bystander there.
+    pub async fn reset_once(&self, key: &str) {
+        for environment in [self.here, self.there] {
+            assert!(self.other.reset_once(AppScope::of(environment, self.application), name(key)).await.unwrap());
+        }
+    }
+
+    /// Appends messages, here and for the bystander there.
+    pub async fn append(&self, fast: Option<FastPath>, messages: Vec<NewMessage>) -> Vec<Appended> {
+        let shadows = messages.iter().map(|new| self.shadow(new)).collect();
+        let answers = self.store.append(Append { fast, messages }).await.unwrap();
+        let echoes = self.store.append(Append { fast: Some(self.bystanding()), messages: shadows }).await.unwrap();
+        let kinds = |answers: &[Appended]| answers.iter().map(discriminant).collect::<Vec<_>>();
+        assert_eq!(kinds(&answers), kinds(&echoes), "{answers:?}, but in the other environment {echoes:?}");
+        for echo in echoes {
+            if let Appended::Accepted { leased, pending, .. } = echo {
+                assert_eq!(pending, 0, "the lanes of the other environment are free");
+                self.bystander.holds.lock().unwrap().extend(leased.into_iter().map(|(leased, _)| leased));
+            }
+        }
+        answers
+    }
+
+    /// Appends one message.
+    pub async fn append_one(&self, fast: Option<FastPath>, message: NewMessage) -> Appended {
+        self.append(fast, vec![message]).await.pop().expect("one answer for each message")
+    }
+
+    /// Appends one message whose deliveries wait for a lease.
+    pub async fn send(&self) -> MessageId {
+        let new = self.message();
+        let id = new.message.id;
+        let answer = self.append_one(None, new).await;
+        assert!(matches!(answer, Appended::Accepted { .. }), "{answer:?}");
+        id
+    }
+
+    /// Leases everything there is.
+    pub async fn lease(&self, session: SessionId) -> Vec<Leased> {
+        self.lease_with(self.ask(session)).await.tasks
+    }
+
+    /// Leases exactly one task.
+    pub async fn lease_one(&self, session: SessionId) -> Leased {
+        let mut tasks = self.lease(session).await;
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        tasks.remove(0)
+    }
+
+    /// Leases what is asked for.
+    pub async fn lease_with(&self, ask: DeliveryAsk) -> LeaseGrant {
+        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
+        assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
+        grant
+    }
+
+    /// A wish for everything there is.
+    pub fn ask(&self, session: SessionId) -> DeliveryAsk {
+        DeliveryAsk { session, limit: PLENTY, rooms: Vec::new(), per_lane: PLENTY }
+    }
+
+    /// One delivery, leased by a new session.
+    pub async fn held(&self) -> (SessionId, Leased) {
+        self.endpoint().await;
+        self.send().await;
+        let session = self.session().await;
+        let leased = self.lease_one(session).await;
+        (session, leased)
+    }
+
+    /// The end of an attempt at `task`, logged.
+    pub fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {
+        let (class, status, end) = match row {
+            NextRow::Gone => (Class::Success, 200, EndState::Succeeded),
+            NextRow::Pending { .. } => (Class::Status, 500, EndState::Open),
+            NextRow::Dead => (Class::Status, 500, EndState::Dead),
+        };
+        let attempt = NewAttempt {
+            id: AttemptId(self.id()),
+            holder: None,
+            class,
+            end,
+            trigger: task.trigger,
+            url: "https://example.com/hook".to_owned(),
+            status,
+            reply: Bytes::from_static(b"\x00not \xff text"),
+            started_at: self.began,
+            duration: Duration::from_micros(1_234_567),
+        };
+        Settlement {
+            key: task.key,
+            kind: task.kind,
+            lane: task.lane,
+            batch: task.batch,
+            session,
+            epoch: task.epoch,
+            row,
+            tries: task.tries + 1,
+            crashes: task.crashes,
+            attempt: Some(attempt),
+            hold_lane: None,
+            stop_lane: false,
+            result: None,
+        }
+    }
+
+    /// Takes over what closed sessions hold.
+    pub async fn reclaim(&self, session: SessionId, limit: usize) -> Vec<Task> {
+        self.store
+            .reclaim(ReclaimAsk { session, limit, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|taken| taken.task)
+            .collect()
+    }
+
+    /// Ends one attempt.
+    pub async fn settle(&self, settlement: &Settlement) -> Settled {
+        self.store.settle([settlement.clone()].into()).await.unwrap().answer[0]
+    }
+
+    /// Ends one attempt and expects it to count.
+    pub async fn end(&self, task: &Task, session: SessionId, row: NextRow) {
+        assert_eq!(self.settle(&self.settlement(task, session, row)).await, Settled::Done);
+    }
+
+    /// Where a message stands with each endpoint.
+    pub async fn states(&self, message: MessageId) -> Vec<(EndpointId, DeliveryState)> {
+        let destinations = self.other.destinations_of(self.here, self.application, message).await;
+        destinations.into_iter().map(|destination| (destination.endpoint.id, destination.state)).collect()
+    }
+
+    /// Where a message stands with its only endpoint.
+    pub async fn state(&self, message: MessageId) -> DeliveryState {
+        let states = self.states(message).await;
+        assert_eq!(states.len(), 1, "{states:?}");
+        states[0].1
+    }
+
+    /// What was tried for a message.
+    pub async fn attempts(&self, message: MessageId) -> Vec<Attempt> {
+        self.other.attempts_of(self.here, self.application, message).await
+    }
+
+    /// Asks for one more attempt.
+    pub async fn resend(&self, message: MessageId, endpoint: EndpointId) -> Resent {
+        let resend = Resend { application: self.application, message, endpoint, key: None };
+        self.other.ask_resend(self.here, &resend).await
+    }
+
+    /// Puts dead deliveries to an endpoint back.
+    pub async fn redrive(&self, endpoint: EndpointId) -> usize {
+        let redrive = Redrive { endpoint, message: None, since: None, until: None, limit: PLENTY };
+        self.other.ask_redrive(self.here, &redrive).await
+    }
+
+    /// Finds that nothing happened in the other environment: every task is still the bystander's, every endpoint enabled,
+    /// every lane free.
+    pub async fn check_bystander(&self) {
+        let session = self.bystander.session;
+        let renewed = self.store.renew_session(session).await.unwrap();
+        assert!(matches!(renewed, Renewed::Open(_)), "the bystander's session was closed");
+        let holds = std::mem::take(&mut *self.bystander.holds.lock().unwrap());
+        for leased in &holds {
+            let settlement = self.settlement(&leased.task, session, NextRow::Gone);
+            assert_eq!(self.settle(&settlement).await, Settled::Done, "the bystander lost {:?}", leased.task);
+        }
+        let message = |leased: &Leased| MessageId(leased.task.key.subject);
+        for leased in &holds {
+            let tasks = holds.iter().filter(|other| message(other) == message(leased)).count();
+            let attempts = self.other.attempts_of(self.there, self.application, message(leased)).await;
+            assert_eq!(attempts.len(), tasks, "{attempts:?}");
+        }
+        let endpoints = std::mem::take(&mut *self.bystander.endpoints.lock().unwrap());
+        let new = self.shadow(&self.message());
+        let wanting = endpoints.iter().filter(|endpoint| fanout::wants(endpoint, &new.message.event_type, &[])).count();
+        let append = Append { fast: Some(self.bystanding()), messages: vec![new] };
+        match &self.store.append(append).await.unwrap()[..] {
+            [Appended::Accepted { leased, pending: 0, .. }] => assert_eq!(leased.len(), wanting, "{leased:?}"),
+            other => panic!("the lanes of the other environment are not free: {other:?}"),
+        }
+    }
+
+    fn bystanding(&self) -> FastPath {
+        fast(self.bystander.session, &Room::of(usize::MAX))
+    }
+
+    fn shadow(&self, new: &NewMessage) -> NewMessage {
+        let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
+        // Due at once whatever the case wants: the bystander takes everything as it comes.
+        NewMessage { keys: new.keys.clone(), once: new.once.clone(), ..NewMessage::new(self.there, message) }
+    }
+}
+
+/// A node's room, as a number.
+pub struct Room(Mutex<usize>);
+
+impl Room {
+    /// Room for so many tasks.
+    pub fn of(slots: usize) -> Arc<Room> {
+        Arc::new(Room(Mutex::new(slots)))
+    }
+
+    /// How many tasks there is room for.
+    pub fn left(&self) -> usize {
+        *self.0.lock().unwrap()
+    }
+}
+
+impl Slots for Room {
+    fn reserve(&self, _: LaneId) -> bool {
+        let mut left = self.0.lock().unwrap();
+        let reserved = *left > 0;
+        *left -= usize::from(reserved);
+        reserved
+    }
+
+    fn release(&self, _: LaneId) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+/// A session that takes tasks at once, as long as it has room.
+pub fn fast(session: SessionId, room: &Arc<Room>) -> FastPath {
+    let slots: Arc<dyn Slots> = Arc::<Room>::clone(room);
+    FastPath { session, slots }
+}
+
+/// A name.
+pub fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// The key of a request.
+pub fn request_key(key: &str, body: &str) -> DedupKey {
+    DedupKey::request("POST", "/path", key, body.as_bytes())
+}
+
+/// An application without a uid.
+pub fn new_application(id: ApplicationId) -> Application {
+    Application {
+        id,
+        uid: None,
+        name: "Acme & Söhne".to_owned(),
+        throttle_rate: None,
+        metadata: Default::default(),
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        revision: 0,
+    }
+}
+
+/// An endpoint that wants everything.
+pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
+    Endpoint {
+        id,
+        application,
+        uid: None,
+        url: "https://example.com/hook".to_owned(),
+        description: String::new(),
+        state: EndpointState::Enabled,
+        event_types: None,
+        channels: None,
+        headers: Default::default(),
+        throttle_rate: None,
+        metadata: Default::default(),
+        version: 1,
+        keys: SigningKeys::default(),
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        revision: 0,
+    }
+}
+
+/// A message on no channel.
+pub fn new_message(id: MessageId, application: ApplicationId) -> Message {
+    Message {
+        id,
+        application,
+        event_type: name("invoice.paid"),
+        event_id: None,
+        channels: Vec::new(),
+        tags: Vec::new(),
+        payload: Some(Bytes::from_static(b"{\"amount\": 1.10, \"to\":\"S\xc3\xb6hne\"}")),
+        created_at: Timestamp::default(),
+        rest: Rest::default(),
+    }
+}

@@ -1,0 +1,164 @@
+//! The words that cases about jobs are written in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everhook_core::id::{JobId, SessionId};
+use everhook_core::job::{Job, JobState, RunAt};
+use everhook_core::lifecycle::{EndState, NextRow};
+use everhook_core::name::Name;
+use everhook_core::outcome::Class;
+use everhook_core::queue::Queue;
+use everhook_core::scope::Scope;
+use everhook_core::task::Task;
+use everhook_store::catalog::Replaced;
+use everhook_store::job::{Enqueued, JobAsk, JobRecord, LeasedJob, NewJob, QueueAsk};
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Settled, Settlement};
+use everhook_store::query;
+use everhook_store::store::{Reads, Resources};
+
+use crate::conformance::fixture::{Fixture, PLENTY, name};
+use crate::conformance::stage::Stage;
+
+/// How an attempt ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Well.
+    Well,
+    /// Badly, to be tried at once.
+    Again,
+    /// Badly, for good.
+    Dead,
+}
+
+impl Fixture {
+    /// A job of the queue `q` and the kind `k`.
+    pub fn job(&self) -> NewJob {
+        self.job_on("q")
+    }
+
+    /// A job of a queue.
+    pub fn job_on(&self, queue: &str) -> NewJob {
+        let payload = Bytes::from_static(b"{\"amount\": 1.10, \"to\":\"S\xc3\xb6hne\"}");
+        let job = Job::new(JobId(self.id()), name(queue), name("k"), payload);
+        NewJob { environment: self.here, job, run_at: RunAt::Now, key: None }
+    }
+
+    /// Enqueues a job, here and, with the same ids and keys, in the other environment, where nobody takes it.
+    pub async fn enqueue(&self, new: &NewJob) -> Enqueued {
+        let mut shadow = NewJob { environment: self.there, ..new.clone() };
+        shadow.job.batch = None;
+        self.store.enqueue([shadow].into()).await.unwrap();
+        self.store.enqueue([new.clone()].into()).await.unwrap().remove(0)
+    }
+
+    /// Enqueues a job and expects it to be accepted.
+    pub async fn accept(&self, new: NewJob) -> JobId {
+        let answer = self.enqueue(&new).await;
+        assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
+        new.job.id
+    }
+
+    /// Enqueues a plain job.
+    pub async fn work(&self) -> JobId {
+        self.accept(self.job()).await
+    }
+
+    /// A wish for everything of the queue `q`.
+    pub fn job_ask(&self, session: SessionId) -> JobAsk {
+        self.job_ask_of(session, &["q"])
+    }
+
+    /// A wish for everything of these queues.
+    pub fn job_ask_of(&self, session: SessionId, queues: &[&str]) -> JobAsk {
+        let ask = |queue: &&str| QueueAsk { environment: self.here, name: name(queue), room: PLENTY };
+        let queues = queues.iter().map(ask).collect();
+        JobAsk { session, limit: PLENTY, queues, kinds: Vec::new(), watched: false }
+    }
+
+    /// Leases jobs.
+    pub async fn lease_jobs_with(&self, ask: &JobAsk) -> LeaseGrant {
+        let grant = self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
+        assert!(grant.jobs.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
+        grant
+    }
+
+    /// Leases everything of the queue `q`.
+    pub async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
+        self.lease_jobs_with(&self.job_ask(session)).await.jobs
+    }
+
+    /// Leases exactly one job of the queue `q`.
+    pub async fn lease_job(&self, session: SessionId) -> LeasedJob {
+        let mut jobs = self.lease_jobs(session).await;
+        assert_eq!(jobs.len(), 1, "{jobs:?}");
+        jobs.remove(0)
+    }
+
+    /// The end of an attempt at a job.
+    pub fn job_end(&self, task: &Task, session: SessionId, ends: Ends) -> Settlement {
+        let (row, class, end) = match ends {
+            Ends::Well => (NextRow::Gone, Class::Success, EndState::Succeeded),
+            Ends::Again => (NextRow::Pending { due_in: std::time::Duration::ZERO }, Class::Failed, EndState::Open),
+            Ends::Dead => (NextRow::Dead, Class::Failed, EndState::Dead),
+        };
+        let mut settlement = self.settlement(task, session, row);
+        if let Some(attempt) = &mut settlement.attempt {
+            (attempt.class, attempt.end, attempt.status) = (class, end, 0);
+            attempt.url = String::new();
+            attempt.reply = Bytes::from_static(b"{\"error\":\"No Paper\"}");
+        }
+        settlement
+    }
+
+    /// Ends an attempt at a job and expects that to count.
+    pub async fn end_job(&self, task: &Task, session: SessionId, ends: Ends) {
+        assert_eq!(self.settle(&self.job_end(task, session, ends)).await, Settled::Done);
+    }
+
+    /// Leases everything of the queue `q` and ends it so.
+    pub async fn end_jobs(&self, ends: Ends) -> usize {
+        let session = self.session().await;
+        let jobs = self.lease_jobs(session).await;
+        for leased in &jobs {
+            self.end_job(&leased.task, session, ends).await;
+        }
+        jobs.len()
+    }
+
+    /// A job as it is shown.
+    pub async fn found(&self, id: JobId) -> JobRecord {
+        self.other.read(query::FindJob { scope: Scope::of(self.here), id }).await.unwrap().expect("the job is there")
+    }
+
+    /// Where a job stands.
+    pub async fn job_state(&self, id: JobId) -> JobState {
+        self.found(id).await.state
+    }
+
+    /// Configures a queue.
+    pub async fn configure(&self, queue: &str, change: impl FnOnce(&mut Queue)) -> Queue {
+        let known = self.other.read(query::FindQueue { scope: Scope::of(self.here), name: name(queue) }).await.unwrap();
+        let mut queue = known.unwrap_or_else(|| Queue::new(name(queue)));
+        change(&mut queue);
+        match self.other.replace(Scope::of(self.here), queue.clone()).await.unwrap() {
+            Replaced::Done(queue) => queue,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The kinds of leased jobs.
+pub fn kinds(jobs: &[LeasedJob]) -> Vec<Name> {
+    jobs.iter().filter_map(|leased| leased.job.as_ref()).map(|job| job.kind.clone()).collect()
+}
+
+/// The ids of leased jobs.
+pub fn ids(jobs: &[LeasedJob]) -> Vec<JobId> {
+    jobs.iter().map(|leased| JobId(leased.task.key.subject)).collect()
+}
+
+/// Both nodes of a store, in turn.
+pub fn nodes(fx: &Fixture) -> impl Iterator<Item = Arc<dyn Stage>> + use<> {
+    [Arc::clone(&fx.store), Arc::clone(&fx.other)].into_iter().cycle()
+}

@@ -1,0 +1,226 @@
+//! What can be done to a store, at random, and with which ids.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use everhook_core::id::{ApplicationId, AttemptId, EndpointId, MessageId, SessionId};
+use everhook_core::lifecycle::NextRow;
+use everhook_core::time::Timestamp;
+use everhook_store::ids::Ids;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{collection, option};
+
+use crate::conformance::fixture::{HOUR, PLENTY};
+
+/// Two tenants with equal ids.
+pub(super) const ENVIRONMENTS: usize = 2;
+/// Enough to have one that lives, one that expired, one that is closed and one that nobody opened.
+pub(super) const SESSIONS: usize = 4;
+/// One wants everything, one a channel, one everything.
+pub(super) const ENDPOINTS: usize = 3;
+
+/// One operation, in numbers that stand for ids.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Open { session: usize, lasting: bool },
+    Renew { session: usize },
+    Close { session: usize },
+    CloseExpired,
+    Append { fast: Option<(usize, usize)>, drafts: Vec<Draft> },
+    Lease { session: usize, per_lane: usize, rooms: Vec<(usize, usize)> },
+    Settle(Vec<Ending>),
+    SayAgain { which: usize },
+    Reclaim { session: usize },
+    Switch { place: Place, on: bool },
+    Delete { place: Place },
+    Redrive { place: Place },
+    Resend { place: Place, message: usize },
+    Expunge { environment: usize, message: usize },
+    ResetOnce { environment: usize, key: u8 },
+}
+
+/// A message to append.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) environment: usize,
+    /// A request's key and body.
+    pub(super) key: Option<(u8, u8)>,
+    pub(super) event_id: Option<u8>,
+    pub(super) on_channel: bool,
+    /// A once-slot's key and a phase.
+    pub(super) once: Option<(u8, Option<u8>)>,
+    /// To be delivered in an hour.
+    pub(super) later: bool,
+}
+
+/// An endpoint of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) environment: usize,
+    pub(super) endpoint: usize,
+}
+
+/// The end of one of the tenures so far, counted from the last.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) tenure: usize,
+    pub(super) twist: Twist,
+    pub(super) row: NextRow,
+    pub(super) logged: bool,
+    pub(super) hold: Option<Duration>,
+    pub(super) disable: bool,
+}
+
+/// What is wrong with a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Twist {
+    Nothing,
+    Session,
+    Epoch,
+}
+
+/// Any operation; those that move tasks more often.
+pub(super) fn any_op() -> impl Strategy<Value = Op> {
+    let session = || 0..SESSIONS;
+    let place = || (0..ENVIRONMENTS, 0..ENDPOINTS).prop_map(|(environment, endpoint)| Place { environment, endpoint });
+    let fast = option::of((session(), 0..4_usize));
+    let rooms = collection::vec((0..ENDPOINTS, 0..3_usize), 0..3);
+    prop_oneof![
+        3 => (session(), any::<bool>()).prop_map(|(session, lasting)| Op::Open { session, lasting }),
+        1 => session().prop_map(|session| Op::Renew { session }),
+        1 => session().prop_map(|session| Op::Close { session }),
+        1 => Just(Op::CloseExpired),
+        8 => (fast, collection::vec(any_draft(), 1..4)).prop_map(|(fast, drafts)| Op::Append { fast, drafts }),
+        8 => (session(), prop_oneof![1..4_usize, Just(PLENTY)], rooms)
+            .prop_map(|(session, per_lane, rooms)| Op::Lease { session, per_lane, rooms: dedup(rooms) }),
+        8 => collection::vec(any_ending(), 1..5).prop_map(Op::Settle),
+        1 => (0..5_usize).prop_map(|which| Op::SayAgain { which }),
+        2 => session().prop_map(|session| Op::Reclaim { session }),
+        2 => (place(), any::<bool>()).prop_map(|(place, on)| Op::Switch { place, on }),
+        1 => place().prop_map(|place| Op::Delete { place }),
+        1 => place().prop_map(|place| Op::Redrive { place }),
+        1 => (place(), 0..8_usize).prop_map(|(place, message)| Op::Resend { place, message }),
+        1 => (0..ENVIRONMENTS, 0..8_usize).prop_map(|(environment, message)| Op::Expunge { environment, message }),
+        1 => (0..ENVIRONMENTS, 0..2_u8).prop_map(|(environment, key)| Op::ResetOnce { environment, key }),
+    ]
+}
+
+fn any_draft() -> impl Strategy<Value = Draft> {
+    let key = option::weighted(0.3, (0..3_u8, 0..2_u8));
+    let once = option::weighted(0.3, (0..2_u8, option::of(0..3_u8)));
+    let later = prop_oneof![5 => Just(false), 1 => Just(true)];
+    (0..ENVIRONMENTS, key, option::weighted(0.3, 0..3_u8), any::<bool>(), once, later).prop_map(
+        |(environment, key, event_id, on_channel, once, later)| Draft {
+            environment,
+            key,
+            event_id,
+            on_channel,
+            once,
+            later,
+        },
+    )
+}
+
+fn any_ending() -> impl Strategy<Value = Ending> {
+    let twist = prop_oneof![8 => Just(Twist::Nothing), 1 => Just(Twist::Session), 1 => Just(Twist::Epoch)];
+    let pending = |due_in| NextRow::Pending { due_in };
+    let row = prop_oneof![
+        3 => Just((NextRow::Gone, true)),
+        3 => Just((pending(Duration::ZERO), true)),
+        1 => Just((pending(Duration::ZERO), false)),
+        2 => Just((pending(HOUR), true)),
+        2 => Just((NextRow::Dead, true)),
+    ];
+    let hold = prop_oneof![8 => Just(None), 1 => Just(Some(Duration::ZERO)), 1 => Just(Some(HOUR))];
+    let disable = prop_oneof![12 => Just(false), 1 => Just(true)];
+    (0..6_usize, twist, row, hold, disable).prop_map(|(tenure, twist, (row, logged), hold, disable)| Ending {
+        tenure,
+        twist,
+        row,
+        logged,
+        hold,
+        disable,
+    })
+}
+
+/// A lane has one room.
+fn dedup(mut rooms: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    rooms.sort();
+    rooms.dedup_by_key(|(lane, _)| *lane);
+    rooms
+}
+
+/// An operation with the ids it brings along, the same for both stores.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Do(Op),
+    Append {
+        fast: Option<(usize, usize)>,
+        drafts: Vec<(usize, Draft)>,
+    },
+    Settle(Vec<(AttemptId, Ending)>),
+    /// Where every message stands, and what was tried.
+    Look,
+    /// Nothing: the operation makes no sense here.
+    Skip,
+}
+
+/// The ids of one run, and what has been done with them.
+#[derive(Debug)]
+pub(super) struct Script {
+    ids: Ids,
+    now: Timestamp,
+    pub(super) application: ApplicationId,
+    pub(super) endpoints: Vec<EndpointId>,
+    pub(super) sessions: Vec<SessionId>,
+    pub(super) messages: Vec<MessageId>,
+    resent: BTreeSet<(Place, usize)>,
+    deleted: BTreeSet<Place>,
+}
+
+impl Script {
+    /// Ids for one run, made at the real store's time.
+    pub(super) fn new(now: Timestamp) -> Script {
+        let ids = Ids::from_system();
+        let application = ApplicationId(ids.next(now));
+        let endpoints = (0..ENDPOINTS).map(|_| EndpointId(ids.next(now))).collect();
+        let sessions = (0..SESSIONS).map(|_| SessionId(ids.next(now))).collect();
+        let (resent, deleted) = (BTreeSet::new(), BTreeSet::new());
+        Script { ids, now, application, endpoints, sessions, messages: Vec::new(), resent, deleted }
+    }
+
+    /// Gives an operation its ids.
+    pub(super) fn step(&mut self, op: &Op) -> Step {
+        match op {
+            Op::Append { fast, drafts } => {
+                let drafts = drafts.iter().map(|draft| (self.new_message(), draft.clone())).collect();
+                Step::Append { fast: *fast, drafts }
+            }
+            Op::Settle(endings) => {
+                let id = || AttemptId(self.ids.next(self.now));
+                Step::Settle(endings.iter().map(|ending| (id(), ending.clone())).collect())
+            }
+            // A second manual task of one delivery could not be told from the first.
+            Op::Resend { place, message } if !self.resent.insert((*place, *message)) => Step::Skip,
+            Op::Redrive { place } if self.deleted.contains(place) => Step::Skip,
+            Op::Delete { place } => {
+                self.deleted.insert(*place);
+                Step::Do(op.clone())
+            }
+            _ => Step::Do(op.clone()),
+        }
+    }
+
+    /// Brings everything to light.
+    pub(super) fn closing_steps() -> Vec<Step> {
+        let lease = || Step::Do(Op::Lease { session: 0, per_lane: PLENTY, rooms: Vec::new() });
+        let close = (0..SESSIONS).map(|session| Step::Do(Op::Close { session }));
+        let reclaim = Step::Do(Op::Reclaim { session: 0 });
+        [Step::Look].into_iter().chain(close).chain([reclaim, lease(), lease(), Step::Look]).collect()
+    }
+
+    fn new_message(&mut self) -> usize {
+        self.messages.push(MessageId(self.ids.next(self.now)));
+        self.messages.len() - 1
+    }
+}

@@ -1,0 +1,382 @@
+//! What holds when several do it at once: one winner, nothing twice, nothing forgotten.
+//!
+//! Each case goes through both handles of the store. Loops end when the work is done; a bound turns a forgotten task into a
+//! failure instead of a hang.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::time::Duration;
+
+use everhook_core::id::MessageId;
+use everhook_core::lifecycle::NextRow;
+use everhook_core::scope::AppScope;
+use everhook_core::task::{Task, TaskKey};
+use everhook_store::lease::{
+    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Settled, Settlement,
+};
+use everhook_store::query;
+use everhook_store::store::Reads;
+use tokio::task::JoinSet;
+
+use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, request_key};
+use crate::conformance::stage::Stage;
+
+/// Leases one worker makes before a case gives up: far more than it needs, however the others get in its way.
+const TURNS_MAX: usize = 20_000;
+
+/// Runs all of it at once and waits for all of it.
+pub(super) async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+    let set: JoinSet<T> = work.into_iter().collect();
+    set.join_all().await
+}
+
+/// The two handles in turn.
+fn handles(fx: &Fixture) -> impl Iterator<Item = Arc<dyn Stage>> + use<> {
+    [Arc::clone(&fx.store), Arc::clone(&fx.other)].into_iter().cycle()
+}
+
+async fn append_at_once(fx: &Fixture, batches: Vec<Vec<NewMessage>>) -> Vec<Vec<Appended>> {
+    let appends = handles(fx).zip(batches).map(|(store, messages)| async move {
+        let ids: Vec<MessageId> = messages.iter().map(|new| new.message.id).collect();
+        let answers = store.append(Append { fast: None, messages }).await.unwrap();
+        for (id, answer) in ids.iter().zip(&answers) {
+            assert!(!matches!(answer, Appended::Accepted { message, .. } if message.id != *id), "{answer:?}");
+        }
+        answers
+    });
+    at_once(appends.collect()).await
+}
+
+fn accepted(answers: &[Vec<Appended>]) -> Vec<MessageId> {
+    let id = |answer: &Appended| match answer {
+        Appended::Accepted { message, .. } => Some(message.id),
+        _ => None,
+    };
+    answers.iter().flatten().filter_map(id).collect()
+}
+
+pub(super) async fn the_same_request_at_once_is_accepted_once(fx: &Fixture) {
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batches = (0..12).map(|_| vec![fx.message_with_key(&round.to_string(), "body")]).collect();
+        let answers = append_at_once(fx, batches).await;
+        let [winner] = accepted(&answers)[..] else { panic!("{answers:?}") };
+        for answer in answers.iter().flatten() {
+            let fine = match answer {
+                Appended::Accepted { .. } => true,
+                Appended::Repeated(id) => *id == winner,
+                _ => false,
+            };
+            assert!(fine, "{answer:?} while {winner} was accepted");
+        }
+    }
+    assert_eq!(fx.lease(fx.session().await).await.len(), 5);
+}
+
+pub(super) async fn the_same_event_id_at_once_is_accepted_once(fx: &Fixture) {
+    let batches = (0..12).map(|_| vec![fx.message_with_event_id("e")]).collect();
+    let answers = append_at_once(fx, batches).await;
+    assert_eq!(accepted(&answers).len(), 1, "{answers:?}");
+    let refused = answers.iter().flatten().filter(|answer| matches!(answer, Appended::EventIdTaken)).count();
+    assert_eq!(refused, 11, "{answers:?}");
+}
+
+pub(super) async fn batches_with_the_same_keys_in_another_order_do_not_block_each_other(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batch = || (0..10).map(|n| fx.message_with_key(&format!("{round}-{n}"), "body")).collect::<Vec<_>>();
+        let reversed = || batch().into_iter().rev().collect();
+        let answers = append_at_once(fx, vec![batch(), reversed(), batch(), reversed()]).await;
+        assert_eq!(accepted(&answers).len(), 10, "{answers:?}");
+    }
+}
+
+pub(super) async fn a_slot_that_is_claimed_at_once_has_one_winner(fx: &Fixture) {
+    fx.endpoint().await;
+    for round in 0..5 {
+        let batches = (0..12).map(|_| vec![fx.message_once(&round.to_string(), None)]).collect();
+        let answers = append_at_once(fx, batches).await;
+        let [winner] = accepted(&answers)[..] else { panic!("{answers:?}") };
+        let suppressed = |answer: &&Appended| matches!(answer, Appended::Suppressed(by) if *by == winner);
+        assert_eq!(answers.iter().flatten().filter(suppressed).count(), 11, "{answers:?}");
+    }
+    assert_eq!(fx.lease(fx.session().await).await.len(), 5);
+}
+
+pub(super) async fn batches_that_want_the_same_slots_in_another_order_do_not_block_each_other(fx: &Fixture) {
+    for round in 0..5 {
+        // Half of the slots are there already, half are made by whoever is first.
+        for n in (0..10).step_by(2) {
+            fx.append_one(None, fx.message_once(&format!("{round}-{n}"), None)).await;
+        }
+        let batch = || (0..10).map(|n| fx.message_once(&format!("{round}-{n}"), Some(1))).collect::<Vec<_>>();
+        let reversed = || batch().into_iter().rev().collect();
+        let answers = append_at_once(fx, vec![batch(), reversed(), batch(), reversed()]).await;
+        assert_eq!(accepted(&answers).len(), 10, "{answers:?}");
+    }
+}
+
+pub(super) async fn each_phase_has_one_winner_whoever_opens_it(fx: &Fixture) {
+    let phases = 8;
+    for round in 0..3 {
+        let key = round.to_string();
+        fx.append_one(None, fx.message_once(&key, None)).await;
+        // Callers that count, callers that do not, and resets; all at once.
+        let claims = (0..phases).flat_map(|phase| [fx.message_once(&key, Some(phase)), fx.message_once(&key, None)]);
+        let resets = handles(fx).take(3).map(|store| {
+            let (environment, application, key) = (fx.here, fx.application, name(&key));
+            async move { assert!(store.reset_once(AppScope::of(environment, application), key.clone()).await.unwrap()) }
+        });
+        let batches = claims.map(|claim| vec![claim]).collect();
+        let (answers, _) = tokio::join!(append_at_once(fx, batches), at_once(resets.collect()));
+        let (won, found) = (
+            accepted(&answers),
+            fx.store
+                .read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name(&key) })
+                .await
+                .unwrap()
+                .expect("it was claimed"),
+        );
+        assert!(won.contains(&found.slot.winner), "{found:?} of {won:?}");
+        let last = found.slot.phase.to_db();
+        // Phase 0 was won before; from then on no phase can have had two winners, so that there are at most as many as phases.
+        assert!(i64::try_from(won.len()).unwrap() <= last, "{} won phases 1 to {last}: {answers:?}", won.len());
+        assert!(last >= phases - 1, "{found:?}");
+        let told = answers.iter().flatten().filter(|answer| matches!(answer, Appended::Suppressed(_))).count();
+        assert_eq!(u64::try_from(told).unwrap(), found.suppressed, "every suppressed call is counted");
+        assert_eq!(told + won.len(), answers.len());
+    }
+}
+
+pub(super) async fn racing_leases_never_share_a_task_and_get_them_all(fx: &Fixture) {
+    for _ in 0..3 {
+        fx.endpoint().await;
+    }
+    for _ in 0..30 {
+        fx.send().await;
+    }
+    let left = Arc::new(AtomicIsize::new(90));
+    let mut leasers = Vec::new();
+    for store in handles(fx).take(4) {
+        let ask = DeliveryAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
+        let left = Arc::clone(&left);
+        leasers.push(async move { lease_until_none_is_left(&*store, &ask, &left).await });
+    }
+    let mut keys: Vec<TaskKey> = at_once(leasers).await.into_iter().flatten().map(|task| task.key).collect();
+    assert_eq!(keys.len(), 90);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 90, "a task was leased twice");
+}
+
+pub(super) async fn what_is_appended_while_lanes_are_drained_is_not_forgotten(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    let left = Arc::new(AtomicIsize::new(200));
+    let batches: Vec<Vec<NewMessage>> = (0..4).map(|_| (0..25).map(|_| fx.message()).collect()).collect();
+    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = usize> + Send>>> = Vec::new();
+    for (store, batch) in handles(fx).zip(batches) {
+        work.push(Box::pin(async move {
+            for new in batch {
+                store.append(Append { fast: None, messages: vec![new] }).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            0
+        }));
+    }
+    for store in handles(fx).take(2) {
+        let (ask, left) = (fx.ask(fx.session().await), Arc::clone(&left));
+        work.push(Box::pin(async move { lease_until_none_is_left(&*store, &ask, &left).await.len() }));
+    }
+    assert_eq!(at_once(work).await.into_iter().sum::<usize>(), 200);
+}
+
+pub(super) async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten(fx: &Fixture) {
+    const TENURES: u32 = 5;
+    fx.endpoint().await;
+    for _ in 0..20 {
+        fx.send().await;
+    }
+    let left = Arc::new(AtomicIsize::new(20 * isize::try_from(TENURES).expect("it is small")));
+    let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
+    let mut workers = Vec::new();
+    for store in handles(fx).take(3) {
+        let ask = DeliveryAsk { per_lane: 3, ..fx.ask(fx.session().await) };
+        let (left, sample) = (Arc::clone(&left), sample.clone());
+        workers.push(async move {
+            for _ in 0..TURNS_MAX {
+                if left.load(Ordering::SeqCst) <= 0 {
+                    break;
+                }
+                let tasks = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap().tasks;
+                count_down(&left, tasks.len());
+                for leased in tasks {
+                    let Task { key, lane, epoch, .. } = leased.task;
+                    let row = if epoch < TENURES { NextRow::Pending { due_in: Duration::ZERO } } else { NextRow::Gone };
+                    let session = ask.session;
+                    let settlement = Settlement { key, lane, session, epoch, row, attempt: None, ..sample.clone() };
+                    assert_eq!(store.settle([settlement].into()).await.unwrap().answer, [Settled::Done]);
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    at_once(workers).await;
+    assert_eq!(left.load(Ordering::SeqCst), 0, "tasks were forgotten");
+}
+
+pub(super) async fn a_task_is_settled_or_taken_over_never_both(fx: &Fixture) {
+    fx.endpoint().await;
+    for _ in 0..40 {
+        fx.send().await;
+    }
+    let (holder, sweeper) = (fx.session().await, fx.session().await);
+    let tasks = fx.lease(holder).await;
+    assert_eq!(tasks.len(), 40);
+    let settlements: Vec<_> = tasks.iter().map(|leased| fx.settlement(&leased.task, holder, NextRow::Gone)).collect();
+    let (settling, sweeping) = (Arc::clone(&fx.store), Arc::clone(&fx.other));
+    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = Vec<TaskKey>> + Send>>> = Vec::new();
+    work.push(Box::pin(async move {
+        let mut done = Vec::new();
+        for portion in settlements.chunks(4) {
+            let settled = settling.settle(portion.into()).await.unwrap().answer;
+            let counted = portion.iter().zip(settled).filter(|(_, settled)| *settled == Settled::Done);
+            done.extend(counted.map(|(settlement, _)| settlement.key));
+            tokio::task::yield_now().await;
+        }
+        done
+    }));
+    work.push(Box::pin(async move {
+        sweeping.close_session(holder).await.unwrap();
+        let ask = ReclaimAsk { session: sweeper, limit: 3, what: Reclaim::Orphaned };
+        let mut taken = Vec::new();
+        for _ in 0..40 {
+            taken.extend(sweeping.reclaim(ask).await.unwrap().iter().map(|taken| taken.task.key));
+            tokio::task::yield_now().await;
+        }
+        taken
+    }));
+    let mut keys = at_once(work).await.concat();
+    keys.extend(fx.reclaim(sweeper, PLENTY).await.iter().map(|task| task.key));
+    keys.sort();
+    let mut want: Vec<_> = tasks.iter().map(|leased| leased.task.key).collect();
+    want.sort();
+    assert_eq!(keys, want);
+}
+
+pub(super) async fn the_same_settlements_at_once_count_once(fx: &Fixture) {
+    fx.endpoint().await;
+    for _ in 0..10 {
+        fx.send().await;
+    }
+    let session = fx.session().await;
+    let tasks = fx.lease(session).await;
+    let rows = [NextRow::Gone, NextRow::Pending { due_in: Duration::ZERO }, NextRow::Dead];
+    let batch: Vec<_> = tasks
+        .iter()
+        .zip(rows.into_iter().cycle())
+        .map(|(leased, row)| fx.settlement(&leased.task, session, row))
+        .collect();
+    let settle = handles(fx).take(4).map(|store| {
+        let batch = batch.clone();
+        async move { store.settle(batch.clone().into()).await.unwrap().answer }
+    });
+    for settled in at_once(settle.collect()).await {
+        assert_eq!(settled, [Settled::Done; 10]);
+    }
+    for leased in &tasks {
+        assert_eq!(fx.attempts(MessageId(leased.task.key.subject)).await.len(), 1);
+    }
+}
+
+pub(super) async fn racing_sweeps_never_share_a_task_and_get_them_all(fx: &Fixture) {
+    fx.endpoint().await;
+    for _ in 0..40 {
+        fx.send().await;
+    }
+    let dead = fx.session().await;
+    assert_eq!(fx.lease(dead).await.len(), 40);
+    fx.store.close_session(dead).await.unwrap();
+    let mut sweeps = Vec::new();
+    for store in handles(fx).take(4) {
+        let session = fx.session().await;
+        sweeps.push(async move {
+            let mut taken = Vec::new();
+            for _ in 0..20 {
+                taken.extend(
+                    store
+                        .reclaim(ReclaimAsk { session, limit: 3, what: Reclaim::Orphaned })
+                        .await
+                        .unwrap()
+                        .into_iter()
+                        .map(|taken| taken.task),
+                );
+                tokio::task::yield_now().await;
+            }
+            taken
+        });
+    }
+    let mut epochs: BTreeMap<TaskKey, u32> = BTreeMap::new();
+    for task in at_once(sweeps).await.into_iter().flatten() {
+        assert_eq!(epochs.insert(task.key, task.epoch), None, "taken over twice");
+    }
+    assert_eq!((epochs.len(), epochs.values().max()), (40, Some(&2)));
+}
+
+pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixture) {
+    fx.endpoint().await;
+    fx.endpoint().await;
+    let (session, room) = (fx.session().await, Room::of(25));
+    let take = |path: FastPath, messages: Vec<NewMessage>, store: Arc<dyn Stage>| async move {
+        let mut slots = Vec::new();
+        let mut count = (0, 0);
+        for new in messages {
+            let answers = store.append(Append { fast: Some(path.clone()), messages: vec![new] }).await.unwrap();
+            for answer in answers {
+                let Appended::Accepted { leased, pending, .. } = answer else { panic!("{answer:?}") };
+                count = (count.0 + leased.len(), count.1 + pending);
+                slots.extend(leased);
+            }
+        }
+        // Slots are kept until everyone is done, so that the room is used up.
+        (count, slots)
+    };
+    let work = handles(fx).take(4).map(|store| {
+        let messages =
+            (0..10).map(|n| NewMessage { keys: vec![request_key(&format!("{}-{n}", fx.id()), "")], ..fx.message() });
+        take(fast(session, &room), messages.collect(), store)
+    });
+    let done = at_once(work.collect()).await;
+    let (leased, pending) = done.iter().fold((0, 0), |sum, ((l, p), _)| (sum.0 + l, sum.1 + p));
+    assert_eq!(leased + pending, 80);
+    assert!(leased <= 25, "{leased} tasks were taken with room for 25");
+    assert_eq!(fx.lease(session).await.len(), pending);
+}
+
+async fn lease_until_none_is_left(store: &dyn Stage, ask: &DeliveryAsk, left: &AtomicIsize) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for _ in 0..TURNS_MAX {
+        if left.load(Ordering::SeqCst) <= 0 {
+            break;
+        }
+        let grant = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap();
+        count_down(left, grant.tasks.len());
+        tasks.extend(grant.tasks.into_iter().map(|leased| leased.task));
+        tokio::task::yield_now().await;
+    }
+    tasks
+}
+
+/// Below zero is too many, which the case will tell.
+fn count_down(left: &AtomicIsize, done: usize) {
+    left.fetch_sub(isize::try_from(done).expect("it is small"), Ordering::SeqCst);
+}
+
+fn sample_task(fx: &Fixture) -> Task {
+    let key = TaskKey { environment: fx.here, subject: fx.id(), id: everhook_core::id::TaskId(fx.id()) };
+    let lane = everhook_core::id::LaneId(fx.id());
+    everhook_store::append::new_delivery(key, lane, everhook_core::task::Trigger::Scheduled, Default::default())
+}

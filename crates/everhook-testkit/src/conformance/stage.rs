@@ -1,0 +1,142 @@
+//! What a case needs beside the lease engine: to set the stage, and to look at it.
+//!
+//! Through the operations of the seam, with what a case is not about left out.
+
+use async_trait::async_trait;
+use everhook_core::application::Application;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId, OrgId};
+use everhook_core::limits::{ENDPOINTS_MAX, PAGE_MAX};
+use everhook_core::scope::{AppScope, Scope};
+use everhook_store::catalog::{Created, Locator, Order, Replaced, Slice};
+use everhook_store::history::{Attempt, AttemptFilter, AttemptsOf, Destination, Expunge, Redrive, Resend, Resent};
+use everhook_store::query;
+use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::steer::Steer;
+use everhook_store::store::{Reads, Resources, Store};
+
+/// What a case needs beside the lease engine.
+#[async_trait]
+#[allow(missing_docs, reason = "named after the methods of the catalogue and of history that they stand for")]
+pub trait Stage: Store {
+    async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId;
+    async fn stage_application(&self, environment: EnvironmentId, application: &Application);
+    async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint);
+    async fn switch_endpoint(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: EndpointId,
+        state: EndpointState,
+    );
+    async fn drop_endpoint(&self, environment: EnvironmentId, application: ApplicationId, id: EndpointId) -> bool;
+    async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool;
+    async fn attempts_of(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        message: MessageId,
+    ) -> Vec<Attempt>;
+    async fn destinations_of(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        message: MessageId,
+    ) -> Vec<Destination>;
+    async fn ask_resend(&self, environment: EnvironmentId, resend: &Resend) -> Resent;
+    async fn ask_redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> usize;
+    async fn drop_payload(&self, environment: EnvironmentId, application: ApplicationId, message: MessageId) -> bool;
+}
+
+#[async_trait]
+impl<S: Store> Stage for S {
+    async fn stage_environment(&self, org: OrgId, name: &str) -> EnvironmentId {
+        self.ensure_environment(org, name.to_owned()).await.unwrap().id
+    }
+
+    async fn stage_application(&self, environment: EnvironmentId, application: &Application) {
+        let created = self.create(Scope::of(environment), application.clone(), None).await.unwrap();
+        assert!(matches!(created, Created::New(_)), "{created:?}");
+    }
+
+    async fn stage_endpoint(&self, environment: EnvironmentId, endpoint: &Endpoint) {
+        let created = self
+            .create(Scope::of(environment), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
+            .await
+            .unwrap();
+        assert!(matches!(created, Created::New(_)), "{created:?}");
+    }
+
+    async fn switch_endpoint(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        id: EndpointId,
+        state: EndpointState,
+    ) {
+        let found = self
+            .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
+            .await
+            .unwrap();
+        // Like the API above: what is not there cannot be switched.
+        let Some(endpoint) = found else { return };
+        let replaced = self
+            .replace(Scope::of(environment), ChangedEndpoint { endpoint: Endpoint { state, ..endpoint }, key: None })
+            .await
+            .unwrap();
+        assert!(matches!(replaced, Replaced::Done(_)), "{replaced:?}");
+    }
+
+    async fn drop_endpoint(&self, environment: EnvironmentId, application: ApplicationId, id: EndpointId) -> bool {
+        self.delete_resource(Scope::of(environment), ResourceKey::Endpoint(application, id)).await.unwrap().is_done()
+    }
+
+    async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
+        self.delete_resource(Scope::of(environment), ResourceKey::Application(id)).await.unwrap().is_done()
+    }
+
+    async fn attempts_of(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        message: MessageId,
+    ) -> Vec<Attempt> {
+        let filter = AttemptFilter {
+            of: AttemptsOf::Message(message, None),
+            slice: Slice { after: None, order: Order::Ascending, limit: PAGE_MAX },
+            result: None,
+            status_class: None,
+            before: None,
+            after: None,
+            channel: None,
+            tag: None,
+            event_types: Vec::new(),
+            scan: PAGE_MAX,
+        };
+        self.read(query::Attempts { scope: AppScope::of(environment, application), filter: filter.clone() })
+            .await
+            .unwrap()
+            .rows
+    }
+
+    async fn destinations_of(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        message: MessageId,
+    ) -> Vec<Destination> {
+        self.read(query::Destinations { scope: AppScope::of(environment, application), message }).await.unwrap()
+    }
+
+    async fn ask_resend(&self, environment: EnvironmentId, resend: &Resend) -> Resent {
+        self.resend(Scope::of(environment), resend.clone()).await.unwrap()
+    }
+
+    async fn ask_redrive(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
+        self.steer(Scope::of(environment), Steer::Redrive(redrive.clone())).await.unwrap().answer.redriven
+    }
+
+    async fn drop_payload(&self, environment: EnvironmentId, application: ApplicationId, message: MessageId) -> bool {
+        self.expunge(AppScope::of(environment, application), Expunge::Message(message)).await.unwrap()
+    }
+}

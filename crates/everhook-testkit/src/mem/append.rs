@@ -1,0 +1,107 @@
+//! Accepting messages with their deliveries.
+
+use std::sync::Arc;
+
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
+use everhook_core::message::Message;
+use everhook_core::time::Timestamp;
+use everhook_store::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::cache::EndpointSet;
+use everhook_store::dedup::DedupKey;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::slots::Slot;
+
+use crate::mem::once;
+use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
+
+/// Appends messages one after the other: each meets what the ones before it left, in the same transaction or an earlier one.
+pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
+    let fast = append.fast.as_ref();
+    append.messages.into_iter().map(|message| append_one(tables, ids, now, fast, message)).collect()
+}
+
+pub(super) fn append_one(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    fast: Option<&FastPath>,
+    new: NewMessage,
+) -> Appended {
+    // Applications do not change here, so that any revision they were found at still holds.
+    let NewMessage { environment, message, keys, revision: _, once, deliver_at } = new;
+    let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
+    if let Some(refusal) = judge(&taken) {
+        return refusal;
+    }
+    if !tables.applications.contains(&(environment, message.application)) {
+        return Appended::NoApplication;
+    }
+    if let Some(winner) = once.and_then(|claim| once::take(tables, environment, &message, claim, now)) {
+        for key in kept_by_suppressed(&keys) {
+            keep_key(tables, environment, key, winner.0, now);
+        }
+        return Appended::Suppressed(winner);
+    }
+    for key in &keys {
+        keep_key(tables, environment, key, message.id.0, now);
+    }
+    let message = Arc::new(Message { created_at: now, ..message });
+    tables.messages.insert((environment, message.application, message.id), Arc::clone(&message));
+    let endpoints = endpoints_of(tables, environment, message.application);
+    let take_slot = |lane| take_slot(tables, fast?, environment, lane, now);
+    let planned = plan(environment, &message, &endpoints, ids, now, deliver_at, take_slot);
+    for task in &planned {
+        write(tables, fast, task, now);
+    }
+    accepted(message, planned)
+}
+
+fn take_slot(
+    tables: &Tables,
+    fast: &FastPath,
+    environment: EnvironmentId,
+    lane: LaneId,
+    now: Timestamp,
+) -> Option<Slot> {
+    let row = tables.lanes.get(&(environment, lane))?;
+    if row.is_free(now) { Slot::reserve(&fast.slots, lane) } else { None }
+}
+
+fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, now: Timestamp) {
+    let task = planned.task;
+    let place = match (&planned.slot, fast) {
+        (Some(_), Some(fast)) => TaskPlace::Leased(fast.session),
+        _ => TaskPlace::Pending,
+    };
+    tables.tasks.insert(task.key, TaskRow::new(task, place));
+    if place == TaskPlace::Pending
+        && let Some(lane) = tables.lane(task.key.environment, task.lane)
+    {
+        lane.touch(task.due_at);
+        // From here on the lane is not free: what comes later in the same batch waits behind this.
+        lane.waiting |= task.due_at <= now;
+    }
+}
+
+fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
+    let of = |((env, _), row): &(&(EnvironmentId, _), &crate::mem::EndpointRow)| {
+        *env == environment && row.endpoint.application == application && !row.deleted
+    };
+    let endpoints: Vec<Endpoint> =
+        tables.endpoints.iter().filter(of).map(|(_, row)| Endpoint::clone(&row.endpoint)).collect();
+    EndpointSet::new(0, endpoints)
+}
+
+/// Who holds a key, unless it was forgotten.
+pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey, now: Timestamp) -> Option<Holder> {
+    let row = tables.keys.get(&(environment, key.scope, key.hash))?;
+    (row.expires_at > now).then_some(Holder { object: row.object, body: row.body })
+}
+
+/// Remembers what was accepted under a key.
+pub(super) fn keep_key(tables: &mut Tables, environment: EnvironmentId, key: &DedupKey, object: Id, now: Timestamp) {
+    let row = KeyRow { object, body: key.body, expires_at: now.plus(key.kept) };
+    tables.keys.insert((environment, key.scope, key.hash), row);
+}

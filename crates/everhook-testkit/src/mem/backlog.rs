@@ -1,0 +1,19 @@
+//! What waits, counted.
+
+use everhook_core::limits::BACKLOG_COUNTED_MAX;
+use everhook_core::time::Timestamp;
+use everhook_store::backlog::Backlog;
+
+use crate::mem::tables::{Tables, TaskPlace};
+
+/// Counts what waits, up to the bound.
+pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
+    let count = |place| tables.tasks.values().filter(|row| row.place == place).take(BACKLOG_COUNTED_MAX).count() as u64;
+    let ready = tables.lanes.iter().filter(|(_, row)| row.ready_at() < Timestamp::NEVER);
+    let due_at = ready.filter_map(|((environment, lane), row)| {
+        let first = tables.pending(*environment, *lane).iter().map(|task| task.due_at).min()?;
+        Some(first.max(row.hold_until))
+    });
+    let due_for = now.since(due_at.min().unwrap_or(Timestamp::NEVER));
+    Backlog { pending: count(TaskPlace::Pending), dead: count(TaskPlace::Dead), due_for }
+}

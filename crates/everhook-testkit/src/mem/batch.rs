@@ -1,0 +1,180 @@
+//! Batches: told of every end of a job, whatever the way, and announced in the same transaction.
+
+use everhook_core::batch::{Batch, Change, FailedJob, Resolution, check_selection};
+use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
+use everhook_core::job::{JobState, Plan, Wish};
+use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
+use everhook_core::time::Timestamp;
+use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job, steered};
+use everhook_store::catalog::{Created, Order, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::made::{Made, WithMade};
+
+use crate::mem::append::{append_one, holder, keep_key};
+use crate::mem::tables::{JobRow, Tables};
+use crate::mem::{MemStore, job};
+
+/// Tells a batch what was done to jobs of it, and announces what that makes of it.
+pub(super) fn tell(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    (environment, id): (EnvironmentId, BatchId),
+    change: Change,
+) -> Result<Made, everhook_core::batch::BadChange> {
+    let Some(record) = tables.batches.get_mut(&(environment, id)) else { return Ok(Made::default()) };
+    let applied = record.batch.apply(change)?;
+    record.batch = applied.batch;
+    let Some(announce) = applied.announce else { return Ok(Made::default()) };
+    let record = record.clone();
+    let failed = dead_jobs(tables, environment, id);
+    let message = announcement(environment, &record, announce, failed, MessageId(ids.next(now)));
+    let appended = message.map(|message| append_one(tables, ids, now, None, message));
+    Ok(Made::messages(appended.as_slice()))
+}
+
+fn dead_jobs(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> Vec<FailedJob> {
+    let of_batch =
+        |((env, _), row): &(&(EnvironmentId, JobId), &JobRow)| *env == environment && row.job.batch == Some(batch);
+    let mut failed = Vec::new();
+    for ((_, id), row) in tables.jobs.iter().filter(of_batch) {
+        let record = job::record(tables, environment, *id);
+        if record.as_ref().is_some_and(|record| record.state == JobState::Dead) {
+            let last = record.and_then(|record| record.last);
+            let (note, at) =
+                last.map_or_else(Default::default, |last| (last.note, last.started_at.plus(last.duration)));
+            failed.push(failed_job(&row.job, &note, at));
+        }
+    }
+    failed.truncate(BATCH_FAILED_LISTED_MAX);
+    failed
+}
+
+impl MemStore {
+    pub(super) fn create_batch_now(
+        &self,
+        environment: EnvironmentId,
+        batch: &BatchRecord,
+        key: Option<&DedupKey>,
+    ) -> Result<Created<BatchRecord>, StoreError> {
+        let (mut tables, now) = self.lock();
+        if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
+            let known = tables.batches.get(&(environment, BatchId(holder.object))).cloned();
+            return Ok(match known {
+                Some(known) if holder.body == key.body => Created::Repeated(known),
+                _ => Created::KeyReused,
+            });
+        }
+        if !tables.applications.contains(&(environment, batch.application)) {
+            return Ok(Created::NoParent);
+        }
+        if let Some(key) = key {
+            keep_key(&mut tables, environment, key, batch.id.0, now);
+        }
+        let batch = BatchRecord { created_at: now, batch: Batch::new(), ..batch.clone() };
+        tables.batches.insert((environment, batch.id), batch.clone());
+        Ok(Created::New(batch))
+    }
+
+    pub(super) fn find_batch(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<Option<BatchRecord>, StoreError> {
+        Ok(self.lock().0.batches.get(&(environment, id)).cloned())
+    }
+
+    pub(super) fn list_batches(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<BatchId>,
+    ) -> Result<Vec<BatchRecord>, StoreError> {
+        let (tables, _) = self.lock();
+        let mut batches: Vec<_> =
+            tables.batches.iter().filter(|(key, _)| key.0 == environment).map(|(_, batch)| batch.clone()).collect();
+        if slice.order == Order::Descending {
+            batches.reverse();
+        }
+        batches.retain(|batch| match (slice.after, slice.order) {
+            (None, _) => true,
+            (Some(after), Order::Ascending) => batch.id > after,
+            (Some(after), Order::Descending) => batch.id < after,
+        });
+        batches.truncate(slice.limit);
+        Ok(batches)
+    }
+
+    pub(super) fn seal_batch_now(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+    ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
+        let (mut tables, now) = self.lock();
+        let told = tell(&mut tables, &self.ids, now, (environment, id), Change::Sealed);
+        let made = told.expect("a seal can be repeated");
+        Ok(made.with(tables.batches.get(&(environment, id)).cloned()))
+    }
+
+    pub(super) fn resolve_batch_now(
+        &self,
+        environment: EnvironmentId,
+        id: BatchId,
+        jobs: &[JobId],
+        how: Resolution,
+    ) -> Result<WithMade<Resolved>, StoreError> {
+        let (mut tables, now) = self.lock();
+        if !tables.batches.contains_key(&(environment, id)) {
+            return Ok(Made::default().with(Resolved::NoBatch));
+        }
+        let state = |job: &JobId| {
+            let record = job::record(&tables, environment, *job).filter(|record| record.job.batch == Some(id));
+            record.map(|record| (*job, record.state))
+        };
+        let found: Vec<_> = jobs.iter().filter_map(state).collect();
+        let selected = match check_selection(jobs, &found) {
+            Ok(selected) => selected,
+            Err(bad) => return Ok(Made::default().with(Resolved::Bad(bad))),
+        };
+        let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
+        // The new phase is there before the first job of it.
+        let made = tell(&mut tables, &self.ids, now, (environment, id), Change::Resolved { jobs: count, how })
+            .map_err(|_| StoreError::Corrupt { table: "batch", column: "dead" })?;
+        let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+        for job in selected {
+            job::carry_out(&mut tables, &self.ids, now, environment, job, plan);
+        }
+        let record = tables.batches.get(&(environment, id)).cloned();
+        Ok(made.with(record.map_or(Resolved::NoBatch, Resolved::Done)))
+    }
+}
+
+/// Does what an operator asks for; adds the announcements of its batch to `made`.
+pub(super) fn steer(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    environment: EnvironmentId,
+    id: JobId,
+    wish: Wish,
+    made: &mut Made,
+) -> Option<Plan> {
+    let record = job::record(tables, environment, id)?;
+    let plan = record.state.on(wish);
+    let change = record.job.batch.zip(steered(record.state, plan));
+    let mut tell = |tables: &mut Tables| {
+        if let Some((batch, change)) = change {
+            *made += self::tell(tables, ids, now, (environment, batch), change).expect("the job was just counted");
+        }
+    };
+    // A retry finds its new phase open; what has ended is not listed as failed.
+    if plan == Plan::Redrive {
+        tell(tables);
+        job::carry_out(tables, ids, now, environment, id, plan);
+    } else {
+        job::carry_out(tables, ids, now, environment, id, plan);
+        tell(tables);
+    }
+    Some(plan)
+}

@@ -1,0 +1,262 @@
+//! Jobs: accepted, ended, found, steered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::batch::{BadChange, Change};
+use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
+use everhook_core::job::report::Progress;
+use everhook_core::job::{Job, JobState, NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::lifecycle::EndState;
+use everhook_core::outcome::Class;
+use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::Order;
+use everhook_store::error::StoreError;
+use everhook_store::ids::Ids;
+use everhook_store::job::{
+    Enqueued, JobAttempt, JobFilter, JobRecord, NewJob, OpenTask, due_at, job_bytes, judge, keys_of, new_task, state_of,
+};
+use everhook_store::lease::{NewAttempt, Settlement};
+use everhook_store::made::{Made, WithMade};
+use everhook_store::piece::Piece;
+
+use crate::mem::append::{holder, keep_key};
+use crate::mem::tables::{AttemptRow, JobRow, LaneRow, LaneState, Tables, TaskPlace, TaskRow};
+use crate::mem::{MemStore, batch};
+
+/// Accepts one job.
+pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJob) -> Enqueued {
+    let environment = new.environment;
+    let keys = keys_of(new);
+    let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
+    if let Some(told) = judge(&taken) {
+        return told;
+    }
+    if let Some(id) = new.job.batch {
+        if !tables.batches.contains_key(&(environment, id)) {
+            return Enqueued::NoBatch;
+        }
+        match batch::tell(tables, ids, now, (environment, id), Change::Added(1)) {
+            Err(BadChange::Sealed) => return Enqueued::BatchSealed,
+            // A batch announces ends, so that one more job makes nothing.
+            told => drop(told.expect("one more is not too many")),
+        }
+    }
+    for key in &keys {
+        keep_key(tables, environment, key, new.job.id.0, now);
+    }
+    let due_at = due_at(new.run_at, now);
+    let task = new_task(environment, &new.job, TaskId(ids.next(now)), due_at);
+    let row = JobRow { job: Arc::new(new.job.clone()), created_at: now, progress: None, result: None };
+    tables.jobs.insert((environment, new.job.id), row);
+    tables.tasks.insert(task.key, TaskRow::new(task, TaskPlace::Pending));
+    let lane = (environment, task.lane);
+    tables.queue_lanes.insert(lane, new.job.queue.clone());
+    let fresh = LaneRow {
+        application: everhook_core::id::ApplicationId(Id::MIN),
+        state: LaneState::Held,
+        next_due: Timestamp::NEVER,
+        hold_until: Timestamp::default(),
+        waiting: false,
+    };
+    tables.lanes.entry(lane).or_insert(fresh).touch(due_at);
+    Enqueued::Accepted { created_at: now, due_at }
+}
+
+/// Keeps the result that a settlement brings.
+pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
+    let id = (settlement.key.environment, JobId(settlement.key.subject));
+    if let (Some(result), Some(row)) = (&settlement.result, tables.jobs.get_mut(&id)) {
+        row.result = Some(result.clone());
+    }
+}
+
+/// A job as it is shown.
+pub(super) fn record(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<JobRecord> {
+    let row = tables.jobs.get(&(environment, id))?;
+    let open = task_of(tables, environment, id).map(|row| {
+        let state = match row.place {
+            TaskPlace::Pending => TaskState::Pending,
+            TaskPlace::Leased(_) => TaskState::Leased,
+            TaskPlace::Dead => TaskState::Dead,
+        };
+        OpenTask { task: row.task, state, holder: row.holder() }
+    });
+    let last = attempts(tables, environment, id).into_iter().next();
+    Some(JobRecord {
+        job: Job::clone(&row.job),
+        created_at: row.created_at,
+        state: state_of(open.map(|open| open.state), last.as_ref().map(|last| last.end)),
+        open,
+        progress: row.progress.clone(),
+        result: row.result.clone(),
+        last,
+    })
+}
+
+fn task_of(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<&TaskRow> {
+    tables.tasks.values().find(|row| row.task.key.environment == environment && row.task.key.subject == id.0)
+}
+
+/// The attempts of a job, newest first.
+fn attempts(tables: &Tables, environment: EnvironmentId, id: JobId) -> Vec<JobAttempt> {
+    let of_job = |((key, _), _): &(&(TaskKey, u32), &AttemptRow)| key.environment == environment && key.subject == id.0;
+    let shown = |((key, epoch), row): (&(TaskKey, u32), &AttemptRow)| {
+        let NewAttempt { id, class, end, status, reply, started_at, duration, .. } = row.attempt.clone();
+        let (task, epoch, session) = (key.id, *epoch, row.session);
+        JobAttempt { id, task, epoch, session, class, end, status, note: reply, started_at, duration }
+    };
+    let mut attempts: Vec<_> = tables.attempts.iter().filter(of_job).map(shown).collect();
+    attempts.reverse();
+    attempts
+}
+
+/// Does to a job what was planned, but for its batch.
+pub(super) fn carry_out(
+    tables: &mut Tables,
+    ids: &Ids,
+    now: Timestamp,
+    environment: EnvironmentId,
+    id: JobId,
+    plan: Plan,
+) {
+    let Some(row) = task_of(tables, environment, id).copied() else {
+        if plan == Plan::Erase {
+            erase(tables, environment, id);
+        }
+        return;
+    };
+    let mut task = row.task;
+    match plan {
+        Plan::End => {
+            tables.tasks.remove(&task.key);
+            let attempt = cancelled(ids, now);
+            let row = AttemptRow { endpoint: EndpointId(task.lane.0), session: SessionId(Id::MIN), attempt };
+            tables.attempts.insert((task.key, task.epoch + 1), row);
+        }
+        Plan::Erase => {
+            tables.tasks.remove(&task.key);
+            erase(tables, environment, id);
+        }
+        Plan::Flag => put(tables, TaskRow { task: Task { cancel: true, ..task }, ..row }),
+        Plan::Hasten => task.due_at = now,
+        Plan::Move(run_at) => task.due_at = due_at(run_at, now),
+        Plan::Redrive => task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..task },
+        Plan::Nothing | Plan::Refuse => {}
+    }
+    if matches!(plan, Plan::Hasten | Plan::Move(_) | Plan::Redrive) {
+        put(tables, TaskRow::new(task, TaskPlace::Pending));
+        if let Some(lane) = tables.lane(environment, task.lane) {
+            lane.touch(task.due_at);
+        }
+    }
+}
+
+fn put(tables: &mut Tables, row: TaskRow) {
+    tables.tasks.insert(row.task.key, row);
+}
+
+fn erase(tables: &mut Tables, environment: EnvironmentId, id: JobId) {
+    tables.jobs.remove(&(environment, id));
+    tables.attempts.retain(|(key, _), _| key.environment != environment || key.subject != id.0);
+}
+
+fn cancelled(ids: &Ids, now: Timestamp) -> NewAttempt {
+    NewAttempt {
+        id: AttemptId(ids.next(now)),
+        holder: None,
+        class: Class::Cancelled,
+        end: EndState::Cancelled,
+        trigger: Trigger::Scheduled,
+        url: String::new(),
+        status: 0,
+        reply: Bytes::new(),
+        started_at: now,
+        duration: Duration::ZERO,
+    }
+}
+
+impl MemStore {
+    pub(super) fn find_job(&self, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+        Ok(record(&self.lock().0, environment, id))
+    }
+
+    pub(super) fn list_jobs(
+        &self,
+        environment: EnvironmentId,
+        filter: &JobFilter,
+    ) -> Result<Piece<JobRecord, JobId>, StoreError> {
+        let (tables, _) = self.lock();
+        let mut ids: Vec<JobId> =
+            tables.jobs.keys().filter(|(env, _)| *env == environment).map(|(_, id)| *id).collect();
+        if filter.slice.order == Order::Descending {
+            ids.reverse();
+        }
+        ids.retain(|id| match (filter.slice.after, filter.slice.order) {
+            (None, _) => true,
+            (Some(after), Order::Ascending) => *id > after,
+            (Some(after), Order::Descending) => *id < after,
+        });
+        // Jobs that wait, run or are dead are found by their state.
+        if let Some(state @ (JobState::Pending | JobState::Leased | JobState::Dead)) = filter.state {
+            ids.retain(|id| record(&tables, environment, *id).is_some_and(|record| record.state == state));
+        }
+        let scanned = ids.get(filter.scan.saturating_sub(1)).copied().filter(|_| filter.is_selective());
+        if scanned.is_some() {
+            ids.truncate(filter.scan);
+        }
+        let records = ids.into_iter().filter_map(|id| record(&tables, environment, id));
+        let shown = records.filter(|record| filter.wants(record)).map(|mut record| {
+            record.job.payload = None;
+            Ok(record)
+        });
+        Piece::gather(shown, filter.slice.limit, job_bytes, |record| record.job.id, scanned)
+    }
+
+    pub(super) fn list_job_attempts(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        limit: usize,
+    ) -> Result<Vec<JobAttempt>, StoreError> {
+        Ok(attempts(&self.lock().0, environment, id).into_iter().take(limit).collect())
+    }
+
+    pub(super) fn change_jobs(
+        &self,
+        environment: EnvironmentId,
+        ids: &[JobId],
+        wish: Wish,
+    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
+        let (mut tables, now) = self.lock();
+        let mut made = Made::default();
+        let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, wish, &mut made);
+        let plans = ids.iter().map(steer).collect();
+        Ok(made.with(plans))
+    }
+
+    pub(super) fn report_progress_now(
+        &self,
+        environment: EnvironmentId,
+        id: JobId,
+        by: Tenure,
+        progress: &Progress,
+    ) -> Result<Result<(), NotYours>, StoreError> {
+        let (mut tables, _) = self.lock();
+        let open = record(&tables, environment, id).and_then(|record| record.open);
+        let held = open.and_then(|open| Some(Tenure { session: open.holder?.session, epoch: open.task.epoch }));
+        let checked = check_tenure(held, by);
+        if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
+            row.progress = Some(progress.clone());
+        }
+        Ok(checked)
+    }
+
+    pub(super) fn list_held(&self, session: SessionId) -> Result<Vec<Task>, StoreError> {
+        let (tables, _) = self.lock();
+        let held = |row: &&TaskRow| row.place == TaskPlace::Leased(session) && row.task.kind == TaskKind::Job;
+        Ok(tables.tasks.values().filter(held).map(|row| row.task).collect())
+    }
+}

@@ -1,0 +1,288 @@
+//! The operations of the seam, each one call of the module that defines it. Those that the lease engine does not depend
+//! on are refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everhook_core::application::Environment;
+use everhook_core::id::{BatchId, EnvironmentId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::job::report::Progress;
+use everhook_core::job::{NotYours, Tenure};
+use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
+
+use crate::mem::{MemStore, append, backlog, job, lease, queue, sessions, settle};
+use everhook_store::answers;
+use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
+use everhook_store::catalog::{Created, KeyChange, Locator, NewKey, Replaced};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
+};
+use everhook_store::made::{Made, WithMade};
+use everhook_store::piece::Piece;
+use everhook_store::query::{Answer, Query};
+use everhook_store::queue::QueueCount;
+use everhook_store::resource::{ChangedResource, Deleted, NewEndpoint, NewResource, Resource, ResourceKey};
+use everhook_store::retention::Prune;
+use everhook_store::schedule::{FiredAll, Run};
+use everhook_store::steer::{Steer, Steered};
+use everhook_store::store::{Op, Store};
+use everhook_store::worker::Takes;
+
+#[async_trait]
+impl Store for MemStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok((self.clock)())
+    }
+
+    async fn open_session(&self, new: NewSession) -> Result<Timestamp, StoreError> {
+        let (mut tables, now) = self.lock();
+        sessions::open(&mut tables, now, &new);
+        Ok(now)
+    }
+
+    async fn renew_session(&self, id: SessionId) -> Result<Renewed, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(sessions::renew(&mut tables, now, id))
+    }
+
+    async fn close_session(&self, id: SessionId) -> Result<(), StoreError> {
+        let (mut tables, now) = self.lock();
+        sessions::close(&mut tables, now, id);
+        Ok(())
+    }
+
+    async fn close_expired(&self, steady: Duration) -> Result<Vec<SessionId>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(sessions::close_expired(&mut tables, now, steady))
+    }
+
+    async fn set_takes(&self, id: SessionId, takes: Takes) -> Result<(), StoreError> {
+        self.lock().0.workers.insert(id, takes);
+        Ok(())
+    }
+
+    async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(append::append(&mut tables, &self.ids, now, append))
+    }
+
+    async fn enqueue(&self, jobs: Arc<[NewJob]>) -> Result<Vec<Enqueued>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(jobs.iter().map(|new| job::enqueue(&mut tables, &self.ids, now, new)).collect())
+    }
+
+    async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(match ask {
+            LeaseAsk::Deliveries(ask) => lease::lease(&mut tables, now, &ask),
+            LeaseAsk::Jobs(ask) => queue::lease(&mut tables, now, &ask).into(),
+        })
+    }
+
+    async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
+        let (mut tables, now) = self.lock();
+        Ok(settle::settle(&mut tables, &self.ids, now, &ends))
+    }
+
+    async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
+        let (mut tables, now) = self.lock();
+        let ReclaimAsk { session, limit, what } = ask;
+        Ok(match what {
+            Reclaim::Orphaned => sessions::reclaim(&mut tables, now, session, limit),
+            Reclaim::Overdue => {
+                queue::reclaim_overdue(&mut tables, now, session, limit).into_iter().map(Reclaimed::from).collect()
+            }
+        })
+    }
+
+    async fn report_progress(
+        &self,
+        scope: Scope,
+        job: JobId,
+        by: Tenure,
+        progress: Progress,
+    ) -> Result<Result<(), NotYours>, StoreError> {
+        self.report_progress_now(scope.environment, job, by, &progress)
+    }
+
+    async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
+        Ok(self.resend_now(scope.environment, &resend))
+    }
+
+    async fn steer(&self, scope: Scope, steer: Steer) -> Result<WithMade<Steered>, StoreError> {
+        Ok(match steer {
+            Steer::Redrive(redrive) => {
+                let redriven = self.redrive_now(scope.environment, &redrive);
+                Made::default().with(Steered { redriven, ..Steered::default() })
+            }
+            Steer::Jobs { ids, wish } => {
+                let plans = self.change_jobs(scope.environment, &ids, wish)?;
+                plans.map(|plans| Steered { plans, ..Steered::default() })
+            }
+        })
+    }
+
+    async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
+        match what {
+            Expunge::Message(id) => Ok(self.expunge_message_now(scope.environment, scope.application, id)),
+            Expunge::Attempt { .. } => Err(refused(Op::Expunge)),
+        }
+    }
+
+    async fn reset_once(&self, scope: AppScope, key: Name) -> Result<bool, StoreError> {
+        self.reset_once_now(scope.environment, scope.application, &key)
+    }
+
+    async fn create_batch(&self, scope: Scope, new: NewBatch) -> Result<Created<BatchRecord>, StoreError> {
+        self.create_batch_now(scope.environment, &new.batch, new.key.as_ref())
+    }
+
+    async fn seal_batch(&self, scope: Scope, id: BatchId) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
+        self.seal_batch_now(scope.environment, id)
+    }
+
+    async fn resolve_batch(
+        &self,
+        scope: Scope,
+        id: BatchId,
+        resolve: Resolve,
+    ) -> Result<WithMade<Resolved>, StoreError> {
+        self.resolve_batch_now(scope.environment, id, &resolve.jobs, resolve.how)
+    }
+
+    async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
+        self.fire_due_now(limit)
+    }
+
+    async fn run_schedule(&self, scope: Scope, name: Name) -> Result<WithMade<Option<Run>>, StoreError> {
+        self.run_schedule_now(scope.environment, &name)
+    }
+
+    async fn create_resource(
+        &self,
+        scope: Scope,
+        new: NewResource,
+        key: Option<DedupKey>,
+    ) -> Result<Created<Resource>, StoreError> {
+        let environment = scope.environment;
+        match (new, key) {
+            (NewResource::Application(application), None) => {
+                self.put_application(environment, application.id);
+                Ok(Created::New(Resource::Application(application)))
+            }
+            (NewResource::Endpoint(NewEndpoint { endpoint, .. }), None) => {
+                self.put_endpoint(environment, endpoint.clone());
+                Ok(Created::New(Resource::Endpoint(endpoint)))
+            }
+            (NewResource::Schedule(schedule), key) => {
+                Ok(self.create_schedule(environment, &schedule, key.as_ref())?.map(Resource::Schedule))
+            }
+            _ => Err(refused(Op::CreateResource)),
+        }
+    }
+
+    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+        let environment = scope.environment;
+        match changed {
+            ChangedResource::Endpoint(changed) => {
+                self.put_endpoint(environment, changed.endpoint.clone());
+                Ok(Replaced::Done(Resource::Endpoint(changed.endpoint)))
+            }
+            ChangedResource::Queue(queue) => Ok(self.replace_queue(environment, &queue)?.map(Resource::Queue)),
+            ChangedResource::Schedule(schedule) => {
+                Ok(self.replace_schedule(environment, &schedule)?.map(Resource::Schedule))
+            }
+            ChangedResource::Application(_) | ChangedResource::EventType(_) => Err(refused(Op::ReplaceResource)),
+        }
+    }
+
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+        let environment = scope.environment;
+        match key {
+            ResourceKey::Application(id) => Ok(self.delete_application(environment, id).into()),
+            ResourceKey::Endpoint(_, id) => Ok(self.delete_endpoint(environment, id).into()),
+            ResourceKey::Queue(name) => Ok(self.delete_queue(environment, &name)?.into()),
+            ResourceKey::Schedule(name) => Ok(self.delete_schedule(environment, &name)?.into()),
+            ResourceKey::EventType(_) => Err(refused(Op::DeleteResource)),
+        }
+    }
+
+    async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
+        // There is no table of environments: any number does, as long as another name gets another one.
+        let id = EnvironmentId(name.bytes().fold(0, |number, byte| number * 31 % 1_000_003 + i32::from(byte)));
+        Ok(Environment { id, org, name })
+    }
+
+    async fn create_key(&self, _: NewKey) -> Result<(), StoreError> {
+        Err(refused(Op::CreateKey))
+    }
+
+    async fn change_key(&self, _: KeyId, _: KeyChange) -> Result<bool, StoreError> {
+        Err(refused(Op::ChangeKey))
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {
+        self.prune_now(prune.what, prune.before, prune.limit)
+    }
+
+    async fn add_counts(&self, _: Vec<QueueCount>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn maintain(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
+        let op = Op::Read(query.name());
+        Ok(answers!(query;
+            FindEndpoint(q) => {
+                let Locator::Id(id) = q.locator else { return Err(refused(op)) };
+                self.find_endpoint(q.scope.environment, id)
+            },
+            Attempts(q) => {
+                let AttemptsOf::Message(message, None) = q.filter.of else { return Err(refused(op)) };
+                Piece { rows: self.attempts(q.scope.environment, message), next: None }
+            },
+            Destinations(q) => self.destinations(q.scope.environment, q.message),
+            FindOnce(q) => self.find_once(q.scope.environment, q.scope.application, &q.key)?,
+            OnceSlots(q) => self.list_once(q.scope.environment, q.scope.application, &q.slice)?,
+            FindJob(q) => self.find_job(q.scope.environment, q.id)?,
+            Jobs(q) => self.list_jobs(q.scope.environment, &q.filter)?,
+            JobAttempts(q) => self.list_job_attempts(q.scope.environment, q.id, q.limit)?,
+            HeldJobs(q) => self.list_held(q.session)?,
+            FindQueue(q) => self.find_queue(q.scope.environment, &q.name)?,
+            Queues(q) => self.list_queues(q.scope.environment, &q.slice)?,
+            PushQueues(_) => self.list_targets()?,
+            CountQueue(q) => self.queue_stats(q.scope.environment, &q.name)?,
+            FindBatch(q) => self.find_batch(q.scope.environment, q.id)?,
+            Batches(q) => self.list_batches(q.scope.environment, &q.slice)?,
+            FindSchedule(q) => self.find_schedule(q.scope.environment, &q.name)?,
+            Schedules(q) => self.list_schedules(q.scope.environment, &q.slice)?,
+            Runs(q) => self.list_runs(q.scope.environment, q.id, q.limit)?,
+            FindWorker(q) => self.find_worker(q.scope.environment, q.id)?,
+            Workers(q) => self.list_workers(q.scope.environment)?,
+            Sessions(q) => {
+                let (tables, now) = self.lock();
+                sessions::list(&tables, now, q.closed_within)
+            },
+            CountBacklog(_) => {
+                let (tables, now) = self.lock();
+                backlog::count(&tables, now)
+            },
+            _ => return Err(refused(op)),
+        ))
+    }
+}
+
+/// An operation that the specification of the lease engine does not have.
+fn refused(op: Op) -> StoreError {
+    StoreError::Refused { op, source: "the store in memory has the lease engine only".into() }
+}

@@ -1,0 +1,96 @@
+//! Ending attempts: fenced by task, epoch and session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use everhook_core::batch::{Change, Ended};
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{BatchId, EndpointId, EnvironmentId, LaneId};
+use everhook_core::lifecycle::NextRow;
+use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
+use everhook_store::batch;
+use everhook_store::ids::Ids;
+use everhook_store::lease::{Settled, Settlement};
+use everhook_store::made::{Made, WithMade};
+
+use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
+use crate::mem::{job, queue};
+
+/// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
+pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
+    let mut told: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
+    let mut settled = Vec::with_capacity(batch.len());
+    for settlement in batch {
+        let holder = tables.tasks.get(&settlement.key).map(|row| (row.place, row.task.epoch));
+        let counts = holder == Some((TaskPlace::Leased(settlement.session), settlement.epoch));
+        settled.push(settle_one(tables, now, settlement));
+        let ended = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
+        if let (true, Some(id), Some(ended)) = (counts, settlement.batch, ended) {
+            *told.entry((settlement.key.environment, id)).or_default() += ended;
+        }
+    }
+    let mut made = Made::default();
+    for (id, ended) in told {
+        let told = super::batch::tell(tables, ids, now, id, Change::Ended(ended));
+        made += told.expect("the jobs were pending");
+    }
+    made.with(settled)
+}
+
+/// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
+fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
+    let held =
+        |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && row.task.epoch == settlement.epoch;
+    let Some(row) = tables.tasks.get_mut(&settlement.key).filter(held) else {
+        return if was_settled(tables, settlement) { Settled::Done } else { Settled::Lost };
+    };
+    row.task.tries = settlement.tries;
+    row.task.crashes = settlement.crashes;
+    let environment = settlement.key.environment;
+    match settlement.row {
+        NextRow::Gone => drop(tables.tasks.remove(&settlement.key)),
+        NextRow::Dead => row.let_go(TaskPlace::Dead),
+        NextRow::Pending { due_in } => {
+            row.let_go(TaskPlace::Pending);
+            row.task.due_at = now.plus(due_in);
+            if let Some(lane) = tables.lane(environment, settlement.lane) {
+                lane.touch(now.plus(due_in));
+            }
+        }
+    }
+    if let Some(attempt) = settlement.attempt.clone() {
+        let session = attempt.holder.unwrap_or(settlement.session);
+        let row = AttemptRow { endpoint: EndpointId(settlement.lane.0), session, attempt };
+        tables.attempts.insert((settlement.key, settlement.epoch), row);
+    }
+    if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
+        lane.hold_until = lane.hold_until.max(now.plus(hold));
+    }
+    if settlement.stop_lane {
+        match settlement.kind {
+            TaskKind::Delivery => disable(tables, environment, settlement.lane),
+            TaskKind::Job => queue::stop(tables, environment, settlement.lane, now),
+        }
+    }
+    job::keep_result(tables, settlement);
+    Settled::Done
+}
+
+/// Whether this very settlement was made before: its reply was lost, and it is said again.
+fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
+    let logged = tables.attempts.get(&(settlement.key, settlement.epoch)).map(|row| row.attempt.id);
+    logged.is_some() && logged == settlement.attempt.as_ref().map(|attempt| attempt.id)
+}
+
+/// The receiver wants no more: what is left for it waits until someone enables the endpoint again.
+fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
+    let Some(row) = tables.endpoints.get_mut(&(environment, EndpointId(lane.0))) else { return };
+    if row.deleted || row.endpoint.state != EndpointState::Enabled {
+        return;
+    }
+    row.endpoint = Arc::new(Endpoint { state: EndpointState::Gone, ..Endpoint::clone(&row.endpoint) });
+    if let Some(lane) = tables.lane(environment, lane) {
+        lane.state = LaneState::Held;
+    }
+}

@@ -1,0 +1,279 @@
+//! What the store in memory keeps: the tables of the SQL stores, as collections.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::endpoint::Endpoint;
+use everhook_core::id::{
+    ApplicationId, BatchId, EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId, ScheduleId, SessionId,
+};
+use everhook_core::job::Job;
+use everhook_core::job::report::{KeptResult, Progress};
+use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::once::OnceSlot;
+use everhook_core::queue::Queue;
+use everhook_core::role::Role;
+use everhook_core::task::{Task, TaskKey};
+use everhook_core::time::Timestamp;
+use everhook_store::batch::BatchRecord;
+use everhook_store::dedup::{DedupScope, HASH_BYTES};
+use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
+use everhook_store::schedule::{Run, ScheduleRecord};
+use everhook_store::worker::Takes;
+
+/// Every row there is.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Applications that were not deleted.
+    pub applications: BTreeSet<(EnvironmentId, ApplicationId)>,
+    /// Endpoints, deleted ones too.
+    pub endpoints: BTreeMap<(EnvironmentId, EndpointId), EndpointRow>,
+    /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys. The latter look held to deliveries.
+    pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
+    /// Accepted messages.
+    pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
+    /// Open tasks.
+    pub tasks: BTreeMap<TaskKey, TaskRow>,
+    /// Every session there ever was.
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    /// What was tried, once for each task and epoch.
+    pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
+    /// Once-slots.
+    pub once: BTreeMap<(EnvironmentId, ApplicationId, Name), OnceRow>,
+    /// Records of jobs.
+    pub jobs: BTreeMap<(EnvironmentId, JobId), JobRow>,
+    /// The queues of lanes that are not of endpoints.
+    pub queue_lanes: BTreeMap<(EnvironmentId, LaneId), Name>,
+    /// Queues that were configured.
+    pub queues: BTreeMap<(EnvironmentId, Name), QueueRow>,
+    /// Batches.
+    pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
+    /// Schedules.
+    pub schedules: BTreeMap<(EnvironmentId, Name), ScheduleRow>,
+    /// What schedules started or left out.
+    pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
+    /// What sessions take that take jobs.
+    pub workers: BTreeMap<SessionId, Takes>,
+    /// Keys under which something was accepted.
+    pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointRow {
+    /// As it is, or was when it was deleted.
+    pub endpoint: Arc<Endpoint>,
+    /// Whether it was deleted.
+    pub deleted: bool,
+}
+
+/// Whether tasks of a lane may be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    /// They may.
+    Open,
+    /// They wait: the endpoint is disabled.
+    Held,
+    /// They are all to come out, to be cancelled: the endpoint was deleted.
+    Closing,
+}
+
+/// A lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneRow {
+    /// Whose messages its tasks are about.
+    pub application: ApplicationId,
+    /// Whether its tasks may be leased.
+    pub state: LaneState,
+    /// No pending task is due before this. Usually exact, never too late.
+    pub next_due: Timestamp,
+    /// Nothing is to start before this.
+    pub hold_until: Timestamp,
+    /// New tasks wait in it: there was no slot for them.
+    pub waiting: bool,
+}
+
+impl LaneRow {
+    /// When a lease looks at this lane.
+    pub fn ready_at(&self) -> Timestamp {
+        match self.state {
+            LaneState::Held => Timestamp::NEVER,
+            LaneState::Closing => self.next_due,
+            LaneState::Open => self.next_due.max(self.hold_until),
+        }
+    }
+
+    /// Whether a new task may be taken at once: no other new one waits before it, and nothing holds the lane. A retry may be overtaken:
+    /// where some fail, one is nearly always due.
+    pub fn is_free(&self, now: Timestamp) -> bool {
+        self.state == LaneState::Open && !self.waiting && self.hold_until <= now
+    }
+
+    /// A pending task is due at `due`.
+    pub(super) fn touch(&mut self, due: Timestamp) {
+        self.next_due = self.next_due.min(due);
+    }
+}
+
+/// Where an open task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskPlace {
+    /// It waits.
+    Pending,
+    /// This session holds it.
+    Leased(SessionId),
+    /// It stays for an operator.
+    Dead,
+}
+
+/// An open task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// The task.
+    pub task: Task,
+    /// Where it stands.
+    pub place: TaskPlace,
+    /// What it is counted under while it is leased, where its queue has a limit.
+    pub gate: Option<Id>,
+    /// When its holder's time is over, if the store watches it.
+    pub deadline: Option<Timestamp>,
+    /// When it was leased; none if it was inserted so.
+    pub leased_at: Option<Timestamp>,
+}
+
+impl TaskRow {
+    /// A row that nothing else is known of.
+    pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
+        TaskRow { task, place, gate: None, deadline: None, leased_at: None }
+    }
+
+    /// Who holds it. A task that is inserted already leased is due then.
+    pub(super) fn holder(&self) -> Option<Holding> {
+        let TaskPlace::Leased(session) = self.place else { return None };
+        Some(Holding { session, since: self.leased_at.unwrap_or_default().max(self.task.due_at) })
+    }
+
+    /// Gives it to another holder.
+    pub(super) fn hand_over(&mut self, session: SessionId, now: Timestamp) -> Option<Reclaimed> {
+        let from = self.holder()?;
+        self.task.epoch += 1;
+        (self.place, self.leased_at) = (TaskPlace::Leased(session), Some(now));
+        Some(Reclaimed { task: self.task, from, job: None })
+    }
+
+    /// It is not leased any more.
+    pub(super) fn let_go(&mut self, place: TaskPlace) {
+        *self = TaskRow::new(self.task, place);
+    }
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// A name for people.
+    pub node: String,
+    /// What the node does.
+    pub role: Role,
+    /// The binary's version.
+    pub version: String,
+    /// How long a renewal lasts.
+    pub lease: Duration,
+    /// When it was opened.
+    pub started_at: Timestamp,
+    /// Past this it may be closed by others.
+    pub lease_until: Timestamp,
+    /// When it was closed, for ever.
+    pub closed_at: Option<Timestamp>,
+}
+
+/// A log entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRow {
+    /// To which endpoint; of a job, its lane.
+    pub endpoint: EndpointId,
+    /// By whom.
+    pub session: SessionId,
+    /// What was logged.
+    pub attempt: NewAttempt,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// What was asked for.
+    pub job: Arc<Job>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// How far its worker said it is.
+    pub progress: Option<Progress>,
+    /// What came out.
+    pub result: Option<KeptResult>,
+}
+
+/// A queue that was configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueRow {
+    /// As it was configured.
+    pub queue: Queue,
+    /// Until when its rate is used up.
+    pub booked_until: Timestamp,
+}
+
+/// A schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRow {
+    /// As it was configured, and where it stands.
+    pub record: ScheduleRecord,
+    /// The job that it started last by itself.
+    pub last_job: Option<JobId>,
+}
+
+/// Who holds a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// What was accepted under it.
+    pub object: Id,
+    /// The hash of what came with it.
+    pub body: [u8; HASH_BYTES],
+    /// When it is forgotten.
+    pub expires_at: Timestamp,
+}
+
+/// A once-slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnceRow {
+    /// As it was decided.
+    pub slot: OnceSlot,
+    /// How many calls it has suppressed.
+    pub suppressed: u64,
+    /// When it was first claimed.
+    pub created_at: Timestamp,
+    /// When its winner was accepted.
+    pub claimed_at: Timestamp,
+    /// When it was claimed or reset.
+    pub updated_at: Timestamp,
+}
+
+impl Tables {
+    /// A lane; every task has one.
+    pub(super) fn lane(&mut self, environment: EnvironmentId, id: LaneId) -> Option<&mut LaneRow> {
+        self.lanes.get_mut(&(environment, id))
+    }
+
+    /// Pending tasks of a lane in the order they go.
+    pub(super) fn pending(&self, environment: EnvironmentId, lane: LaneId) -> Vec<Task> {
+        let waits = |row: &&TaskRow| {
+            row.place == TaskPlace::Pending && row.task.lane == lane && row.task.key.environment == environment
+        };
+        let mut tasks: Vec<Task> = self.tasks.values().filter(waits).map(|row| row.task).collect();
+        tasks.sort_by_key(|task| (task.priority, task.due_at, task.key.id));
+        tasks
+    }
+
+    /// Whether a session's tasks are its own: it exists and nobody closed it.
+    pub(super) fn is_open(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|row| row.closed_at.is_none())
+    }
+}

@@ -1,0 +1,150 @@
+//! An engine on a faulty store, with one application and one endpoint.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::dispatch::DispatchConfig;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::message::{Message, Rest};
+use everhook_core::retry::RetryPolicy;
+use everhook_core::role::Role;
+use everhook_core::signing::SigningKeys;
+use everhook_core::time::Timestamp;
+use everhook_engine::engine::{Engine, EngineConfig, Parts};
+use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::session::NodeName;
+use everhook_engine::transport::Transport;
+use everhook_sender::{Egress, Sender, SenderConfig};
+use everhook_store::ids::Ids;
+use everhook_store::lease::NewMessage;
+use everhook_testkit::mem::{AttemptRow, MemStore};
+use everhook_testkit::receiver::{Answer, Receiver};
+use tokio::time::Instant;
+
+use crate::engine::faulty::{Faulty, faulty};
+
+pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
+pub(crate) const LEASE: Duration = Duration::from_millis(400);
+const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+
+/// A store in memory whose clock runs with tokio's.
+pub(crate) fn store() -> Arc<Faulty> {
+    let started = Instant::now();
+    let clock = Arc::new(move || EPOCH.plus(started.elapsed()));
+    Arc::new(faulty(MemStore::new(Ids::seeded(1), clock)))
+}
+
+pub(crate) fn config(node: &str) -> EngineConfig {
+    EngineConfig {
+        dispatch: DispatchConfig { slots: 16, slots_per_lane: 8, poll_interval: Duration::from_millis(50) },
+        lease: LEASE,
+        retry: RetryPolicy::new(vec![Duration::from_millis(20); 60]).unwrap(),
+        name: NodeName { node: node.to_owned(), version: "1.2.3".to_owned() },
+        role: Role::All,
+        wakeups: true,
+        jobs: None,
+        retention: Ages::default(),
+    }
+}
+
+pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Engine {
+    engine_with(store, seed, config(&format!("node {seed}"))).await
+}
+
+pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: EngineConfig) -> Engine {
+    let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
+    let sender = Sender::new(SenderConfig { egress, ..SenderConfig::default() }).unwrap();
+    engine_over(store, seed, config, Arc::new(sender)).await
+}
+
+pub(crate) async fn engine_over(
+    store: &Arc<Faulty>,
+    seed: u64,
+    config: EngineConfig,
+    transport: Arc<dyn Transport>,
+) -> Engine {
+    let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
+    let parts = Parts { store: store.clone(), transport: Some(transport), ids, entropy };
+    Engine::start(parts, config).await.unwrap()
+}
+
+/// The path of the endpoint at a receiver.
+pub(crate) const HOOK: &str = "/hook";
+
+/// A receiver that answers with this status.
+pub(crate) fn answering(status: u16) -> Receiver {
+    let receiver = Receiver::start();
+    receiver.answer(HOOK, Answer::status(status));
+    receiver
+}
+
+/// A receiver that takes requests and answers none until it is released.
+pub(crate) fn hanging() -> Receiver {
+    let receiver = answering(200);
+    receiver.hang(HOOK);
+    receiver
+}
+
+/// Adds the application with one endpoint at `url`.
+pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
+    let application = ApplicationId(Id::MIN);
+    store.store.put_application(ENVIRONMENT, application);
+    let endpoint = Endpoint {
+        id: EndpointId(Id::MIN),
+        application,
+        uid: None,
+        url: url.to_owned(),
+        description: String::new(),
+        state: EndpointState::Enabled,
+        event_types: None,
+        channels: None,
+        headers: Default::default(),
+        throttle_rate: None,
+        metadata: Default::default(),
+        version: 1,
+        keys: SigningKeys::default(),
+        created_at: EPOCH,
+        updated_at: EPOCH,
+        revision: 1,
+    };
+    store.store.put_endpoint(ENVIRONMENT, endpoint);
+}
+
+/// A message with this payload.
+pub(crate) fn message(payload: &str) -> NewMessage {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let ids = Ids::seeded(1000 + NEXT.fetch_add(1, Ordering::Relaxed));
+    let message = Message {
+        id: MessageId(ids.next(EPOCH)),
+        application: ApplicationId(Id::MIN),
+        event_type: "a.b".parse().unwrap(),
+        event_id: None,
+        channels: Vec::new(),
+        tags: Vec::new(),
+        payload: Some(Bytes::from(payload.to_owned())),
+        created_at: EPOCH,
+        rest: Rest::default(),
+    };
+    NewMessage::new(ENVIRONMENT, message)
+}
+
+/// Waits until no task is open; answers the classes of all attempts in their order.
+pub(crate) async fn settled(store: &Faulty) -> Vec<String> {
+    loop {
+        let tables = store.store.dump();
+        if tables.tasks.is_empty() {
+            return classes(tables.attempts.values());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn classes<'a>(attempts: impl Iterator<Item = &'a AttemptRow>) -> Vec<String> {
+    let mut attempts = attempts.map(|row| &row.attempt).collect::<Vec<_>>();
+    attempts.sort_by_key(|attempt| attempt.id);
+    attempts.into_iter().map(|attempt| attempt.class.to_string()).collect()
+}

@@ -1,0 +1,113 @@
+//! The schema is made once, in order, whoever asks; and a store that does not fit it says what to do.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use everhook_postgres::{OpenError, PostgresConfig, PostgresStore, migrate};
+use everhook_store::ids::Ids;
+use everhook_store::store::Store;
+
+use crate::postgres::database::Database;
+
+async fn open(url: &str) -> Result<PostgresStore, OpenError> {
+    let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: 2, pooler: false };
+    PostgresStore::connect(config, Arc::new(Ids::from_system())).await
+}
+
+async fn refusal(url: &str) -> String {
+    match open(url).await {
+        Ok(_) => panic!("the store was opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn migrating_again_changes_nothing() {
+    let database = Database::empty().await;
+    let first = migrate(database.url()).await.unwrap();
+    assert_eq!((first.from, first.to), (0, 14));
+    assert_eq!(
+        first.applied,
+        [
+            "catalog",
+            "message",
+            "task",
+            "session_role",
+            "once",
+            "outbox",
+            "job",
+            "lane_waiting",
+            "endpoint_open",
+            "task_leased_at",
+            "partition",
+            "message_rest",
+            "payload_expiry",
+            "expect"
+        ]
+    );
+    let second = migrate(database.url()).await.unwrap();
+    assert_eq!((second.from, second.to, second.applied.len()), (14, 14, 0));
+    open(database.url()).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_nodes_may_migrate_at_once() {
+    let database = Database::empty().await;
+    let (one, other) = tokio::join!(migrate(database.url()), migrate(database.url()));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!((one.to, other.to), (14, 14));
+    assert_eq!(one.applied.len() + other.applied.len(), 14);
+    open(database.url()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_without_a_schema_says_how_to_get_one() {
+    let database = Database::empty().await;
+    let text = refusal(database.url()).await;
+    assert!(text.contains("has no Everhook schema") && text.contains("run `everhook migrate`"), "{text}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_only_if_it_says_so() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let add = "insert into everhook.schema_version (version, name, compatible_from) values";
+    client.batch_execute(&format!("{add} (100, 'compatible', 3)")).await.unwrap();
+    open(database.url()).await.unwrap();
+    client.batch_execute(&format!("{add} (101, 'incompatible', 101)")).await.unwrap();
+    for text in [refusal(database.url()).await, migrate(database.url()).await.unwrap_err().to_string()] {
+        assert!(text.contains("has version 101") && text.contains("upgrade everhook"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_would_lose_what_it_confirmed_is_refused() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let off =
+        "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$";
+    client.batch_execute(off).await.unwrap();
+    let text = refusal(database.url()).await;
+    assert!(text.contains("synchronous_commit = off"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_the_password() {
+    let error = open("postgres://user:s3cret@127.0.0.1:1/everhook").await.err().unwrap();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    assert!(text.contains("could not connect to postgres at 127.0.0.1:1"), "{text}");
+    assert!(!format!("{text} {error:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn a_closed_store_fails_at_once() {
+    let database = Database::migrated().await;
+    let store = database.store().await;
+    store.close().await;
+    assert!(store.now().await.is_err());
+}

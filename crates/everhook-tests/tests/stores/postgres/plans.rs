@@ -1,0 +1,175 @@
+//! The plans of the hot path, on tables that filled while the statistics still say that they are empty.
+//!
+//! As the store's own connections are opened, whose plans are kept; and, for the largest table, without any setting, as
+//! behind a pooler, where statements are planned each time.
+
+use everhook_postgres::{StoreStatement, statements};
+use tokio_postgres::Client;
+
+use crate::postgres::database::Database;
+
+/// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
+const FILL: &str = "
+    alter table everhook.task set (autovacuum_enabled = off);
+    alter table everhook.lane set (autovacuum_enabled = off);
+    alter table everhook.dedup set (autovacuum_enabled = off);
+    vacuum analyze everhook.task;
+    vacuum analyze everhook.lane;
+    vacuum analyze everhook.dedup;
+    insert into everhook.lane (environment, id, application, state, next_due)
+    select 1, int8send(n), '\\x01', 0, n from generate_series(1, 1000) as n;
+    insert into everhook.task
+        (environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, owner, cancel, state)
+    select 1, int8send(n), int8send(n), int8send(n % 1000 + 1), 0, 0, 5, n, 0, 0, 1,
+        case n % 2 when 0 then '\\x0a'::bytea end, false, case n % 2 when 0 then 1 else 0 end
+    from generate_series(1, 100000) as n;
+    insert into everhook.dedup (environment, scope, hash, object, body, expires_at)
+    select 1, 0, int8send(n), '', '', 0 from generate_series(1, 10000) as n;
+";
+
+async fn plan(client: &Client, name: &str) -> String {
+    let statement = statements().into_iter().find(|statement| statement.name == name).expect("there is such a query");
+    let StoreStatement { types, text: sql, .. } = statement;
+    let params = vec!["null"; types.split(',').count()].join(", ");
+    let prepare = format!("set plan_cache_mode = force_generic_plan; prepare planned ({types}) as {sql}");
+    client.batch_execute(&prepare).await.unwrap();
+    let rows = client.query(&format!("explain (costs off) execute planned ({params})"), &[]).await.unwrap();
+    client.batch_execute("deallocate planned").await.unwrap();
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
+
+/// Every table is reached through exactly these indexes, and through the first one with its full key.
+async fn check(client: &Client, query: &str, indexes: &[&str], condition: &str) {
+    let plan = plan(client, query).await;
+    for index in indexes {
+        assert!(plan.contains(&format!("using {index} ")), "{index} is not used:\n{plan}");
+    }
+    for line in plan.lines().filter(|line| line.contains(" using ")) {
+        assert!(indexes.iter().any(|index| line.contains(&format!("using {index} "))), "{line}\n{plan}");
+    }
+    assert!(plan.contains(condition), "no {condition:?}:\n{plan}");
+    assert!(!plan.contains("Join Filter"), "a join without an index:\n{plan}");
+    for bad in ["Seq Scan", "Hash Join", "Merge Join", "Bitmap"] {
+        assert!(!plan.contains(bad), "{bad}:\n{plan}");
+    }
+}
+
+/// The primary keys of a table's partitions.
+async fn partitions(client: &Client, table: &str) -> Vec<String> {
+    let sql =
+        format!("select inhrelid::regclass::text from pg_inherits where inhparent = 'everhook.{table}'::regclass");
+    let rows = client.query(&sql, &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, String>(0).replace("everhook.", "") + "_pkey").collect()
+}
+
+async fn check_with(client: &Client, query: &str, indexes: &[String], condition: &str) {
+    let indexes: Vec<&str> = indexes.iter().map(String::as_str).collect();
+    check(client, query, &indexes, condition).await;
+}
+
+async fn check_tasks(client: &Client) {
+    let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
+    check(client, "settle_task_gone", &["task_pkey"], by_key).await;
+    check(client, "settle_task_pending", &["task_pkey"], by_key).await;
+    let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
+    check(client, "lease_task", &["task_ready", "task_pkey"], due).await;
+    let reclaim = plan(client, "reclaim_task").await;
+    assert!(reclaim.contains("Index Cond: ((owner > gap.above) AND (owner < gap.below))"), "{reclaim}");
+    assert!(reclaim.contains("using task_pkey ") && !reclaim.contains("Seq Scan on task"), "{reclaim}");
+    check(client, "next_due", &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
+}
+
+async fn check_jobs(client: &Client) {
+    let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
+    check(client, "settle_job_gone", &["task_pkey"], by_key).await;
+    check(client, "settle_job_pending", &["task_pkey"], by_key).await;
+    // The records are in one partition for each week.
+    let records: Vec<String> = partitions(client, "job").await;
+    let with_records = |first: &[&'static str]| -> Vec<String> {
+        first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
+    };
+    let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
+    check(client, "lease_job", &["task_ready"], due).await;
+    check(client, "lease_job_kind", &["task_ready"], due).await;
+    check_with(
+        client,
+        "find_job_leased",
+        &with_records(&[]),
+        "(environment = wanted.environment) AND (id = wanted.id)",
+    )
+    .await;
+    check(client, "put_back_job", &["task_pkey"], "(subject = foreign_kind.subject)").await;
+    check_with(client, "reclaim_job", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
+        .await;
+    check(client, "count_gate", &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
+    check(client, "lock_task_job", &["task_pkey"], "(subject = wanted.subject)").await;
+    check(client, "end_job", &["task_pkey"], "(subject = ended.subject)").await;
+    check(client, "move_task_job", &["task_pkey"], "(subject = moved.subject)").await;
+}
+
+async fn check_all(client: &Client) {
+    check_tasks(client).await;
+    check_jobs(client).await;
+    check(client, "touch_lane_queue", &["lane_pkey"], "(id = wanted.id)").await;
+    let first = "(lane = wanted.id) AND (priority = level.priority)";
+    check(client, "refill_lane_queue", &["task_ready", "lane_pkey"], first).await;
+    let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
+    check(client, "next_lane_queue", &["lane_queue", "queue_pkey"], of_queue).await;
+    check(client, "next_ready_queue", &["lane_queue"], of_queue).await;
+    check(client, "next_queue", &["queue_pkey"], "(name = wanted.name)").await;
+    check(client, "next_schedule", &["schedule_look"], "(look_at <= $1)").await;
+    check(client, "lock_batch", &["batch_pkey"], "(id = wanted.id)").await;
+    let payloads: Vec<String> =
+        partitions(client, "message").await.into_iter().chain(["payload_expiry_pkey".to_owned()]).collect();
+    check_with(client, "prune_payload", &payloads, "Index Cond: (due_at <= $1)").await;
+    let attempts = partitions(client, "job_attempt").await;
+    let ends: Vec<String> = partitions(client, "job").await.into_iter().chain(attempts).collect();
+    check_with(client, "find_job_end", &ends, "(id = wanted.id)").await;
+    let dead = plan(client, "list_job_dead").await;
+    assert!(dead.contains("using task_dead_job "), "{dead}");
+    let failed = plan(client, "list_job_failed").await;
+    assert!(failed.contains("using task_dead_batch "), "{failed}");
+    check(
+        client,
+        "refill_lane",
+        &["task_ready", "lane_pkey"],
+        "(lane = wanted.id) AND (priority = $5) AND (due_at >= wanted.floor)",
+    )
+    .await;
+    check(client, "next_lane", &["lane_ready", "application_pkey"], "(ready_at <= ").await;
+    check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
+    check(client, "touch_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "drain_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "claim_once", &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
+    check(client, "replace_once", &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
+    check(client, "list_once", &["once_slot_pkey", "once_suppression_slot"], "(key > $3) AND (key < $4)").await;
+    check(client, "find_dedup", &["dedup_pkey"], "(scope = wanted.scope) AND (hash = wanted.hash)").await;
+}
+
+#[tokio::test]
+async fn a_batch_is_looked_up_by_key_whatever_the_statistics_say() {
+    let database = Database::migrated().await;
+    // Makes the partitions.
+    database.store().await.close().await;
+    let client = database.client().await;
+    let settings = "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off";
+    let steps: Vec<&str> = FILL.split(';').filter(|step| !step.trim().is_empty()).collect();
+    let (empty, full) = steps.split_at(6);
+    for step in empty {
+        client.batch_execute(step).await.unwrap();
+    }
+    client.batch_execute(settings).await.unwrap();
+    check_all(&client).await;
+    client.batch_execute("reset all").await.unwrap();
+    for step in full {
+        client.batch_execute(step).await.unwrap();
+    }
+    check_tasks(&client).await;
+    client.batch_execute(settings).await.unwrap();
+    check_all(&client).await;
+    client.batch_execute("reset all; analyze").await.unwrap();
+    check_tasks(&client).await;
+    client.batch_execute(settings).await.unwrap();
+    check_all(&client).await;
+}

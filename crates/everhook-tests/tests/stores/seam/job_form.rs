@@ -1,0 +1,50 @@
+//! Jobs as stores keep them.
+
+use std::time::Duration;
+
+use everhook_core::id::{Id, JobId, ScheduleId};
+use everhook_core::job::{Job, Priority, Unique};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::retry::{Backoff, RetryPolicy};
+use everhook_store::job::form::{plain, rest, with_rest};
+use everhook_store::schedule::Starts;
+use everhook_store::schedule::form::{read_starts, starts};
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_plain_job_has_no_rest() {
+    let job = plain(JobId(Id::MIN), name("email"), name("email.send"));
+    assert_eq!(rest(&job), None);
+    assert_eq!(with_rest(job.clone(), None), Some(job));
+}
+
+#[test]
+fn whatever_a_job_says_is_read_as_it_was_written() {
+    let backoff = Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(60)]);
+    let job = Job {
+        name: Some("to Ada".to_owned()),
+        priority: Priority::new(0).unwrap(),
+        retry: RetryPolicy::with(backoff, 3).unwrap(),
+        timeout: Duration::from_secs(7),
+        unique: Some(Unique { key: "k".to_owned(), window: Duration::from_secs(60) }),
+        concurrency_key: Some("ada".to_owned()),
+        tags: vec![name("a")],
+        metadata: Metadata::from([("a".to_owned(), "b".to_owned())]),
+        schedule: Some(ScheduleId(Id::MAX)),
+        ..plain(JobId(Id::MIN), name("email"), name("email.send"))
+    };
+    let bare = Job {
+        retry: plain(job.id, job.queue.clone(), job.kind.clone()).retry,
+        timeout: plain(job.id, job.queue.clone(), job.kind.clone()).timeout,
+        unique: None,
+        metadata: Metadata::new(),
+        schedule: None,
+        ..job.clone()
+    };
+    assert_eq!(with_rest(bare, rest(&job).as_deref()), Some(job.clone()));
+    let job = Starts::Job(Box::new(Job { id: JobId(Id::MIN), ..job }));
+    assert_eq!(read_starts(&starts(&job)), Some(job), "a schedule keeps all of it");
+}

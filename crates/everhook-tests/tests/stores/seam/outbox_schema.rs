@@ -1,0 +1,15 @@
+//! The texts that make an outbox.
+
+use everhook_outbox::schema::{SQLITE, grant};
+
+#[test]
+fn a_role_is_quoted() {
+    assert!(grant("shop").starts_with("grant usage on schema everhook to \"shop\";\n"));
+    assert!(grant("a\"; drop").contains("\"a\"\"; drop\""));
+}
+
+/// `unixepoch` is of 3.38 and `subsec` of 3.42; where they are unknown, a row could not be inserted at all.
+#[test]
+fn the_clock_is_read_as_every_sqlite_can() {
+    assert!(SQLITE.contains("julianday('now')") && !SQLITE.contains("unixepoch") && !SQLITE.contains("subsec"));
+}

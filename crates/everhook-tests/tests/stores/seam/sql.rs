@@ -1,0 +1,52 @@
+//! Query files are expanded into what is declared.
+
+use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::task::Task;
+
+use everhook_store::sql::answer::Answer;
+use everhook_store::sql::param::Shape;
+use everhook_store::sql::statement::{Dialect, Text};
+use everhook_store::catalog::Order;
+use everhook_store::sql::param::{Bind, Kind};
+
+everhook_store::columns! { LaneKeys of LaneKey { environment: EnvironmentId, id: LaneId } }
+
+fn text(dialect: Dialect, file: &'static str) -> Text {
+    let fields = [("lanes", <LaneKeys as Bind>::SHAPE), ("order", Shape::Order), ("limit", Shape::One(Kind::Int8))];
+    Text::new(dialect, "test", file, &fields, <Vec<Task> as Answer>::parts())
+}
+
+#[test]
+fn a_file_is_expanded_into_numbers_and_columns() {
+    let file = "-- Not :this {or that}.\nfrom unnest(:lanes, n) where ':x' = n::text and :lanes.id is not null \
+                order by n :order limit :limit";
+    let text = text(Dialect::Postgres, file);
+    let ascending = "-- Not :this {or that}.\nfrom unnest($1::int[], $2::bytea[]) with ordinality as lanes \
+                     (environment, id, n) where ':x' = n::text and $2::bytea[] is not null order by n asc limit $3";
+    assert_eq!(text.sql(Order::Ascending), ascending);
+    assert_eq!(text.sql(Order::Descending), ascending.replace(" asc ", " desc "));
+    assert_eq!(text.params().len(), 3);
+}
+
+#[test]
+fn a_row_is_expanded_into_its_columns() {
+    let file = "{t: Task; lane = null} {Task} :lanes.id :order :limit";
+    let columns = "environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, cancel, \
+                   batch";
+    let qualified: Vec<String> = columns.split(", ").map(|column| format!("t.{column}")).collect();
+    let qualified = qualified.join(", ").replace("t.lane", "null");
+    let expanded = text(Dialect::Sqlite, file).sql(Order::Ascending).to_owned();
+    assert_eq!(expanded, format!("{qualified} {columns} ?2::bytea[] asc ?3"));
+}
+
+#[test]
+#[should_panic(expected = "query test: no :limit")]
+fn a_field_that_a_file_does_not_use_is_a_mistake() {
+    text(Dialect::Postgres, ":lanes.id :order");
+}
+
+#[test]
+#[should_panic(expected = "query test: :lane is not declared")]
+fn a_parameter_that_is_not_declared_is_a_mistake() {
+    text(Dialect::Postgres, ":lane");
+}

@@ -1,0 +1,130 @@
+//! A wall clock that jumps: no lease ends by it, no retry waits for it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everhook_core::lifecycle::NextRow;
+use everhook_sqlite::{OpenAs, SqliteStore, TimeSource};
+use everhook_store::ids::Ids;
+use everhook_store::lease::{Reclaim, ReclaimAsk, Renewed};
+use everhook_store::query;
+use everhook_store::store::{Reads, Store};
+use everhook_testkit::conformance::fixture::HOUR;
+use tempfile::TempDir;
+
+use crate::sqlite::stage::Stage;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Two clocks that stand still until a test moves them.
+struct Hands(Mutex<(Duration, Duration)>);
+
+impl Hands {
+    fn new() -> Arc<Hands> {
+        Arc::new(Hands(Mutex::new((Duration::from_secs(1_750_000_000), Duration::ZERO))))
+    }
+
+    /// Time passes.
+    fn pass(&self, span: Duration) {
+        let mut hands = self.0.lock().unwrap();
+        *hands = (hands.0 + span, hands.1 + span);
+    }
+
+    fn set_forward(&self, step: Duration) {
+        self.0.lock().unwrap().0 += step;
+    }
+
+    fn set_back(&self, step: Duration) {
+        self.0.lock().unwrap().0 -= step;
+    }
+}
+
+impl TimeSource for Hands {
+    fn wall(&self) -> Duration {
+        self.0.lock().unwrap().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap().1
+    }
+}
+
+async fn stage() -> (TempDir, Arc<Hands>, Stage) {
+    let (folder, hands, ids) = (tempfile::tempdir().unwrap(), Hands::new(), Arc::new(Ids::from_system()));
+    let store = SqliteStore::open_by(hands.clone(), folder.path(), OpenAs::Server, Arc::clone(&ids)).unwrap();
+    (folder, hands, Stage::on(store, ids).await)
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_forward_ends_no_lease_and_no_jobs_time() {
+    let (_folder, hands, stage) = stage().await;
+    stage.endpoint().await;
+    stage.send(3).await;
+    stage.enqueue(1).await;
+    let (node, worker, sweeper) = (stage.session().await, stage.session().await, stage.session().await);
+    assert_eq!(stage.lease(node).await.len(), 3);
+    let job = stage.lease_jobs(worker).await.remove(0);
+    let before = stage.store.now().await.unwrap();
+    hands.set_forward(24 * HOUR);
+    assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap(), []);
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Orphaned })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: sweeper, limit: 10, what: Reclaim::Overdue })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let Renewed::Open(now) = stage.store.renew_session(sweeper).await.unwrap() else { panic!("it lives") };
+    assert_eq!(now, before.plus(24 * HOUR), "everything else follows the wall clock");
+    for record in stage.store.read(query::Sessions { closed_within: Duration::ZERO }).await.unwrap() {
+        assert_eq!(record.renewed_at, now, "it is shown as what it is");
+    }
+    // Leases and deadlines end as they would have without the jump.
+    hands.pass(HOUR);
+    assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap(), []);
+    hands.pass(SECOND);
+    assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap().len(), 3);
+    let timeout = job.job.unwrap().timeout;
+    assert!(timeout < HOUR);
+    assert_eq!(
+        stage
+            .store
+            .reclaim(ReclaimAsk { session: stage.session().await, limit: 10, what: Reclaim::Overdue })
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_does_not_hold_up_retries() {
+    let (_folder, hands, stage) = stage().await;
+    stage.endpoint().await;
+    stage.send(1).await;
+    let session = stage.session().await;
+    let task = stage.lease(session).await.remove(0).task;
+    let retry = stage.settlement(&task, session, NextRow::Pending { due_in: 60 * SECOND });
+    stage.settle(&retry).await;
+    let before = stage.store.now().await.unwrap();
+    hands.set_back(HOUR);
+    assert_eq!(stage.store.now().await.unwrap(), before);
+    assert_eq!(stage.store.ahead(), HOUR, "signatures carry what the wall clock says");
+    hands.pass(119 * SECOND);
+    assert!(stage.lease(session).await.is_empty());
+    hands.pass(2 * SECOND);
+    assert_eq!(stage.lease(session).await.len(), 1, "it waits twice as long at most");
+    // In the end the two agree, and time never went back.
+    hands.pass(2 * HOUR);
+    assert_eq!(stage.store.ahead(), Duration::ZERO);
+    assert_eq!(stage.store.now().await.unwrap(), before.plus(HOUR + 121 * SECOND));
+}

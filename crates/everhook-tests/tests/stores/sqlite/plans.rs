@@ -1,0 +1,179 @@
+//! Every hot statement is driven by the index that was made for it.
+
+use everhook_sqlite::migrate;
+use rusqlite::Connection;
+
+#[track_caller]
+fn check(conn: &Connection, sql: &str, wants: &[&str]) {
+    let plan = plan(conn, sql);
+    for want in wants {
+        assert!(plan.contains(want), "wanted {want:?} in:\n{plan}\nof:\n{sql}");
+    }
+    for scan in ["SCAN task", "SCAN message", "SCAN attempt", "SCAN lane", "SCAN job", "SCAN job_attempt"] {
+        assert!(!plan.contains(scan), "{plan}\nof:\n{sql}");
+    }
+}
+
+fn plan(conn: &Connection, sql: &str) -> String {
+    let mut statement = conn.prepare(&format!("explain query plan {sql}")).unwrap();
+    for index in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(index, rusqlite::types::Null).unwrap();
+    }
+    let mut rows = statement.raw_query();
+    let mut plan = String::new();
+    while let Some(row) = rows.next().unwrap() {
+        plan.push_str(&row.get::<_, String>(3).unwrap());
+        plan.push('\n');
+    }
+    plan
+}
+
+fn schema() -> (tempfile::TempDir, Connection) {
+    let folder = tempfile::tempdir().unwrap();
+    migrate(folder.path()).unwrap();
+    let conn = Connection::open(folder.path().join("everhook.db")).unwrap();
+    (folder, conn)
+}
+
+macro_rules! query {
+    ($name:literal) => {
+        include_str!(concat!("../../../../everhook-sqlite/queries/", $name, ".sql"))
+    };
+}
+
+const TASK_KEY: &str = "USING PRIMARY KEY (environment=? AND subject=? AND id=?)";
+
+#[test]
+fn a_lease_walks_ready_lanes_and_due_rows_only() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("next_lane"), &["lane USING INDEX lane_ready"]);
+    let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
+    check(&conn, query!("lease_task"), &[TASK_KEY, due]);
+    check(&conn, query!("refill_lane"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    for sorted in [query!("next_lane"), query!("lease_task"), query!("refill_lane")] {
+        assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+    }
+}
+
+#[test]
+fn a_settle_is_driven_by_the_primary_key() {
+    let (_folder, conn) = schema();
+    for sql in [query!("settle_task_gone"), query!("settle_task_pending")] {
+        check(&conn, sql, &[TASK_KEY]);
+        assert!(!plan(&conn, sql).contains("task_owner"));
+    }
+    check(&conn, query!("find_attempt_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
+    check(&conn, query!("touch_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, query!("hold_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
+}
+
+#[test]
+fn a_sweep_hops_over_owners() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("next_orphan"), &["task_owner (owner=?)", "task_owner (owner>?)"]);
+    check(&conn, query!("reclaim_task"), &[TASK_KEY]);
+}
+
+#[test]
+fn lists_walk_their_keys() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("list_message"), &["(environment=? AND application=? AND id>? AND id<?)"]);
+    check(
+        &conn,
+        query!("list_attempt_endpoint"),
+        &["INDEX attempt_endpoint (environment=? AND endpoint=? AND id>? AND id<?)"],
+    );
+    check(&conn, query!("list_attempt_message"), &["(environment=? AND subject=?)"]);
+    check(&conn, query!("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
+    let one = "USING PRIMARY KEY (environment=? AND subject=?)";
+    check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
+    check(&conn, query!("find_key"), &["(hash=?)"]);
+    let calls = "once_suppression_slot (environment=? AND application=? AND key=?)";
+    check(&conn, query!("list_once"), &["(environment=? AND application=? AND key>? AND key<?)", calls]);
+    check(&conn, query!("find_once"), &["(environment=? AND application=? AND key=?)", calls]);
+}
+
+#[test]
+fn a_lease_of_jobs_walks_ready_lanes_and_due_rows_only() {
+    let (_folder, conn) = schema();
+    check(
+        &conn,
+        query!("next_lane_queue"),
+        &["lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)"],
+    );
+    check(&conn, query!("next_job"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
+    check(&conn, query!("lease_job"), &[TASK_KEY]);
+    check(&conn, query!("refill_lane_queue"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    check(&conn, query!("count_gate"), &["COVERING INDEX task_gate (gate=?)"]);
+    check(&conn, query!("count_gate_lane"), &["COVERING INDEX task_gate (gate=? AND lane=?)"]);
+    check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
+    for sorted in [query!("next_lane_queue"), query!("next_job"), query!("refill_lane_queue")] {
+        assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+    }
+}
+
+#[test]
+fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("create_lane_queue"), &[]);
+    check(&conn, query!("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, query!("find_job_attempt_settled"), &["(environment=? AND job=? AND task=? AND epoch=?)"]);
+    let of_job = "(environment=? AND job=? AND task=? AND epoch=?)";
+    check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
+    for sql in [query!("end_job"), query!("move_task_job")] {
+        check(&conn, sql, &[TASK_KEY]);
+    }
+    check(&conn, query!("next_overdue"), &["task_deadline (deadline<?)"]);
+    check(&conn, query!("find_task_open"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
+    check(&conn, query!("list_task_held"), &["task_owner (owner=?)"]);
+    check(&conn, query!("list_job_failed"), &["task_dead_batch (environment=? AND batch=?)"]);
+    assert!(!plan(&conn, query!("list_job_failed")).contains("TEMP B-TREE"));
+}
+
+#[test]
+fn lists_of_jobs_walk_their_keys() {
+    let (_folder, conn) = schema();
+    check(&conn, query!("list_job"), &["(environment=? AND id>? AND id<?)"]);
+    check(&conn, query!("list_job_batch"), &["job_batch (environment=? AND batch=? AND id>? AND id<?)"]);
+    check(&conn, query!("list_job_open"), &["PRIMARY KEY (environment=? AND subject>? AND subject<?)"]);
+    check(&conn, query!("list_job_dead"), &["task_dead_job (environment=? AND subject>? AND subject<?)"]);
+    for sorted in ["list_job", "list_job_batch", "list_job_open", "list_job_dead", "list_job_attempt"] {
+        let file = format!("{}/queries/{sorted}.sql", env!("CARGO_MANIFEST_DIR"));
+        let sql = std::fs::read_to_string(file).unwrap();
+        assert!(!plan(&conn, &sql).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
+    }
+    check(&conn, query!("list_queue"), &["queue USING PRIMARY KEY", "lane USING COVERING INDEX lane_queue"]);
+    check(&conn, query!("next_schedule"), &["schedule_look (look_at<?)"]);
+}
+
+#[test]
+fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
+    let (_folder, conn) = schema();
+    let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
+    let lanes = "lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)";
+    check(&conn, query!("list_queue_kind"), &[lanes, due]);
+    let counted = plan(&conn, query!("count_queue"));
+    for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {
+        assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
+    }
+    // In the order in which they were written: only as far as there is something old.
+    for walked in [query!("list_old_message"), query!("list_old_job")] {
+        let plan = plan(&conn, walked);
+        assert!(
+            !plan.contains("TEMP B-TREE") && plan.contains("task USING PRIMARY KEY (environment=? AND subject=?)"),
+            "{plan}"
+        );
+    }
+    let open = "task USING PRIMARY KEY (environment=? AND subject=?)";
+    check(&conn, query!("prune_message"), &["message USING", open]);
+    check(&conn, query!("prune_attempt"), &["(environment=? AND subject=?)"]);
+    check(&conn, query!("prune_job"), &["job USING", open]);
+    check(&conn, query!("list_old_payload"), &["payload_expiry USING PRIMARY KEY (due_at<?)"]);
+    check(&conn, query!("erase_payload"), &["message USING INDEX"]);
+    check(&conn, query!("prune_session"), &["task_owner (owner=?)"]);
+    check(
+        &conn,
+        query!("prune_lane"),
+        &["task_ready (environment=? AND lane=?)", "task_dead (environment=? AND lane=?)"],
+    );
+}

@@ -1,0 +1,144 @@
+//! The document, the pages and what surrounds the routes.
+
+use std::sync::atomic::Ordering;
+
+use http::Method;
+use serde_json::Value;
+
+use crate::api::world::{Call, World};
+
+#[tokio::test]
+async fn the_document_lists_every_route_and_is_served() {
+    let document: Value = serde_json::from_str(&everhook_api::openapi()).unwrap();
+    let mut routes = String::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods: Vec<_> = item.as_object().unwrap().keys().map(String::as_str).collect();
+        routes += &format!("{path} {}\n", methods.join(" "));
+    }
+    insta::assert_snapshot!(routes, @"
+    /api/v1/app get post
+    /api/v1/app/{app_id} delete get patch put
+    /api/v1/app/{app_id}/attempt/endpoint/{endpoint_id} get
+    /api/v1/app/{app_id}/attempt/msg/{msg_id} get
+    /api/v1/app/{app_id}/endpoint get post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id} delete get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/headers get patch put
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
+    /api/v1/app/{app_id}/msg get post
+    /api/v1/app/{app_id}/msg/{msg_id} get
+    /api/v1/app/{app_id}/msg/{msg_id}/attempt get
+    /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
+    /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id}/content delete
+    /api/v1/app/{app_id}/msg/{msg_id}/content delete
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt get
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive post
+    /api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend post
+    /api/v1/app/{app_id}/once get
+    /api/v1/app/{app_id}/once/{key} delete get
+    /api/v1/auth/app-portal-access/{app_id} post
+    /api/v1/auth/dashboard-access/{app_id} post
+    /api/v1/batch get post
+    /api/v1/batch/{batch_id} get
+    /api/v1/batch/{batch_id}/job post
+    /api/v1/batch/{batch_id}/retry post
+    /api/v1/batch/{batch_id}/seal post
+    /api/v1/batch/{batch_id}/skip post
+    /api/v1/event-type get post
+    /api/v1/event-type/{event_type_name} delete get patch put
+    /api/v1/health get
+    /api/v1/health/ping get
+    /api/v1/health/ready get
+    /api/v1/job get post
+    /api/v1/job/bulk post
+    /api/v1/job/redrive post
+    /api/v1/job/{job_id} delete get patch
+    /api/v1/job/{job_id}/cancel post
+    /api/v1/job/{job_id}/complete post
+    /api/v1/job/{job_id}/fail post
+    /api/v1/job/{job_id}/progress post
+    /api/v1/job/{job_id}/retry post
+    /api/v1/job/{job_id}/snooze post
+    /api/v1/node get
+    /api/v1/outbox get
+    /api/v1/outbox/{outbox}/aside get
+    /api/v1/outbox/{outbox}/aside/retry post
+    /api/v1/outbox/{outbox}/aside/{row_id} delete patch
+    /api/v1/outbox/{outbox}/aside/{row_id}/retry post
+    /api/v1/queue get
+    /api/v1/queue/{queue} delete get patch
+    /api/v1/queue/{queue}/pause post
+    /api/v1/queue/{queue}/resume post
+    /api/v1/queue/{queue}/secret get
+    /api/v1/schedule get post
+    /api/v1/schedule/{schedule} delete get patch
+    /api/v1/schedule/{schedule}/pause post
+    /api/v1/schedule/{schedule}/resume post
+    /api/v1/schedule/{schedule}/run post
+    /api/v1/worker get post
+    /api/v1/worker/{worker_id} delete
+    /api/v1/worker/{worker_id}/heartbeat post
+    /api/v1/worker/{worker_id}/lease post
+    ");
+    assert_eq!(everhook_api::openapi(), everhook_api::openapi(), "the same every time");
+    let world = World::new().await;
+    let served = world.call(Call::new(Method::GET, "/openapi.json").anonymous()).await;
+    assert_eq!(served.headers["content-type"], "application/json");
+    assert_eq!(served.body, everhook_api::openapi());
+}
+
+/// Every reference of the document leads somewhere.
+#[test]
+fn the_document_is_complete() {
+    let text = everhook_api::openapi();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let references = text.split("\"$ref\": \"#").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let mut count = 0;
+    for reference in references {
+        assert!(document.pointer(reference).is_some(), "{reference}");
+        count += 1;
+    }
+    assert!(count > 100);
+}
+
+#[tokio::test]
+async fn health_and_readiness_need_no_key() {
+    let world = World::new().await;
+    let call = async |method: Method, path: &str| world.call(Call::new(method, path).anonymous()).await;
+    insta::assert_snapshot!(call(Method::GET, "/health").await, @"204");
+    insta::assert_snapshot!(call(Method::HEAD, "/health/").await, @"204");
+    insta::assert_snapshot!(call(Method::GET, "/health/ping").await, @"204");
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"all"}"#);
+    world.node.stopping.store(true, Ordering::Relaxed);
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","reason":"the server is stopping"}"#);
+}
+
+#[tokio::test]
+async fn the_root_leads_to_the_documentation() {
+    let world = World::new().await;
+    let root = world.call(Call::new(Method::GET, "/!/").anonymous()).await;
+    assert_eq!((root.status.as_u16(), root.headers["location"].to_str().unwrap()), (307, "/docs"));
+    let page = world.call(Call::new(Method::GET, "/!/docs").anonymous()).await;
+    assert!(page.body.contains("/api/v1/openapi.json"));
+}
+
+#[tokio::test]
+async fn browsers_may_call_from_anywhere() {
+    let world = World::new().await;
+    let preflight = Call::new(Method::OPTIONS, "/app")
+        .anonymous()
+        .header("origin", "https://example.com")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization,idempotency-key");
+    let answer = world.call(preflight).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.headers["access-control-allow-origin"], "*");
+    assert_eq!(answer.headers["access-control-allow-headers"], "authorization,idempotency-key");
+    assert_eq!(answer.headers["access-control-max-age"], "600");
+    let answer = world.call(Call::new(Method::GET, "/app").header("origin", "https://example.com")).await;
+    assert_eq!(answer.headers["access-control-allow-origin"], "*");
+    let answer = world.call(Call::new(Method::GET, "/nothing").header("origin", "https://example.com")).await;
+    assert_eq!(answer.headers["access-control-allow-origin"], "*", "failures too");
+}

@@ -1,0 +1,92 @@
+//! The same request again gets the same answer; another request under the same key is a mistake.
+
+use everhook_api::accept::AcceptError;
+use everhook_store::error::StoreError;
+use everhook_store::query::QueryName;
+use everhook_store::store::Op;
+use http::Method;
+
+use crate::api::world::{Answer, Call, World, unavailable};
+
+async fn post(world: &World, path: &str, key: &str, body: &str) -> Answer {
+    world.call(Call::new(Method::POST, path).header("idempotency-key", key).body(body)).await
+}
+
+#[tokio::test]
+async fn creations_are_repeated_by_their_key() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let cases = [
+        ("/app", r#"{"name": "a"}"#, r#"{"name": "b"}"#),
+        ("/app/acme/endpoint", r#"{"url": "https://a.example"}"#, r#"{"url": "https://b.example"}"#),
+        ("/event-type", r#"{"name": "a", "description": ""}"#, r#"{"name": "b", "description": ""}"#),
+        (
+            "/app/acme/msg",
+            r#"{"eventType": "a", "payload": {"a": [1]}, "eventId": "e"}"#,
+            r#"{"eventType": "b", "payload": {}}"#,
+        ),
+    ];
+    for (path, body, another) in cases {
+        let first = post(&world, path, "key", body).await;
+        assert!(first.status.is_success(), "{path}: {first}");
+        let again = post(&world, path, "key", body).await;
+        assert_eq!((again.status, &again.body), (first.status, &first.body), "{path}");
+        let reused = post(&world, path, "key", another).await;
+        assert_eq!(reused.code(), (409, "idempotency_key_reused".to_owned()), "{path}");
+        assert!(post(&world, path, "key 2", another).await.status.is_success(), "{path}");
+        let elsewhere = Call::new(Method::POST, "/app").bearer(&world.other_key).header("idempotency-key", "key");
+        let elsewhere = world.call(elsewhere.body(r#"{"name": "c"}"#)).await;
+        assert_eq!(elsewhere.status, 201, "keys of another environment are others");
+    }
+    assert_eq!(world.get("/app/acme/msg").await.each("id").len(), 2);
+    assert_eq!(world.get("/app/acme/endpoint").await.each("id").len(), 2);
+}
+
+#[tokio::test]
+async fn a_rotation_is_repeated_by_its_key() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.endpoint("acme", "main").await;
+    let path = "/app/acme/endpoint/main/secret/rotate";
+    let secret = async || world.get("/app/acme/endpoint/main/secret").await.text("/key");
+    assert_eq!(post(&world, path, "key", "{}").await.status, 200);
+    let rotated = secret().await;
+    assert_eq!(post(&world, path, "key", "{}").await.text("/key"), rotated);
+    assert_eq!(secret().await, rotated, "not rotated a second time");
+    assert_eq!(post(&world, path, "key", "{ }").await.code().0, 409);
+}
+
+#[tokio::test]
+async fn keys_have_bounds() {
+    let world = World::new().await;
+    insta::assert_snapshot!(post(&world, "/app", &"k".repeat(257), r#"{"name": "a"}"#).await, @r#"422 {"detail":[{"loc":["header","idempotency-key"],"msg":"must have at most 256 ASCII characters","type":"value_error"}]}"#);
+    assert_eq!(post(&world, "/app", &"k".repeat(256), r#"{"name": "a"}"#).await.status, 201);
+    assert_eq!(post(&world, "/app", "ä", r#"{"name": "a"}"#).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_failed_request_may_be_repeated() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let body = r#"{"eventType": "a", "payload": {}}"#;
+    let fail = |error| *world.node.fails.lock().unwrap() = Some(error);
+    fail(AcceptError::Store(unavailable()));
+    let failed = post(&world, "/app/acme/msg", "key", body).await;
+    assert_eq!(failed.headers["retry-after"], "1");
+    insta::assert_snapshot!(failed, @r#"503 {"code":"unavailable","detail":"The storage is unavailable: try again."}"#);
+    fail(AcceptError::Store(StoreError::InDoubt { op: Op::Append, source: "the cable was pulled".into() }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"in_doubt","detail":"It may or may not have been written: try again with the same idempotency key."}"#);
+    fail(AcceptError::Store(StoreError::Slow { op: Op::Read(QueryName::Messages), source: "interrupted".into() }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: ask for less, such as a shorter time, or try again."}"#);
+    fail(AcceptError::Store(StoreError::Full { op: Op::Append, source: "no space left".into() }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"507 {"code":"storage_full","detail":"The storage is full."}"#);
+    fail(AcceptError::Store(StoreError::Refused { op: Op::Append, source: "a secret of ours".into() }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);
+    fail(AcceptError::Store(StoreError::Corrupt { table: "message", column: "id" }));
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);
+    fail(AcceptError::Overloaded);
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"overloaded","detail":"Too many messages are waiting to be written: try again."}"#);
+    fail(AcceptError::Stopping);
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"stopping","detail":"The server is stopping: try again."}"#);
+    assert_eq!(post(&world, "/app/acme/msg", "key", body).await.status, 202);
+}

@@ -1,0 +1,25 @@
+//! The API over HTTP: the real router on a store in memory, with a node that appends and delivers nothing by itself.
+
+mod application;
+mod attempt;
+mod auth;
+mod bad_input;
+mod batch;
+mod document;
+mod endpoint;
+mod event_type;
+mod idempotency;
+mod isolation;
+mod job;
+mod jobs;
+mod message;
+mod node;
+mod once;
+mod paging;
+mod queue;
+mod schedule;
+mod server;
+mod strict;
+mod switches;
+mod worker;
+mod world;

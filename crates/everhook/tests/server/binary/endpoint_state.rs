@@ -1,0 +1,119 @@
+//! Open deliveries of endpoints that are disabled, enabled or deleted.
+
+use std::sync::Arc;
+
+use everhook_testkit::receiver::{Answer, Receiver};
+use serde_json::json;
+
+use crate::binary::client::{Application, Endpoint};
+use crate::binary::server::{Backend, Server, on_both_stores};
+
+on_both_stores! {
+    gone_disables_the_endpoint,
+    a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled,
+    the_open_deliveries_of_a_deleted_endpoint_end_as_canceled,
+    the_open_deliveries_of_a_deleted_application_never_arrive,
+}
+
+/// Soon retries, for longer than any test takes.
+const SETTINGS: [(&str, &str); 2] =
+    [("RETRY_SCHEDULE", "0.5,0.5,0.5,0.5,0.5,0.5,5,5,5,5,5,5,5,5,5,5,5,5,5,5"), ("LEASE_SECONDS", "2")];
+
+fn gone_disables_the_endpoint(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/gone"));
+    application.endpoint(&receiver.url("/other"));
+    receiver.answer("/gone", Answer::status(410));
+    let message = application.send(&json!({}));
+    let destination = application.wait_for(&message, &endpoint, "fail");
+    assert_eq!(destination["disabled"], true);
+    let path = application.path(&format!("/endpoint/{}", endpoint.id));
+    assert_eq!(application.client.get(&path).expect(200)["disabled"], true);
+    // The disabled endpoint gets no new messages.
+    let later = application.send_many(3);
+    receiver.wait_for_messages("/other", &later);
+    assert_eq!(receiver.seen("/gone").len(), 1);
+}
+
+fn a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled(backend: Arc<Backend>) {
+    let (mut server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/"));
+    application.endpoint(&receiver.url("/other"));
+    receiver.answer("/", Answer::status(500));
+    let messages = application.send_many(3);
+    receiver.wait_for_messages("/", &messages);
+    application.change(&endpoint, &json!({ "disabled": true }));
+    receiver.answer("/", Answer::status(200));
+    for message in &messages {
+        everhook_testkit::wait::until_true("the attempts under way have ended", || {
+            application.destination(message, &endpoint)["statusText"] != "sending"
+        });
+        check_held(&application, message, &endpoint);
+    }
+    let before = receiver.seen("/").len();
+
+    server.terminate();
+    assert!(server.wait().success());
+    server.start_again();
+    // A message delivered elsewhere shows that the restarted server works on due tasks.
+    let other = application.send(&json!({}));
+    receiver.wait_for_messages("/other", &[other]);
+    for message in &messages {
+        check_held(&application, message, &endpoint);
+    }
+    assert_eq!(receiver.seen("/").len(), before);
+
+    application.change(&endpoint, &json!({ "disabled": false }));
+    for message in &messages {
+        application.wait_for(message, &endpoint, "success");
+    }
+}
+
+#[track_caller]
+fn check_held(application: &Application, message: &str, endpoint: &Endpoint) {
+    let destination = application.destination(message, endpoint);
+    assert_eq!((&destination["statusText"], &destination["held"]), (&json!("pending"), &json!(true)));
+}
+
+fn the_open_deliveries_of_a_deleted_endpoint_end_as_canceled(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &[("RETRY_SCHEDULE", "3600")]), Receiver::start());
+    let application = server.client().application("Acme");
+    let endpoint = application.endpoint(&receiver.url("/"));
+    receiver.answer("/", Answer::status(500));
+    let waiting = application.send(&json!({ "waits": true }));
+    application.wait_for_attempts(&waiting, 1);
+    receiver.hang("/");
+    let in_flight = application.send(&json!({ "waits": false }));
+    receiver.wait_for_messages("/", &[&in_flight]);
+
+    application.client.delete(&application.path(&format!("/endpoint/{}", endpoint.id))).expect(204);
+    assert_eq!(application.wait_for(&waiting, &endpoint, "canceled")["status"], 4);
+    receiver.release("/");
+    application.wait_for(&in_flight, &endpoint, "canceled");
+    assert_eq!(receiver.count(), 2);
+    let path = application.path(&format!("/endpoint/{}", endpoint.id));
+    application.client.get(&path).expect(404);
+}
+
+fn the_open_deliveries_of_a_deleted_application_never_arrive(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let client = server.client();
+    let doomed = client.application("Doomed");
+    doomed.endpoint(&receiver.url("/doomed"));
+    receiver.answer("/doomed", Answer::status(500));
+    doomed.send(&json!({}));
+    receiver.wait_for("/doomed", 1);
+    client.delete(&doomed.path("")).expect(204);
+    client.get(&doomed.path("")).expect(404);
+    let before = receiver.seen("/doomed").len();
+    // A delivery of another application, first refused and then retried, shows that time has passed.
+    let living = client.application("Living");
+    let endpoint = living.endpoint(&receiver.url("/living"));
+    receiver.answer_in_turn("/living", vec![Answer::status(500); 3], Answer::status(200));
+    let message = living.send(&json!({}));
+    living.wait_for(&message, &endpoint, "success");
+    // One attempt may have been in flight when the application was deleted.
+    assert!(receiver.seen("/doomed").len() <= before + 1);
+}

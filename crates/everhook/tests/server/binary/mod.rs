@@ -1,0 +1,38 @@
+//! Everhook as its users see it: the real binary, on both stores, over HTTP.
+//!
+//! Every test starts its own servers, with receivers and clients in the test process. Names of tests that kill servers
+//! contain `crash`, those with client libraries `contract`, those with an earlier binary `upgrade`. `cargo xtask test`
+//! prepares their environment.
+
+mod beside;
+mod checker;
+mod cli;
+mod client;
+mod contract;
+mod crash;
+mod delivery;
+mod egress;
+mod endpoint_state;
+pub(crate) mod environment;
+mod examples;
+mod fields;
+mod input;
+mod isolation;
+mod job_replicas;
+mod jobs;
+mod logs;
+mod lost_file;
+mod once;
+mod outage;
+mod outbox;
+mod outbox_aside;
+mod outbox_elsewhere;
+mod outbox_examples;
+mod postgres;
+mod replicas;
+mod retry;
+mod rolling;
+mod server;
+mod signature;
+mod stop;
+mod upgrade;
