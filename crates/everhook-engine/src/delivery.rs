@@ -31,7 +31,7 @@ use crate::clock::Clock;
 use crate::dispatcher::{Grant, Room, Run, Source};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Held, Holder, Record, Settler};
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// What a delivery needs besides its task.
 pub(crate) struct Deliverer {
@@ -92,7 +92,7 @@ impl Run for Deliverer {
         self.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, tenure }, .. } in tickets {
                 let place = deliverer.room.place(lane);
-                deliverer.settle(leased.task, tenure, place, End::HandedBack).await;
+                deliverer.settle(leased.task, tenure, place, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -127,7 +127,7 @@ impl Deliverer {
         let (task, started_at) = (leased.task, self.clock.now());
         // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
-        let end = attempt.unwrap_or_else(|_| Some(End::Attempted(panicked(&leased, started_at))));
+        let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         // First: a slot that comes free because its target wants a rest is not to be used.
         let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
         let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
@@ -140,25 +140,25 @@ impl Deliverer {
         self.settle(task, tenure, place, end).await;
     }
 
-    async fn settle(&self, task: Task, tenure: Arc<Tenure>, place: Slot, end: End) {
-        let (by, slot) = (Holder::Node(tenure), Held::Slot { _slot: place });
-        self.settler.settle(Ended { task, job: None, by, slot, end }).await;
+    async fn settle(&self, task: Task, tenure: Arc<Tenure>, place: Slot, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(tenure), SlotHold::Slot { _slot: place });
+        self.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
     }
 
-    async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<End> {
+    async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<AttemptEnd> {
         let started_at = self.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
         let target = target.and_then(|(endpoint, message)| Some((endpoint, message, payload(message)?)));
         let Some((endpoint, message, body)) = target else {
-            return Some(End::Attempted(cancelled(leased, started_at)));
+            return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         };
         if leased.task.cancel {
-            return Some(End::Attempted(cancelled(leased, started_at)));
+            return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         }
         // It may have waited for its turn until now.
         if self.outbound.interrupt.is_cancelled() || !self.sessions.may_send(tenure) {
-            return if tenure.is_closed() { None } else { Some(End::HandedBack) };
+            return if tenure.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
         let begun = self.clock.elapsed();
@@ -175,10 +175,10 @@ impl Deliverer {
             Sent::TenureClosed => None,
             Sent::Exhausted(failure) => {
                 self.room.pause(&failure.detail, self.clock.elapsed());
-                Some(End::HandedBack)
+                Some(AttemptEnd::HandedBack)
             }
-            Sent::Interrupted => Some(End::Attempted(interrupted(url, started_at, duration))),
-            Sent::Answered(answer) => Some(End::Attempted(self.record(answer, url, started_at, duration))),
+            Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(url, started_at, duration))),
+            Sent::Answered(answer) => Some(AttemptEnd::Attempted(self.record(answer, url, started_at, duration))),
         }
     }
 
@@ -188,13 +188,13 @@ impl Deliverer {
         url: String,
         started_at: Timestamp,
         duration: Duration,
-    ) -> Record {
+    ) -> AttemptRecord {
         let (class, outcome) = classify(&answer, self.clock.now());
         let (status, reply) = match answer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
         };
-        Record { outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
+        AttemptRecord { outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
     }
 
     /// The endpoint's own headers first: ours win.
@@ -227,17 +227,17 @@ fn ticket(leased: Leased, tenure: &Arc<Tenure>, order: Order) -> Ticket<Delivery
 }
 
 /// Whether the target wants nothing for now, or nothing at all: those who wait for a slot are not to be sent to it.
-fn wants_rest(end: &End) -> bool {
-    matches!(end, End::Attempted(record) if matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone))
+fn wants_rest(end: &AttemptEnd) -> bool {
+    matches!(end, AttemptEnd::Attempted(record) if matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone))
 }
 
-fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
+fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     let reason = match (&leased.endpoint, &leased.message) {
         (None, _) => "the endpoint was deleted",
         (_, None) => "the message was pruned",
         _ => "the payload was removed",
     };
-    Record {
+    AttemptRecord {
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
         url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
@@ -250,8 +250,8 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> Record {
     }
 }
 
-fn panicked(leased: &Leased, started_at: Timestamp) -> Record {
-    Record {
+fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
+    AttemptRecord {
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
         url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
@@ -264,8 +264,8 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> Record {
     }
 }
 
-fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> Record {
-    Record {
+fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> AttemptRecord {
+    AttemptRecord {
         outcome: Outcome::Interrupted,
         class: Class::Interrupted,
         url,

@@ -65,7 +65,7 @@ pub(crate) struct Relay {
 }
 
 /// A row that passed every check, as the message it becomes.
-struct Member {
+struct RelayedRow {
     row: i64,
     locator: Locator<ApplicationId>,
     message: NewMessage,
@@ -129,7 +129,7 @@ impl Relay {
         row: &OutboxRow,
         id: Id,
         missing: &mut Missing,
-    ) -> Result<Result<Member, String>, StoreError> {
+    ) -> Result<Result<RelayedRow, String>, StoreError> {
         let Some(environment) = self.environment(row, missing).await? else {
             let name = row.environment.as_deref().unwrap_or(DEFAULT_ENVIRONMENT);
             return Ok(Err(format!("there is no environment {name:?} that this outbox may send to")));
@@ -168,7 +168,7 @@ impl Relay {
             };
             let (revision, deliver_at) = (found.revision, row.deliver_at);
             let message = NewMessage { environment, message, keys, revision, once, deliver_at };
-            Member { row: row.id, locator, message }
+            RelayedRow { row: row.id, locator, message }
         }))
     }
 
@@ -232,7 +232,7 @@ impl Relay {
     }
 
     /// Tries a message again whose uid has moved since it was remembered; under the id it has, so that it keeps its place.
-    async fn again(&self, member: &Member) -> Result<Accepted, StoreError> {
+    async fn again(&self, member: &RelayedRow) -> Result<Accepted, StoreError> {
         let NewMessage { environment, message, keys, .. } = &member.message;
         let Some(found) = self.look_up(*environment, &member.locator).await? else {
             return Ok(Accepted::NoApplication);

@@ -52,56 +52,56 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// An attempt that ended, or a task that was not begun.
-pub(crate) struct Ended {
+pub(crate) struct FinishedAttempt {
     pub(crate) task: Task,
     /// What the task is about, if it is a job: it has its own retry policy.
     pub(crate) job: Option<Arc<Job>>,
-    pub(crate) by: Holder,
+    pub(crate) by: AttemptHolder,
     /// Held, not read: dropping it after the write frees it.
-    pub(crate) slot: Held,
-    pub(crate) end: End,
+    pub(crate) slot: SlotHold,
+    pub(crate) end: AttemptEnd,
 }
 
 /// Who held the task.
-pub(crate) enum Holder {
+pub(crate) enum AttemptHolder {
     /// This node.
     Node(Arc<Tenure>),
     /// A remote worker, in whose name someone waits for the answer.
     Worker {
         session: SessionId,
         /// Dropped unanswered if nothing can be said: the worker repeats what it said.
-        answer: oneshot::Sender<Told>,
+        answer: oneshot::Sender<SettleReply>,
     },
 }
 
 /// What whoever waits for a settlement is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum SettleReply {
     /// It counts; how it left the task, unless that was handed back.
     Done(Option<EndState>),
     /// It does not.
-    Lost,
+    Rejected,
 }
 
-impl Holder {
+impl AttemptHolder {
     fn session(&self) -> SessionId {
         match self {
-            Holder::Node(tenure) => tenure.id,
-            Holder::Worker { session, .. } => *session,
+            AttemptHolder::Node(tenure) => tenure.id,
+            AttemptHolder::Worker { session, .. } => *session,
         }
     }
 
     /// Nobody cares any more.
     fn is_gone(&self) -> bool {
         match self {
-            Holder::Node(tenure) => tenure.is_closed(),
-            Holder::Worker { answer, .. } => answer.is_closed(),
+            AttemptHolder::Node(tenure) => tenure.is_closed(),
+            AttemptHolder::Worker { answer, .. } => answer.is_closed(),
         }
     }
 }
 
 /// What the end of an attempt holds until it is written.
-pub(crate) enum Held {
+pub(crate) enum SlotHold {
     /// Nothing: a task that was taken over never had a slot.
     Nothing,
     /// Its slot.
@@ -111,15 +111,15 @@ pub(crate) enum Held {
 }
 
 /// How it ended.
-pub(crate) enum End {
+pub(crate) enum AttemptEnd {
     /// Nothing was done with the task: it goes back as it was.
     HandedBack,
     /// Something was done, or came to light.
-    Attempted(Record),
+    Attempted(AttemptRecord),
 }
 
 /// What the attempt log will say.
-pub(crate) struct Record {
+pub(crate) struct AttemptRecord {
     pub(crate) outcome: Outcome,
     pub(crate) class: Class,
     pub(crate) url: String,
@@ -142,8 +142,8 @@ pub(crate) struct Settler {
     wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
     counts: Arc<Counts>,
-    queue: mpsc::Sender<Ended>,
-    waiting: Mutex<mpsc::Receiver<Ended>>,
+    queue: mpsc::Sender<FinishedAttempt>,
+    waiting: Mutex<mpsc::Receiver<FinishedAttempt>>,
     /// Whoever writes has it, unless another one hangs: when the last one began.
     turn: Mutex<Option<Duration>>,
     /// What gave its slot back and is not written.
@@ -203,12 +203,12 @@ impl Settler {
     }
 
     /// Hands over what ended, as soon as there is a place for it.
-    pub(crate) async fn settle(&self, mut ended: Ended) {
+    pub(crate) async fn settle(&self, mut ended: FinishedAttempt) {
         // The receiver lives as long as the settler itself.
         let Ok(place) = self.queue.reserve().await else { return };
         // A target that took one can take the next. One that did not may have to rest: its slot is free when that is written.
-        if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Success) {
-            ended.slot = Held::Unsettled { _token: self.unsettled.token() };
+        if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Success) {
+            ended.slot = SlotHold::Unsettled { _token: self.unsettled.token() };
         }
         place.send(ended);
     }
@@ -219,11 +219,11 @@ impl Settler {
         session: SessionId,
         task: Task,
         job: Option<Arc<Job>>,
-        end: End,
-    ) -> Option<Told> {
+        end: AttemptEnd,
+    ) -> Option<SettleReply> {
         let (answer, answered) = oneshot::channel();
-        let by = Holder::Worker { session, answer };
-        self.settle(Ended { task, job, by, slot: Held::Nothing, end }).await;
+        let by = AttemptHolder::Worker { session, answer };
+        self.settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end }).await;
         tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
     }
 
@@ -242,7 +242,7 @@ impl Settler {
             self.progress.begin(self.clock.elapsed());
             let mut turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
             if let Ok(last) = &mut turn {
-                let nobody_asks = batch.iter().all(|ended| matches!(ended.by, Holder::Node(_)));
+                let nobody_asks = batch.iter().all(|ended| matches!(ended.by, AttemptHolder::Node(_)));
                 if let Some(begun) = **last
                     && nobody_asks
                     && waiting.len() < SETTLE_WORTH_IT
@@ -264,7 +264,7 @@ impl Settler {
         }
     }
 
-    async fn write(&self, batch: &mut Vec<Ended>) {
+    async fn write(&self, batch: &mut Vec<FinishedAttempt>) {
         let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| self.decide(ended)).unzip();
         let settlements: Arc<[Settlement]> = settlements.into();
         let begun = self.metrics.begin();
@@ -280,9 +280,10 @@ impl Settler {
             if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
                 self.wakeups.due_in(settlement.kind, due_in);
             }
-            if let Holder::Worker { answer, .. } = ended.by {
+            if let AttemptHolder::Worker { answer, .. } = ended.by {
                 let end = decision.map(|decision| decision.end);
-                let _ = answer.send(if settled == Settled::Done { Told::Done(end) } else { Told::Lost });
+                let _ =
+                    answer.send(if settled == Settled::Done { SettleReply::Done(end) } else { SettleReply::Rejected });
             }
         }
         if batches {
@@ -294,11 +295,11 @@ impl Settler {
         }
     }
 
-    fn count(&self, ended: &Ended, settled: Settled) {
+    fn count(&self, ended: &FinishedAttempt, settled: Settled) {
         match (settled, &ended.end) {
             (Settled::Lost, _) => self.metrics.lost(),
-            (Settled::Done, End::HandedBack) => {}
-            (Settled::Done, End::Attempted(record)) => {
+            (Settled::Done, AttemptEnd::HandedBack) => {}
+            (Settled::Done, AttemptEnd::Attempted(record)) => {
                 self.metrics.attempted(ended.task.kind, record.class, record.duration);
                 if let Some(job) = &ended.job {
                     self.counts.ended(ended.task.key.environment, &job.queue);
@@ -307,7 +308,7 @@ impl Settler {
         }
     }
 
-    fn decide(&self, ended: &Ended) -> (Settlement, Option<Decision>) {
+    fn decide(&self, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {
         let task = &ended.task;
         let settlement = Settlement {
             key: task.key,
@@ -324,7 +325,7 @@ impl Settler {
             stop_lane: false,
             result: None,
         };
-        let End::Attempted(record) = &ended.end else { return (settlement, None) };
+        let AttemptEnd::Attempted(record) = &ended.end else { return (settlement, None) };
         let policy = ended.job.as_ref().map_or(&self.policy, |job| &job.retry);
         let decision = lifecycle::decide(task, record.outcome, policy, self.entropy.jitter());
         let attempt = NewAttempt {
@@ -353,7 +354,11 @@ impl Settler {
     }
 
     /// Repeats the write until the store answers, or until nobody waits for the answer any more: every tenure was closed.
-    async fn write_until_answered(&self, settlements: &Arc<[Settlement]>, batch: &[Ended]) -> Option<Vec<Settled>> {
+    async fn write_until_answered(
+        &self,
+        settlements: &Arc<[Settlement]>,
+        batch: &[FinishedAttempt],
+    ) -> Option<Vec<Settled>> {
         loop {
             match self.store.settle(Arc::clone(settlements)).await {
                 Ok(settled) => {
@@ -387,7 +392,7 @@ impl Settler {
     }
 
     /// Each by itself, and each until the store answers: a store that fails meanwhile costs nobody their settlement.
-    async fn write_singly(&self, settlements: &[Settlement], batch: &[Ended]) -> Vec<Settled> {
+    async fn write_singly(&self, settlements: &[Settlement], batch: &[FinishedAttempt]) -> Vec<Settled> {
         let mut settled = Vec::with_capacity(settlements.len());
         for (settlement, ended) in settlements.iter().zip(batch) {
             let (one, ended) = (Arc::from([settlement.clone()]), std::slice::from_ref(ended));
@@ -406,16 +411,16 @@ fn may_announce(settlement: &Settlement) -> bool {
 
 /// A task whose end cannot be written stays with its session, which lives: only when that ends a sweep finds it, counts a
 /// crash, and ends it as poison if it comes to that. What a sweep itself cannot write is left, or there would be no end of it.
-fn give_up(ended: &Ended) {
-    if matches!(&ended.end, End::Attempted(record) if record.outcome == Outcome::Abandoned) {
+fn give_up(ended: &FinishedAttempt) {
+    if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Abandoned) {
         return;
     }
-    if let Holder::Node(tenure) = &ended.by {
+    if let AttemptHolder::Node(tenure) = &ended.by {
         tenure.retire("it holds a task that could not be settled");
     }
 }
 
-fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
+fn log(ended: &FinishedAttempt, decision: Option<&Decision>, settled: Settled) {
     let task = &ended.task;
     if settled == Settled::Lost {
         // Superseded: someone else holds or ended the task. It changed nothing.
@@ -423,7 +428,7 @@ fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
         warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session, "lost task {}", task.key.id);
         return;
     }
-    let (End::Attempted(record), Some(decision)) = (&ended.end, decision) else {
+    let (AttemptEnd::Attempted(record), Some(decision)) = (&ended.end, decision) else {
         info!(task.id = %task.key.id, "handed back task {}", task.key.id);
         return;
     };
@@ -433,7 +438,7 @@ fn log(ended: &Ended, decision: Option<&Decision>, settled: Settled) {
     }
 }
 
-fn log_delivery(task: &Task, record: &Record, decision: &Decision) {
+fn log_delivery(task: &Task, record: &AttemptRecord, decision: &Decision) {
     let duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX);
     let subject = everhook_core::id::MessageId(task.key.subject);
     let endpoint = everhook_core::id::EndpointId(task.lane.0);
@@ -451,7 +456,7 @@ fn log_delivery(task: &Task, record: &Record, decision: &Decision) {
     }
 }
 
-fn log_job(task: &Task, job: Option<&Job>, record: &Record, decision: &Decision) {
+fn log_job(task: &Task, job: Option<&Job>, record: &AttemptRecord, decision: &Decision) {
     let duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX);
     let id = everhook_core::id::JobId(task.key.subject);
     let (queue, kind) = job.map_or(("", ""), |job| (job.queue.as_str(), job.kind.as_str()));

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Held, Holder, Record, Settler};
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
@@ -132,15 +132,17 @@ impl Sweeper {
         task: Task,
         job: Option<Arc<everhook_core::job::Job>>,
         tenure: &Arc<Tenure>,
-        record: Record,
+        record: AttemptRecord,
     ) {
-        let by = Holder::Node(Arc::clone(tenure));
-        self.settler.settle(Ended { task, job, by, slot: Held::Nothing, end: End::Attempted(record) }).await;
+        let by = AttemptHolder::Node(Arc::clone(tenure));
+        self.settler
+            .settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end: AttemptEnd::Attempted(record) })
+            .await;
     }
 
     /// The end of what `from` held, as far as anybody knows: now.
-    fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> Record {
-        Record {
+    fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> AttemptRecord {
+        AttemptRecord {
             outcome,
             class,
             url: String::new(),

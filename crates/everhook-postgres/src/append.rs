@@ -74,9 +74,9 @@ struct Written {
 }
 
 /// What became of a member.
-enum Member {
+enum AppendDecision {
     Accepted(Written),
-    Told(Appended),
+    Decided(Appended),
 }
 
 impl PostgresStore {
@@ -101,10 +101,10 @@ impl PostgresStore {
         let mut owners = Owners::take(tx, keys::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
-        let mut slots = once::Claims::lock(tx, &append.messages, now).await?;
+        let mut slots = once::SlotClaims::lock(tx, &append.messages, now).await?;
         let decide = |new| planner.decide(new, &mut owners, &mut slots);
-        let members: Vec<Member> = append.messages.iter().map(decide).collect();
-        let written: Vec<&Written> = members.iter().filter_map(Member::written).collect();
+        let members: Vec<AppendDecision> = append.messages.iter().map(decide).collect();
+        let written: Vec<&Written> = members.iter().filter_map(AppendDecision::written).collect();
         if tx.is_whole() && written.is_empty() && !slots.has_suppressed() {
             tx.roll_back().await?;
         } else {
@@ -112,7 +112,7 @@ impl PostgresStore {
             slots.write(tx, now).await?;
             write(tx, append.fast.as_ref(), &written, &waiting, now).await?;
         }
-        Ok(members.into_iter().map(Member::answer).collect())
+        Ok(members.into_iter().map(AppendDecision::answer).collect())
     }
 
     /// Begins, and reads endpoints and lanes. Lanes are guessed from the cache, so that one round trip does.
@@ -156,18 +156,18 @@ impl Lanes {
     }
 }
 
-impl Member {
+impl AppendDecision {
     fn written(&self) -> Option<&Written> {
         match self {
-            Member::Accepted(written) => Some(written),
-            Member::Told(_) => None,
+            AppendDecision::Accepted(written) => Some(written),
+            AppendDecision::Decided(_) => None,
         }
     }
 
     fn answer(self) -> Appended {
         match self {
-            Member::Accepted(written) => accepted(written.message, written.tasks),
-            Member::Told(answer) => answer,
+            AppendDecision::Accepted(written) => accepted(written.message, written.tasks),
+            AppendDecision::Decided(answer) => answer,
         }
     }
 }
@@ -182,17 +182,22 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn decide<'m>(&mut self, new: &'m NewMessage, owners: &mut Owners<'m>, slots: &mut once::Claims) -> Member {
+    fn decide<'m>(
+        &mut self,
+        new: &'m NewMessage,
+        owners: &mut Owners<'m>,
+        slots: &mut once::SlotClaims,
+    ) -> AppendDecision {
         if let Some(answer) = judge(&owners.taken(new.environment, &new.keys)) {
-            return Member::Told(answer);
+            return AppendDecision::Decided(answer);
         }
         let is_same = |set: &&Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
         let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
-            return Member::Told(Appended::NoApplication);
+            return AppendDecision::Decided(Appended::NoApplication);
         };
         if let Some(winner) = slots.take(new) {
             owners.claim(new.environment, kept_by_suppressed(&new.keys), winner.0);
-            return Member::Told(Appended::Suppressed(winner));
+            return AppendDecision::Decided(Appended::Suppressed(winner));
         }
         owners.claim(new.environment, new.keys.iter(), new.message.id.0);
         let environment = new.environment;
@@ -208,7 +213,7 @@ impl Planner<'_> {
             slot
         };
         let tasks = plan(environment, &message, set, &self.store.ids, self.now, new.deliver_at, take_slot);
-        Member::Accepted(Written { environment, message: Arc::new(message), tasks })
+        AppendDecision::Accepted(Written { environment, message: Arc::new(message), tasks })
     }
 }
 
@@ -279,7 +284,5 @@ async fn write(
     let append_expiry = expiries.nonempty().map(|fresh| AppendPayloadExpiry { fresh });
     let append_message = AppendMessage { fresh, created_at: now };
     let append_task = tasks.nonempty().map(|fresh| AppendTask { fresh });
-    tx.finish((append_message, append_expiry, append_task, lock_lane, lower_lane_due))
-        .await
-        .map(drop)
+    tx.finish((append_message, append_expiry, append_task, lock_lane, lower_lane_due)).await.map(drop)
 }

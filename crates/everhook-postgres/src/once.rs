@@ -61,7 +61,7 @@ statement! {
 type SlotKey = (EnvironmentId, ApplicationId, Name);
 
 /// A slot that this transaction has locked.
-struct Held {
+struct HeldSlot {
     /// As it was before; none if it was made here.
     before: Option<OnceSlot>,
     /// As it is in the table.
@@ -72,14 +72,14 @@ struct Held {
 
 /// The slots that the members of a batch want.
 #[derive(Default)]
-pub(crate) struct Claims {
-    held: BTreeMap<SlotKey, Held>,
+pub(crate) struct SlotClaims {
+    held: BTreeMap<SlotKey, HeldSlot>,
     suppressed: Suppressions,
 }
 
-impl Claims {
+impl SlotClaims {
     /// Locks every slot that one of these messages wants. It waits for whoever is just claiming or resetting one of them.
-    pub(crate) async fn lock(tx: &Tx<'_>, messages: &[NewMessage], now: Timestamp) -> Result<Claims, Fault> {
+    pub(crate) async fn lock(tx: &Tx<'_>, messages: &[NewMessage], now: Timestamp) -> Result<SlotClaims, Fault> {
         let mut wanted: BTreeMap<SlotKey, OnceSlot> = BTreeMap::new();
         for new in messages {
             let Some(claim) = &new.once else { continue };
@@ -89,7 +89,7 @@ impl Claims {
             }
         }
         if wanted.is_empty() {
-            return Ok(Claims::default());
+            return Ok(SlotClaims::default());
         }
         let make = AppendOnce { fresh: slots(wanted.iter().map(|(key, slot)| (key, Some(slot)))), now };
         // In one round trip, but each with a snapshot of its own: the second one sees whom the first one waited for.
@@ -99,12 +99,12 @@ impl Claims {
         for (environment, application, key, kept) in locked {
             let key = (environment, application, key);
             let before = (!made.contains(&key)).then_some(kept);
-            held.insert(key, Held { before, kept, decided: None });
+            held.insert(key, HeldSlot { before, kept, decided: None });
         }
         if wanted.keys().any(|key| !held.contains_key(key)) {
             return Err(Fault::Contended("a slot was removed while it was looked at"));
         }
-        Ok(Claims { held, suppressed: Suppressions::default() })
+        Ok(SlotClaims { held, suppressed: Suppressions::default() })
     }
 
     /// Gives a message that is accepted otherwise its slot; if it is another's, answers whose.

@@ -11,4 +11,3 @@ mod expand;
 pub mod param;
 pub mod rows;
 pub mod statement;
-

@@ -18,7 +18,7 @@ use crate::dispatcher::Room;
 use crate::jobs::runner::{Work, record};
 use crate::outbound::{Outbound, Sent, Signed, header};
 use crate::session::Tenure;
-use crate::settle::{End, Record};
+use crate::settle::{AttemptEnd, AttemptRecord};
 
 /// Sends jobs to the target of their queue.
 pub(crate) struct Pusher {
@@ -31,7 +31,7 @@ pub(crate) struct Pusher {
 
 impl Pusher {
     /// Sends one; none if the tenure was closed meanwhile.
-    pub(crate) async fn push(&self, job: &Job, target: &Target, task: &Task, tenure: &Tenure) -> Option<End> {
+    pub(crate) async fn push(&self, job: &Job, target: &Target, task: &Task, tenure: &Tenure) -> Option<AttemptEnd> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let body = job.payload.clone().unwrap_or_default();
         let sent = match self.headers(job, target, &body, task.tries + 1) {
@@ -48,11 +48,11 @@ impl Pusher {
             Sent::TenureClosed => None,
             Sent::Exhausted(failure) => {
                 self.room.pause(&failure.detail, self.clock.elapsed());
-                Some(End::HandedBack)
+                Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => {
                 let note = Note::new("the server was stopped before the reply came", []).to_bytes();
-                Some(End::Attempted(Record { duration, ..record(Report::Interrupted, note, started_at) }))
+                Some(AttemptEnd::Attempted(AttemptRecord { duration, ..record(Report::Interrupted, note, started_at) }))
             }
             Sent::Answered(answer) => {
                 let (class, outcome) = classify_push(&answer, self.clock.now());
@@ -60,7 +60,7 @@ impl Pusher {
                     Ok(reply) => (reply.status, reply.body),
                     Err(failure) => (0, Bytes::from(failure.detail)),
                 };
-                Some(End::Attempted(answered(class, outcome, status, &reply, started_at, duration)))
+                Some(AttemptEnd::Attempted(answered(class, outcome, status, &reply, started_at, duration)))
             }
         }
     }
@@ -81,7 +81,7 @@ fn answered(
     reply: &[u8],
     started_at: Timestamp,
     duration: Duration,
-) -> Record {
+) -> AttemptRecord {
     // What a target says when all is well is no error; what it says otherwise may be nothing but its status.
     let reply = match (outcome, status, String::from_utf8_lossy(reply).trim()) {
         (Outcome::Success, _, _) => Bytes::new(),
@@ -89,7 +89,17 @@ fn answered(
         (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
         (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
     };
-    Record { outcome, class, url: String::new(), status, reply, started_at, duration, result: None, holder: None }
+    AttemptRecord {
+        outcome,
+        class,
+        url: String::new(),
+        status,
+        reply,
+        started_at,
+        duration,
+        result: None,
+        holder: None,
+    }
 }
 
 fn too_slow(timeout: Duration) -> SendFailure {

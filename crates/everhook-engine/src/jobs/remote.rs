@@ -27,7 +27,7 @@ use tracing::info;
 use crate::clock::Clock;
 use crate::jobs::runner::record;
 use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
-use crate::settle::{End, Record, Settler, Told};
+use crate::settle::{AttemptEnd, AttemptRecord, SettleReply, Settler};
 use crate::wakeup::Wakeups;
 
 /// How long a worker that waits goes without a look: hints come from this node and perhaps from others, not from time that passes.
@@ -146,7 +146,7 @@ impl Remote {
     /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
     async fn cancel(&self, session: SessionId, leased: LeasedJob) {
         let why = if leased.job.is_none() { "the job was deleted" } else { "it was cancelled" };
-        let end = End::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
+        let end = AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
         self.settler.settle_for(session, leased.task, leased.job, end).await;
     }
 
@@ -200,15 +200,15 @@ impl Remote {
         };
         let now = self.clock.now();
         let reply = if ending.note == Note::default() { Default::default() } else { ending.note.to_bytes() };
-        let record = Record {
+        let record = AttemptRecord {
             duration: now.since(started_at),
             result: ending.result.map(keep_result),
             ..record(ending.report, reply, started_at)
         };
         let job = Some(Arc::new(found.job));
-        match self.settler.settle_for(by.session, task, job, End::Attempted(record)).await {
-            Some(Told::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
-            Some(Told::Lost) => self.said_before(environment, id, by, found.state, NotYours::Lost).await,
+        match self.settler.settle_for(by.session, task, job, AttemptEnd::Attempted(record)).await {
+            Some(SettleReply::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
+            Some(SettleReply::Rejected) => self.said_before(environment, id, by, found.state, NotYours::Lost).await,
             None => Err(StoreError::InDoubt { op: Op::Settle, source: "no answer in time".into() }),
         }
     }
@@ -239,7 +239,7 @@ impl Remote {
         for task in self.store.read(query::HeldJobs { session: worker }).await? {
             let is_it = |it: &HeldJob| it.id.0 == task.key.subject && it.epoch == task.epoch;
             if !held.iter().any(is_it) {
-                self.settler.settle_for(worker, task, None, End::HandedBack).await;
+                self.settler.settle_for(worker, task, None, AttemptEnd::HandedBack).await;
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ use crate::dispatcher::{Room, Run};
 use crate::jobs::handler::{Context, Finish, Handler};
 use crate::jobs::push::Pusher;
 use crate::session::{Sessions, Tenure};
-use crate::settle::{End, Ended, Held, Holder, Record, Settler};
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// Jobs that a runner runs before others of this node get their turn, those who lease and settle among them: a job that waits for nothing
 /// lets nobody in.
@@ -82,7 +82,7 @@ impl Run for Runner {
         let runner = Arc::clone(self);
         self.running.spawn(async move {
             for Ticket { lane, task: Work { task, job, tenure, .. }, .. } in tickets {
-                runner.settle(task, job, runner.room.place(lane), tenure, End::HandedBack).await;
+                runner.settle(task, job, runner.room.place(lane), tenure, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -123,9 +123,9 @@ impl Runner {
             None => Some(cancelled("the job was deleted", started_at)),
             Some(_) if task.cancel => Some(cancelled("it was cancelled", started_at)),
             Some(_) if tenure.is_closed() => None,
-            Some(_) if !self.sessions.may_send(&tenure) => Some(End::HandedBack),
+            Some(_) if !self.sessions.may_send(&tenure) => Some(AttemptEnd::HandedBack),
             Some(job) => match how {
-                How::Nobody => Some(End::HandedBack),
+                How::Nobody => Some(AttemptEnd::HandedBack),
                 How::Push(target) => self.push(job, &target, &task, &tenure).await,
                 How::Handler(handler) => self.handle(&*handler, job, &mut task, &tenure).await,
             },
@@ -138,18 +138,18 @@ impl Runner {
         self.settle(task, job, place, tenure, end).await;
     }
 
-    async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, tenure: Arc<Tenure>, end: End) {
-        let (by, slot) = (Holder::Node(tenure), Held::Slot { _slot: place });
-        self.settler.settle(Ended { task, job, by, slot, end }).await;
+    async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, tenure: Arc<Tenure>, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(tenure), SlotHold::Slot { _slot: place });
+        self.settler.settle(FinishedAttempt { task, job, by, slot, end }).await;
     }
 
-    async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, tenure: &Tenure) -> Option<End> {
+    async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, tenure: &Tenure) -> Option<AttemptEnd> {
         let started_at = self.clock.now();
         // One that panics must not stay leased for as long as this node lives.
         let pushed = AssertUnwindSafe(self.pusher.push(job, target, task, tenure)).catch_unwind().await;
         pushed.unwrap_or_else(|_| {
             let why = "the server failed while it made the request; its log says why";
-            Some(End::Attempted(record(Report::Panicked, Note::new(why, []).to_bytes(), started_at)))
+            Some(AttemptEnd::Attempted(record(Report::Panicked, Note::new(why, []).to_bytes(), started_at)))
         })
     }
 
@@ -159,7 +159,7 @@ impl Runner {
         job: &Arc<Job>,
         task: &mut Task,
         tenure: &Arc<Tenure>,
-    ) -> Option<End> {
+    ) -> Option<AttemptEnd> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let context = Context::new(*task, Arc::clone(job), Arc::clone(tenure), Arc::clone(&self.sessions));
         self.handled().insert(task.key.id, context.clone());
@@ -182,12 +182,12 @@ impl Runner {
         context.tell_last_progress(&*self.store).await;
         // Whoever gave up because someone cancelled the job does not fail; whoever completed it did.
         task.cancel = context.is_cancelled();
-        let record = Record {
+        let record = AttemptRecord {
             duration: self.clock.elapsed().saturating_sub(begun),
             result: finish.result.map(keep_result),
             ..record(finish.report, context.note(&finish.error), started_at)
         };
-        Some(End::Attempted(record))
+        Some(AttemptEnd::Attempted(record))
     }
 
     /// Tells handlers whose jobs were cancelled, again and again; asks the store only while something runs.
@@ -223,9 +223,9 @@ impl Runner {
 }
 
 /// The record of an attempt that took no time.
-pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Record {
+pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> AttemptRecord {
     let (class, outcome) = report.classify();
-    Record {
+    AttemptRecord {
         outcome,
         class,
         url: String::new(),
@@ -238,8 +238,8 @@ pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> Reco
     }
 }
 
-fn cancelled(why: &str, started_at: Timestamp) -> End {
-    End::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), started_at))
+fn cancelled(why: &str, started_at: Timestamp) -> AttemptEnd {
+    AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), started_at))
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {

@@ -3,11 +3,11 @@
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::task::Task;
 
+use everhook_store::catalog::Order;
 use everhook_store::sql::answer::Answer;
 use everhook_store::sql::param::Shape;
-use everhook_store::sql::statement::{Dialect, Text};
-use everhook_store::catalog::Order;
 use everhook_store::sql::param::{Bind, Kind};
+use everhook_store::sql::statement::{Dialect, Text};
 
 everhook_store::columns! { LaneKeys of LaneKey { environment: EnvironmentId, id: LaneId } }
 
