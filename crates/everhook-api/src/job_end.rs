@@ -1,6 +1,6 @@
 //! What a remote worker says of a job that it holds: how it ended, how far it is.
 //!
-//! It counts only from the worker that has the job, in the tenure it has it: else the answer is a conflict, and whatever was done is
+//! It counts only from the worker that has the job, under its current lease: else the answer is a conflict, and whatever was done is
 //! not recorded. Ending goes through the engine, where every attempt ends.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Progress, Report};
-use everhook_core::job::{JobState, NotYours, Tenure};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::limits::{RETRY_DELAY_MAX, SNOOZE_MAX};
 use everhook_core::scope::Scope;
 use everhook_engine::jobs::Ending;
@@ -126,7 +126,7 @@ async fn complete(
     let CompleteIn { worker_id, epoch, result, log } = input.json()?;
     let result = result.map(|result| Bytes::copy_from_slice(result.get().as_bytes()));
     let ending = Ending { report: Report::Completed, note: note("", log), result };
-    end(&api, environment, path.id()?, Tenure { session: worker_id, epoch }, ending).await
+    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Fail a job: it is tried again after its back-off, or dead if this was its last attempt.
@@ -144,7 +144,7 @@ async fn fail(
     let retry_after = retry_after_seconds.map(|seconds| Place::Body.span("retryAfterSeconds", seconds)).transpose()?;
     let report = Report::Failed { retry_after: retry_after.map(|span| span.min(RETRY_DELAY_MAX)) };
     let ending = Ending { report, note: note(&error.unwrap_or_default(), log), result: None };
-    end(&api, environment, path.id()?, Tenure { session: worker_id, epoch }, ending).await
+    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Put a job off: it is tried again later, and this was no attempt.
@@ -164,7 +164,7 @@ async fn snooze(
         return Err(ApiError::invalid(["body", "seconds"], format!("must be at most {}", SNOOZE_MAX.as_secs())));
     }
     let ending = Ending { report: Report::Snoozed { wait }, note: note("", log), result: None };
-    end(&api, environment, path.id()?, Tenure { session: worker_id, epoch }, ending).await
+    end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
 }
 
 /// Say how far a job is.
@@ -179,7 +179,7 @@ async fn progress(
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
-    let (id, by) = (path.id()?, Tenure { session: worker_id, epoch });
+    let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
     let progress = Progress::new(percent, &text.unwrap_or_default()).at("percent")?;
     match api.store.report_progress(Scope::of(environment), id, by, progress).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
@@ -191,7 +191,7 @@ async fn end(
     api: &Api,
     environment: EnvironmentId,
     id: JobId,
-    by: Tenure,
+    by: LeaseProof,
     ending: Ending,
 ) -> Result<Json<JobStateOut>, ApiError> {
     match api.jobs.end_job(environment, id, by, ending).await? {
@@ -201,17 +201,17 @@ async fn end(
 }
 
 /// Why what a worker says does not count; a job that is not there is told apart from one that is not its own.
-async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: NotYours) -> Result<ApiError, ApiError> {
+async fn not_yours(api: &Api, environment: EnvironmentId, id: JobId, why: LeaseLost) -> Result<ApiError, ApiError> {
     let Some(found) = api.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
         return Err(no_job(id));
     };
     Ok(match why {
-        NotYours::NotRunning => {
+        LeaseLost::NotRunning => {
             let state = serde_json::to_string(&Shown(found.state)).unwrap_or_default();
             let detail = format!("The job is not running, it is {}: nothing was recorded.", state.trim_matches('"'));
             ApiError::new(StatusCode::CONFLICT, "not_running", detail)
         }
-        NotYours::Lost => {
+        LeaseLost::Lost => {
             let detail = "The job is held by another worker, or was leased again since: nothing was recorded.";
             ApiError::new(StatusCode::CONFLICT, "not_yours", detail)
         }

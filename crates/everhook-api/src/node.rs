@@ -20,7 +20,7 @@ use crate::state::Api;
 /// How long a closed session is shown.
 const CLOSED_SHOWN: Duration = Duration::from_secs(3600);
 
-/// A node, by one of its sessions: one tenure as a holder of tasks.
+/// A node, by one of its sessions: one period in which it holds tasks.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeOut {

@@ -131,7 +131,7 @@ pub(crate) struct HeartbeatOut {
 pub(crate) struct LeasedJobOut {
     #[schema(value_type = String)]
     id: JobId,
-    /// To be sent along with everything that is said of the job: it tells this tenure from others.
+    /// To be sent along with everything that is said of the job: it tells this lease from others.
     epoch: u32,
     /// Counted from 1.
     attempt: u32,

@@ -27,7 +27,7 @@ pub struct Attempt {
     pub endpoint: String,
     /// One life of the delivery.
     pub task: Vec<u8>,
-    /// Which tenure of it.
+    /// Which lease of it.
     pub epoch: i64,
     /// How it ended.
     pub class: Class,

@@ -258,7 +258,7 @@ prefixed_ids! {
     /// One life of a delivery or job. A resend gets a new task.
     TaskId = "task_";
     AttemptId = "atmpt_";
-    /// One tenure of one lease holder.
+    /// One session of one lease holder.
     SessionId = "sess_";
     /// The public handle of an API key.
     KeyId = "key_";

@@ -331,14 +331,14 @@ pub fn handler(kind: &Name) -> i32 {
 
 /// The proof of a lease: holder and fencing number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct LeaseProof {
     pub session: SessionId,
     pub epoch: u32,
 }
 
 /// Why a worker's report is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotYours {
+pub enum LeaseLost {
     #[error("the job is not running")]
     NotRunning,
     /// Another worker holds the job, or the same worker under a later lease.
@@ -347,10 +347,10 @@ pub enum NotYours {
 }
 
 /// Checks that a report comes from the current lease holder.
-pub fn check_tenure(held_by: Option<Tenure>, said_by: Tenure) -> Result<(), NotYours> {
+pub fn check_lease_proof(held_by: Option<LeaseProof>, said_by: LeaseProof) -> Result<(), LeaseLost> {
     match held_by {
-        None => Err(NotYours::NotRunning),
-        Some(holder) if holder != said_by => Err(NotYours::Lost),
+        None => Err(LeaseLost::NotRunning),
+        Some(holder) if holder != said_by => Err(LeaseLost::Lost),
         Some(_) => Ok(()),
     }
 }

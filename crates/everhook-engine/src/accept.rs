@@ -22,7 +22,7 @@ use crate::delivery::{Deliverer, Delivery};
 use crate::dispatcher::Room;
 use crate::group::{self, Queue, WRITERS, Weigh};
 use crate::metrics::Metrics;
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 use crate::wakeup::Wakeups;
 
 /// The only way messages enter, and what a node knows that handlers must not find out for themselves.
@@ -187,20 +187,20 @@ impl Acceptor {
     /// Answers what became of each, and how many tasks they became.
     async fn append(&self, messages: Vec<NewMessage>) -> Result<(Vec<Accepted>, usize), StoreError> {
         // A node that does not deliver leaves everything to the others.
-        let tenure = self.sessions.current().filter(|_| self.delivers);
-        let fast = tenure.as_ref().map(|tenure| FastPath { session: tenure.id, slots: self.room.clone() });
+        let session = self.sessions.current().filter(|_| self.delivers);
+        let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: self.room.clone() });
         let (size, begun) = (messages.len(), self.metrics.begin());
         match self.store.append(Append { fast, messages }).await {
             Ok(appended) => {
                 self.metrics.appended(size, begun);
                 self.metrics.made(Made::messages(&appended));
                 let tasks = appended.iter().map(tasks).sum();
-                let accepted = appended.into_iter().map(|appended| self.begin(appended, tenure.as_ref())).collect();
+                let accepted = appended.into_iter().map(|appended| self.begin(appended, session.as_ref())).collect();
                 Ok((accepted, tasks))
             }
             Err(error) => {
-                if let (true, Some(tenure)) = (error.is_in_doubt(), &tenure) {
-                    self.sessions.retire(tenure);
+                if let (true, Some(session)) = (error.is_in_doubt(), &session) {
+                    self.sessions.retire(session);
                 }
                 warn!(error = &error as &dyn std::error::Error, "could not append messages");
                 Err(error)
@@ -209,12 +209,12 @@ impl Acceptor {
     }
 
     /// After the commit: starts what is ours, and tells of the rest.
-    fn begin(&self, appended: Appended, tenure: Option<&Arc<Tenure>>) -> Accepted {
+    fn begin(&self, appended: Appended, session: Option<&Arc<Session>>) -> Accepted {
         match appended {
             Appended::Accepted { message, leased, pending } => {
                 for (leased, slot) in leased {
-                    let tenure = tenure.expect("nothing is leased without a session");
-                    self.deliverer.begin(leased, slot, tenure);
+                    let session = session.expect("nothing is leased without a session");
+                    self.deliverer.begin(leased, slot, session);
                 }
                 if pending > 0 {
                     self.wakeups.hint();

@@ -1,7 +1,7 @@
 //! Runs one delivery: build the request, sign it, send it, read what came back.
 //!
-//! Decides nothing about the task: the reply is classified by the core and settled by `settle`. Sends nothing under a tenure
-//! that fails its self-check, and aborts when the tenure is closed by another node.
+//! Decides nothing about the task: the reply is classified by the core and settled by `settle`. Sends nothing under a session
+//! that fails its self-check, and aborts when the session is closed by another node.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -30,7 +30,7 @@ use tracing::warn;
 use crate::clock::Clock;
 use crate::dispatcher::{Grant, Room, Run, Source};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// What a delivery needs besides its task.
@@ -46,7 +46,7 @@ pub(crate) struct Deliverer {
 /// A delivery that is leased to this node.
 pub(crate) struct Delivery {
     leased: Leased,
-    tenure: Arc<Tenure>,
+    session: Arc<Session>,
 }
 
 /// Deliveries, for their dispatcher.
@@ -63,11 +63,12 @@ impl Source for Deliveries {
         &self.deliverer
     }
 
-    async fn lease(&self, tenure: &Arc<Tenure>, ask: LeaseCommand) -> Grant<Delivery> {
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<Delivery> {
         let LeaseCommand { limit, rooms, per_lane } = ask;
-        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: tenure.id, limit, rooms, per_lane })).await {
+        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, rooms, per_lane })).await
+        {
             Ok(grant) => {
-                let tickets = grant.tasks.into_iter().map(|leased| ticket(leased, tenure, Order::AsLeased)).collect();
+                let tickets = grant.tasks.into_iter().map(|leased| ticket(leased, session, Order::AsLeased)).collect();
                 Grant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
             }
             Err(error) => Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
@@ -90,9 +91,9 @@ impl Run for Deliverer {
     fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = Arc::clone(self);
         self.running.spawn(async move {
-            for Ticket { lane, task: Delivery { leased, tenure }, .. } in tickets {
+            for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
                 let place = deliverer.room.place(lane);
-                deliverer.settle(leased.task, tenure, place, AttemptEnd::HandedBack).await;
+                deliverer.settle(leased.task, session, place, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -100,9 +101,9 @@ impl Run for Deliverer {
 
 impl Deliverer {
     /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
-    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, place: Slot, tenure: &Arc<Tenure>) {
+    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, place: Slot, session: &Arc<Session>) {
         place.keep();
-        let ticket = ticket(leased, tenure, Order::Free);
+        let ticket = ticket(leased, session, Order::Free);
         self.report([Event::Committed(ticket)], self.clock.elapsed());
     }
 
@@ -123,10 +124,10 @@ impl Deliverer {
 
     /// Runs one leased delivery to its settlement.
     async fn deliver(self: &Arc<Self>, delivery: Delivery, place: Slot) {
-        let Delivery { leased, tenure } = delivery;
+        let Delivery { leased, session } = delivery;
         let (task, started_at) = (leased.task, self.clock.now());
         // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
-        let attempt = AssertUnwindSafe(self.attempt(&leased, &tenure)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         // First: a slot that comes free because its target wants a rest is not to be used.
         let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
@@ -134,18 +135,18 @@ impl Deliverer {
         self.report(ended, self.clock.elapsed());
         let Some(end) = end else {
             // Fenced: another node has the task. Nothing that happens here counts any more.
-            warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
+            warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, tenure, place, end).await;
+        self.settle(task, session, place, end).await;
     }
 
-    async fn settle(&self, task: Task, tenure: Arc<Tenure>, place: Slot, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(tenure), SlotHold::Slot { _slot: place });
+    async fn settle(&self, task: Task, session: Arc<Session>, place: Slot, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
         self.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
     }
 
-    async fn attempt(&self, leased: &Leased, tenure: &Tenure) -> Option<AttemptEnd> {
+    async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
         let started_at = self.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
@@ -157,22 +158,22 @@ impl Deliverer {
             return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         }
         // It may have waited for its turn until now.
-        if self.outbound.interrupt.is_cancelled() || !self.sessions.may_send(tenure) {
-            return if tenure.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
+        if self.outbound.interrupt.is_cancelled() || !self.sessions.may_send(session) {
+            return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
         let begun = self.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
                 let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
-                self.outbound.send(request, tenure).await
+                self.outbound.send(request, session).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.clock.elapsed().saturating_sub(begun);
         let url = endpoint.url.clone();
         match sent {
-            Sent::TenureClosed => None,
+            Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
                 self.room.pause(&failure.detail, self.clock.elapsed());
                 Some(AttemptEnd::HandedBack)
@@ -221,9 +222,9 @@ impl Deliverer {
     }
 }
 
-fn ticket(leased: Leased, tenure: &Arc<Tenure>, order: Order) -> Ticket<Delivery> {
+fn ticket(leased: Leased, session: &Arc<Session>, order: Order) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
-    Ticket { environment, lane, order, task: Delivery { leased, tenure: Arc::clone(tenure) } }
+    Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
 }
 
 /// Whether the target wants nothing for now, or nothing at all: those who wait for a slot are not to be sent to it.

@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 
 /// How often to look for room.
 const ROOM_STEP: Duration = Duration::from_millis(1);
@@ -214,7 +214,7 @@ pub(crate) trait Source: Send + Sync {
     fn runner(&self) -> &Arc<Self::Runner>;
 
     /// Leases tasks.
-    async fn lease(&self, tenure: &Arc<Tenure>, ask: LeaseCommand) -> Grant<TaskOf<Self>>;
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<TaskOf<Self>>;
 }
 
 pub(crate) type TaskOf<S> = <<S as Source>::Runner as Run>::Task;
@@ -231,7 +231,7 @@ pub(crate) struct Dispatcher<S> {
 enum Happened<T> {
     Stop,
     Wake,
-    Leased(Arc<Tenure>, Grant<T>),
+    Leased(Arc<Session>, Grant<T>),
 }
 
 impl<S: Source> Dispatcher<S> {
@@ -253,8 +253,8 @@ impl<S: Source> Dispatcher<S> {
             let happened = tokio::select! {
                 biased;
                 () = stop.cancelled(), if lease.is_none() => Happened::Stop,
-                (tenure, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
-                    Happened::Leased(tenure, grant)
+                (session, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
+                    Happened::Leased(session, grant)
                 }
                 () = room.wake.notified() => Happened::Wake,
                 () = tokio::time::sleep_until(wakeup) => Happened::Wake,
@@ -262,27 +262,27 @@ impl<S: Source> Dispatcher<S> {
             match happened {
                 Happened::Stop => return,
                 Happened::Wake => {}
-                Happened::Leased(tenure, grant) => {
+                Happened::Leased(session, grant) => {
                     lease = None;
-                    self.finish(&tenure, grant);
+                    self.finish(&session, grant);
                 }
             }
         }
     }
 
     /// Starts a lease, if there is a session to lease under.
-    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Tenure>, Grant<TaskOf<S>>)> + use<S>> {
-        let tenure = self.sessions.current()?;
+    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Session>, Grant<TaskOf<S>>)> + use<S>> {
+        let session = self.sessions.current()?;
         let (source, metrics) = (Arc::clone(&self.source), Arc::clone(&self.metrics));
         Some(async move {
             let begun = metrics.begin();
-            let grant = source.lease(&tenure, ask).await;
+            let grant = source.lease(&session, ask).await;
             metrics.leased(grant.tickets.len(), begun);
-            (tenure, grant)
+            (session, grant)
         })
     }
 
-    fn finish(&self, tenure: &Arc<Tenure>, grant: Grant<TaskOf<S>>) {
+    fn finish(&self, session: &Arc<Session>, grant: Grant<TaskOf<S>>) {
         let Grant { tickets, next_ready, held_back, failed } = grant;
         let leased = match failed {
             None => Event::Leased { tickets, next_ready },
@@ -290,7 +290,7 @@ impl<S: Source> Dispatcher<S> {
                 warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
                 if error.is_in_doubt() {
                     // It may have leased rows that we do not know of.
-                    self.sessions.retire(tenure);
+                    self.sessions.retire(session);
                 }
                 Event::LeaseFailed { tickets }
             }

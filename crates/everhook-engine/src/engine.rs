@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
-use everhook_core::job::{JobState, NotYours, Tenure as HeldBy};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
@@ -481,9 +481,9 @@ impl RunJobs for Engine {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: HeldBy,
+        by: LeaseProof,
         ending: Ending,
-    ) -> Result<Result<JobState, NotYours>, StoreError> {
+    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
         self.jobs(Op::Settle)?.remote.end(environment, id, by, ending).await
     }
 

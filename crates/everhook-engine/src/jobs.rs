@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Report};
-use everhook_core::job::{JobState, NotYours, Tenure};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_store::error::StoreError;
 use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::worker::{Takes, WorkerRecord};
@@ -33,7 +33,7 @@ pub use part::JobsConfig;
 pub struct HeldJob {
     /// The job.
     pub id: JobId,
-    /// Since which tenure.
+    /// Since which lease.
     pub epoch: u32,
 }
 
@@ -74,7 +74,7 @@ pub trait RunJobs: Send + Sync {
     /// Commits jobs, all in one transaction, each judged by itself; returns when that is durable.
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError>;
 
-    /// Begins the tenure of a remote worker.
+    /// Begins the session of a remote worker.
     async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError>;
 
     /// Renews the worker and leases jobs to it; waits up to `wait` for the first. Where `held` is given, jobs of it that are not listed go
@@ -94,7 +94,7 @@ pub trait RunJobs: Send + Sync {
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError>;
 
-    /// Ends the tenure of a worker that signs off; what it still holds goes back at once, and uses no try.
+    /// Ends the session of a worker that signs off; what it still holds goes back at once, and uses no try.
     async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError>;
 
     /// Ends an attempt; answers where the job stands now. Saying it again is harmless.
@@ -102,9 +102,9 @@ pub trait RunJobs: Send + Sync {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         ending: Ending,
-    ) -> Result<Result<JobState, NotYours>, StoreError>;
+    ) -> Result<Result<JobState, LeaseLost>, StoreError>;
 
     /// Tells that there may be work: after a retry, a resume, a raised limit.
     fn hint_jobs(&self);

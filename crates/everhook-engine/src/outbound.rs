@@ -9,7 +9,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::session::Tenure;
+use crate::session::Session;
 use crate::transport::Transport;
 use everhook_store::store::Store;
 
@@ -29,7 +29,7 @@ pub(crate) enum Sent {
     /// This node has no files, ports or memory left; nothing was sent.
     Exhausted(SendFailure),
     Interrupted,
-    TenureClosed,
+    SessionClosed,
 }
 
 /// What is signed.
@@ -63,15 +63,15 @@ impl Outbound {
         Ok(())
     }
 
-    /// Sends a request, unless the tenure is closed or the node's grace period ends before it is answered.
-    pub(crate) async fn send(&self, request: Request, tenure: &Tenure) -> Sent {
+    /// Sends a request, unless the session is closed or the node's grace period ends before it is answered.
+    pub(crate) async fn send(&self, request: Request, session: &Session) -> Sent {
         tokio::select! {
             biased;
             answer = self.transport.send(request) => match answer {
                 Err(failure) if failure.blame == Blame::Node => Sent::Exhausted(failure),
                 answer => Sent::Answered(answer),
             },
-            () = tenure.closed() => Sent::TenureClosed,
+            () = session.closed() => Sent::SessionClosed,
             () = self.interrupt.cancelled() => Sent::Interrupted,
         }
     }

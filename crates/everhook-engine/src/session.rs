@@ -1,7 +1,7 @@
 //! The node's sessions: opened, renewed, retired, closed.
 //!
 //! One renewal keeps alive everything a session holds. The keeper is the only one that opens or closes sessions; others ask
-//! for the current [`Tenure`] and hold it while they hold tasks of it. On doubt (a lost reply to a commit) a tenure is
+//! for the current [`Session`] and hold it while they hold tasks of it. On doubt (a lost reply to a commit) a session is
 //! *retired*: it takes no new work, is renewed until nothing of it is held any more, and is closed then, so that whatever it
 //! owns without knowing is reclaimed.
 
@@ -21,9 +21,9 @@ use tracing::{error, info, warn};
 
 use crate::clock::Clock;
 
-/// One tenure of this node.
+/// One session of this node.
 #[derive(Debug)]
-pub struct Tenure {
+pub struct Session {
     /// Its id, never reused.
     pub id: SessionId,
     /// When the last successful renewal was *sent*, in micros of the node's monotonic clock: the lease counts from there.
@@ -35,7 +35,7 @@ pub struct Tenure {
     nudge: Arc<Notify>,
 }
 
-impl Tenure {
+impl Session {
     /// Waits until the session was closed by someone else.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
@@ -76,15 +76,15 @@ pub struct Sessions {
     name: NodeName,
     role: Role,
     lease: Duration,
-    state: Mutex<State>,
-    /// Wakes the keeper before its time: a tenure was retired.
+    state: Mutex<SessionState>,
+    /// Wakes the keeper before its time: a session was retired.
     nudge: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    current: Option<Arc<Tenure>>,
-    retired: Vec<Arc<Tenure>>,
+struct SessionState {
+    current: Option<Arc<Session>>,
+    retired: Vec<Arc<Session>>,
     /// Since when this node has renewed without a gap; others may be closed only after one whole lease of it.
     steady_since: Option<Duration>,
 }
@@ -102,15 +102,15 @@ impl Sessions {
         Sessions { store, ids, clock, name, role, lease, state: Mutex::default(), nudge: Arc::default() }
     }
 
-    /// The tenure under which new work may be taken and sent now: neither retired nor past its self-check.
-    pub fn current(&self) -> Option<Arc<Tenure>> {
+    /// The session under which new work may be taken and sent now: neither retired nor past its self-check.
+    pub fn current(&self) -> Option<Arc<Session>> {
         let current = self.lock().current.clone()?;
         (!current.retired.load(Ordering::Acquire) && self.may_send(&current)).then_some(current)
     }
 
     /// The self-check before each send: less than the lease, less a margin, since the last renewal was sent.
-    pub fn may_send(&self, tenure: &Tenure) -> bool {
-        !tenure.is_closed() && self.clock.elapsed().saturating_sub(tenure.renewed()) < self.lease - self.lease / 8
+    pub fn may_send(&self, session: &Session) -> bool {
+        !session.is_closed() && self.clock.elapsed().saturating_sub(session.renewed()) < self.lease - self.lease / 8
     }
 
     /// How long this node has renewed without a gap; none before that is one lease. A node that is not steady closes no sessions
@@ -121,9 +121,9 @@ impl Sessions {
         (steady >= self.lease).then_some(steady)
     }
 
-    /// Takes no new work under `tenure` any more: a commit under it is in doubt.
-    pub fn retire(&self, tenure: &Tenure) {
-        tenure.retire("a write under it is in doubt");
+    /// Takes no new work under `session` any more: a commit under it is in doubt.
+    pub fn retire(&self, session: &Session) {
+        session.retire("a write under it is in doubt");
     }
 
     /// Keeps the sessions until `stop`; opens the first one when it can.
@@ -143,7 +143,7 @@ impl Sessions {
         }
     }
 
-    /// Renews every tenure, replaces the current one if it is retired or closed, closes retired ones that hold nothing.
+    /// Renews every session, replaces the current one if it is retired or closed, closes retired ones that hold nothing.
     /// Says whether all went well.
     pub async fn step(&self) -> bool {
         let (current, retired) = {
@@ -151,10 +151,10 @@ impl Sessions {
             (state.current.clone(), state.retired.clone())
         };
         let mut well = true;
-        for tenure in current.iter().chain(&retired).filter(|tenure| !tenure.is_closed()) {
-            well &= self.renew(tenure).await;
+        for session in current.iter().chain(&retired).filter(|session| !session.is_closed()) {
+            well &= self.renew(session).await;
         }
-        let usable = |tenure: &Arc<Tenure>| !tenure.is_closed() && !tenure.retired.load(Ordering::Acquire);
+        let usable = |session: &Arc<Session>| !session.is_closed() && !session.retired.load(Ordering::Acquire);
         if !current.as_ref().is_some_and(usable) {
             well &= self.open().await;
         }
@@ -169,40 +169,40 @@ impl Sessions {
             let current = state.current.take();
             state.retired.drain(..).chain(current).collect::<Vec<_>>()
         };
-        for tenure in tenures {
-            if let Err(error) = self.store.close_session(tenure.id).await {
-                warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not close session");
+        for session in tenures {
+            if let Err(error) = self.store.close_session(session.id).await {
+                warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not close session");
             }
         }
     }
 
-    async fn renew(&self, tenure: &Tenure) -> bool {
+    async fn renew(&self, session: &Session) -> bool {
         let before = self.clock.elapsed();
-        match self.store.renew_session(tenure.id).await {
+        match self.store.renew_session(session.id).await {
             Ok(renewed @ (Renewed::Open(now) | Renewed::Moved(now))) => {
                 self.clock.sync(now, before);
-                self.note_renewal(tenure, before);
+                self.note_renewal(session, before);
                 if matches!(renewed, Renewed::Moved(_)) {
                     // Tasks that were settled before may be its own again: they are found when it is closed.
-                    tenure.retire("another server took over the database, perhaps without the last writes");
+                    session.retire("another server took over the database, perhaps without the last writes");
                 }
                 true
             }
             Ok(Renewed::Closed) => {
-                error!(session.id = %tenure.id, "session {} was closed by another node: aborting its sends", tenure.id);
-                tenure.closed.cancel();
+                error!(session.id = %session.id, "session {} was closed by another node: aborting its sends", session.id);
+                session.closed.cancel();
                 false
             }
             Err(error) => {
-                warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not renew session");
+                warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not renew session");
                 false
             }
         }
     }
 
-    fn note_renewal(&self, tenure: &Tenure, before: Duration) {
-        let gap = before.saturating_sub(tenure.renewed()) > self.lease;
-        tenure.renewed_us.store(u64::try_from(before.as_micros()).unwrap_or(u64::MAX), Ordering::Release);
+    fn note_renewal(&self, session: &Session, before: Duration) {
+        let gap = before.saturating_sub(session.renewed()) > self.lease;
+        session.renewed_us.store(u64::try_from(before.as_micros()).unwrap_or(u64::MAX), Ordering::Release);
         if gap {
             self.lock().steady_since = Some(before);
         }
@@ -229,7 +229,7 @@ impl Sessions {
     }
 
     fn install(&self, id: SessionId, before: Duration) {
-        let tenure = Arc::new(Tenure {
+        let session = Arc::new(Session {
             id,
             renewed_us: AtomicU64::new(u64::try_from(before.as_micros()).unwrap_or(u64::MAX)),
             retired: AtomicBool::new(false),
@@ -238,7 +238,7 @@ impl Sessions {
         });
         let mut state = self.lock();
         state.steady_since.get_or_insert(before);
-        if let Some(old) = state.current.replace(tenure) {
+        if let Some(old) = state.current.replace(session) {
             // A gap, if it was taken from us, or if its last renewal was sent too long ago: that one may have waited for a
             // database that failed over, as everybody else's did, while this session was opened in no time.
             if old.is_closed() || before.saturating_sub(old.renewed()) > self.lease {
@@ -250,33 +250,33 @@ impl Sessions {
         }
     }
 
-    /// Closes retired tenures of which nothing is held: only this list still refers to them.
+    /// Closes retired sessions of which nothing is held: only this list still refers to them.
     async fn close_idle(&self) -> bool {
         let idle = {
             let mut state = self.lock();
-            state.retired.extract_if(.., |tenure| Arc::strong_count(tenure) == 1).collect::<Vec<_>>()
+            state.retired.extract_if(.., |session| Arc::strong_count(session) == 1).collect::<Vec<_>>()
         };
         let mut well = true;
-        for tenure in idle {
-            if !tenure.is_closed() {
-                well &= self.close_retired(tenure).await;
+        for session in idle {
+            if !session.is_closed() {
+                well &= self.close_retired(session).await;
             }
         }
         well
     }
 
-    async fn close_retired(&self, tenure: Arc<Tenure>) -> bool {
-        let closed: Result<(), StoreError> = self.store.close_session(tenure.id).await;
+    async fn close_retired(&self, session: Arc<Session>) -> bool {
+        let closed: Result<(), StoreError> = self.store.close_session(session.id).await;
         if let Err(error) = closed {
-            warn!(session.id = %tenure.id, error = &error as &dyn std::error::Error, "could not close session");
-            self.lock().retired.push(tenure);
+            warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not close session");
+            self.lock().retired.push(session);
             return false;
         }
-        info!(session.id = %tenure.id, "closed retired session {}", tenure.id);
+        info!(session.id = %session.id, "closed retired session {}", session.id);
         true
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SessionState> {
         self.state.lock().expect("nothing panics while it holds this lock")
     }
 }

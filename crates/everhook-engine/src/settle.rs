@@ -34,7 +34,7 @@ use crate::entropy::Entropy;
 use crate::jobs::counts::Counts;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
-use crate::session::Tenure;
+use crate::session::Session;
 use crate::wakeup::Wakeups;
 
 /// Transactions under way at once at most: the second only helps while the first hangs.
@@ -65,7 +65,7 @@ pub(crate) struct FinishedAttempt {
 /// Who held the task.
 pub(crate) enum AttemptHolder {
     /// This node.
-    Node(Arc<Tenure>),
+    Node(Arc<Session>),
     /// A remote worker, in whose name someone waits for the answer.
     Worker {
         session: SessionId,
@@ -86,7 +86,7 @@ pub(crate) enum SettleReply {
 impl AttemptHolder {
     fn session(&self) -> SessionId {
         match self {
-            AttemptHolder::Node(tenure) => tenure.id,
+            AttemptHolder::Node(session) => session.id,
             AttemptHolder::Worker { session, .. } => *session,
         }
     }
@@ -94,7 +94,7 @@ impl AttemptHolder {
     /// Nobody cares any more.
     fn is_gone(&self) -> bool {
         match self {
-            AttemptHolder::Node(tenure) => tenure.is_closed(),
+            AttemptHolder::Node(session) => session.is_closed(),
             AttemptHolder::Worker { answer, .. } => answer.is_closed(),
         }
     }
@@ -353,7 +353,7 @@ impl Settler {
         (settlement, Some(decision))
     }
 
-    /// Repeats the write until the store answers, or until nobody waits for the answer any more: every tenure was closed.
+    /// Repeats the write until the store answers, or until nobody waits for the answer any more: every session was closed.
     async fn write_until_answered(
         &self,
         settlements: &Arc<[Settlement]>,
@@ -415,8 +415,8 @@ fn give_up(ended: &FinishedAttempt) {
     if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Abandoned) {
         return;
     }
-    if let AttemptHolder::Node(tenure) = &ended.by {
-        tenure.retire("it holds a task that could not be settled");
+    if let AttemptHolder::Node(session) = &ended.by {
+        session.retire("it holds a task that could not be settled");
     }
 }
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// Looks for dead sessions and their tasks.
@@ -48,27 +48,27 @@ impl Sweeper {
     }
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
-        let Some(tenure) = self.sessions.current() else { return Ok(()) };
+        let Some(session) = self.sessions.current() else { return Ok(()) };
         if let Some(steady) = self.sessions.steady() {
             for session in self.store.close_expired(steady).await? {
                 warn!(session.id = %session, "closed session {session}: its lease had expired");
             }
         }
-        self.sweep_abandoned(&tenure, stop).await?;
+        self.sweep_abandoned(&session, stop).await?;
         if self.jobs && !stop.is_cancelled() {
-            self.sweep_overdue(&tenure, stop).await?;
+            self.sweep_overdue(&session, stop).await?;
         }
         Ok(())
     }
 
-    async fn sweep_abandoned(&self, tenure: &Arc<Tenure>, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn sweep_abandoned(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
-            let ask = ReclaimAsk { session: tenure.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
-            let tasks = self.taken(tenure, self.store.reclaim(ask).await)?;
+            let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
+            let tasks = self.taken(session, self.store.reclaim(ask).await)?;
             let count = tasks.len();
             for taken in tasks {
                 // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
-                if stop.run_until_cancelled(self.abandon(taken, tenure)).await.is_none() {
+                if stop.run_until_cancelled(self.abandon(taken, session)).await.is_none() {
                     return Ok(());
                 }
             }
@@ -78,13 +78,13 @@ impl Sweeper {
         }
     }
 
-    async fn sweep_overdue(&self, tenure: &Arc<Tenure>, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn sweep_overdue(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
-            let ask = ReclaimAsk { session: tenure.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
-            let jobs = self.taken(tenure, self.store.reclaim(ask).await)?;
+            let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
+            let jobs = self.taken(session, self.store.reclaim(ask).await)?;
             let count = jobs.len();
             for taken in jobs {
-                if stop.run_until_cancelled(self.time_out(taken, tenure)).await.is_none() {
+                if stop.run_until_cancelled(self.time_out(taken, session)).await.is_none() {
                     return Ok(());
                 }
             }
@@ -95,14 +95,14 @@ impl Sweeper {
     }
 
     /// What was taken over; on doubt the session is retired, because it may own what nobody knows of.
-    fn taken<T>(&self, tenure: &Tenure, taken: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn taken<T>(&self, session: &Session, taken: Result<T, StoreError>) -> Result<T, StoreError> {
         if taken.as_ref().is_err_and(StoreError::is_in_doubt) {
-            self.sessions.retire(tenure);
+            self.sessions.retire(session);
         }
         taken
     }
 
-    async fn abandon(&self, taken: Reclaimed, tenure: &Arc<Tenure>) {
+    async fn abandon(&self, taken: Reclaimed, session: &Arc<Session>) {
         let Reclaimed { task, from, .. } = taken;
         let (id, holder) = (task.key.id, from.session);
         info!(task.id = %id, task.epoch = task.epoch, session.id = %holder, "reclaimed task {id} from closed session {holder}");
@@ -113,10 +113,10 @@ impl Sweeper {
             }
         };
         let record = self.ended((Class::Abandoned, Outcome::Abandoned), Bytes::from(why), from);
-        self.settle(task, None, tenure, record).await;
+        self.settle(task, None, session, record).await;
     }
 
-    async fn time_out(&self, taken: Reclaimed, tenure: &Arc<Tenure>) {
+    async fn time_out(&self, taken: Reclaimed, session: &Arc<Session>) {
         let Reclaimed { task, from, job } = taken;
         let (report, why) = match &job {
             // Nothing is left that could be tried again.
@@ -124,17 +124,17 @@ impl Sweeper {
             Some(_) => (Report::TimedOut, "it took longer than it may"),
         };
         let record = self.ended(report.classify(), Note::new(why, []).to_bytes(), from);
-        self.settle(task, job, tenure, record).await;
+        self.settle(task, job, session, record).await;
     }
 
     async fn settle(
         &self,
         task: Task,
         job: Option<Arc<everhook_core::job::Job>>,
-        tenure: &Arc<Tenure>,
+        session: &Arc<Session>,
         record: AttemptRecord,
     ) {
-        let by = AttemptHolder::Node(Arc::clone(tenure));
+        let by = AttemptHolder::Node(Arc::clone(session));
         self.settler
             .settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end: AttemptEnd::Attempted(record) })
             .await;

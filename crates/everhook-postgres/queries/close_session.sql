@@ -1,4 +1,4 @@
--- End a tenure. Index: the primary key.
+-- End a session. Index: the primary key.
 update everhook.session
 set closed_at = everhook.now_us()
 where id = :id

@@ -1,4 +1,4 @@
--- Extend a tenure by its lease, unless it is closed. Index: the primary key.
+-- Extend a session by its lease, unless it is closed. Index: the primary key.
 update everhook.session
 set lease_until = everhook.now_us() + lease_us
 where id = :id

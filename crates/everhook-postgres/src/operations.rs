@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{NotYours, Tenure};
+use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
@@ -109,9 +109,9 @@ impl Store for PostgresStore {
         &self,
         scope: Scope,
         job: JobId,
-        by: Tenure,
+        by: LeaseProof,
         progress: Progress,
-    ) -> Result<Result<(), NotYours>, StoreError> {
+    ) -> Result<Result<(), LeaseLost>, StoreError> {
         let report = || self.report_progress_once(scope.environment, job, by, &progress);
         self.run_plain(Op::ReportProgress, report).await
     }

@@ -89,10 +89,10 @@ impl PostgresStore {
     pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
         let Some(first) = batch.first() else { return Ok(WithMade::default()) };
         let kind = first.kind;
-        // Of several ends of one tenure the first counts; a statement would take any of them.
-        let mut tenures = HashSet::with_capacity(batch.len());
+        // Of several ends of one lease the first counts; a statement would take any of them.
+        let mut leases = HashSet::with_capacity(batch.len());
         let firsts: Vec<(usize, &Settlement)> =
-            batch.iter().enumerate().filter(|(_, member)| tenures.insert(tenure(member))).collect();
+            batch.iter().enumerate().filter(|(_, member)| leases.insert(lease_of(member))).collect();
         let WithMade { answer: matched, made } =
             if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
                 Made::default().with(self.settle_gone(kind, firsts).await?)
@@ -203,7 +203,7 @@ impl PostgresStore {
 }
 
 /// What a settlement is fenced by.
-fn tenure(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
+fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
     (settlement.key, settlement.epoch, settlement.session)
 }
 

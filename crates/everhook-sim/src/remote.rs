@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::id::JobId;
-use everhook_core::job::Tenure;
+use everhook_core::job::LeaseProof;
 use everhook_core::job::report::{Note, Report};
 use everhook_engine::jobs::{self, HeldJob, RunJobs, WorkerRefused};
 use everhook_store::job::LeasedJob;
@@ -105,7 +105,7 @@ impl Worker {
                 }
             }
         };
-        self.end(id, Tenure { session: self.record.session.id, epoch }, run, ending).await;
+        self.end(id, LeaseProof { session: self.record.session.id, epoch }, run, ending).await;
         Outcome::Over
     }
 
@@ -123,7 +123,7 @@ impl Worker {
     }
 
     /// Says how a job ended, again and again until it is heard.
-    async fn end(&self, id: JobId, by: Tenure, run: usize, ending: Ending) {
+    async fn end(&self, id: JobId, by: LeaseProof, run: usize, ending: Ending) {
         let (report, result) = match ending {
             Ending::Complete => (Report::Completed, Some(Bytes::from(format!("{{\"run\":{run}}}")))),
             Ending::Snooze => (Report::Snoozed { wait: Duration::from_secs(2) }, None),

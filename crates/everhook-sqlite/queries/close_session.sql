@@ -1,4 +1,4 @@
--- End a tenure; what it holds may be reclaimed from now on. Index: the primary key.
+-- End a session; what it holds may be reclaimed from now on. Index: the primary key.
 update session
 set closed_at = ?2
 where id = ?1

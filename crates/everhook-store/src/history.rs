@@ -63,7 +63,7 @@ pub struct Attempt {
     pub message: MessageId,
     /// To which endpoint.
     pub endpoint: EndpointId,
-    /// In which tenure.
+    /// In which lease.
     pub epoch: u32,
     /// How it ended.
     pub class: Class,

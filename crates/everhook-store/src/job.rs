@@ -98,7 +98,7 @@ pub struct JobGrant {
 /// A task with the job that it is about.
 #[derive(Clone, Debug)]
 pub struct LeasedJob {
-    /// The task, with the epoch of this tenure.
+    /// The task, with the epoch of this lease.
     pub task: Task,
     /// What to do; none if its record is gone.
     pub job: Option<Arc<Job>>,
@@ -143,7 +143,7 @@ pub struct JobAttempt {
     pub id: AttemptId,
     /// Of which task: a job that was retried by hand has the same one.
     pub task: TaskId,
-    /// In which tenure.
+    /// In which lease.
     pub epoch: u32,
     /// By whom.
     pub session: SessionId,

@@ -24,7 +24,7 @@ use crate::job::{JobAsk, JobGrant, LeasedJob};
 use crate::slots::{Slot, Slots};
 use crate::worker::Takes;
 
-/// What a node tells of itself when it begins a tenure.
+/// What a node tells of itself when it begins a session.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// Random, never reused.
@@ -143,7 +143,7 @@ pub enum Appended {
 /// A task with what its holder needs to run it.
 #[derive(Clone, Debug)]
 pub struct Leased {
-    /// The task, with the epoch of this tenure.
+    /// The task, with the epoch of this lease.
     pub task: Task,
     /// What to send; none if it was pruned.
     pub message: Option<Arc<Message>>,
@@ -259,7 +259,7 @@ pub struct Settlement {
     pub batch: Option<BatchId>,
     /// Who held it.
     pub session: SessionId,
-    /// In which tenure.
+    /// In which lease.
     pub epoch: u32,
     /// What becomes of the row.
     pub row: NextRow,

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{NotYours, Tenure};
+use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
@@ -160,12 +160,12 @@ store! {
     pub trait Store {
         /// Returns the time of the store's clock.
         [Now] fn now() -> Timestamp;
-        /// Begins a tenure, with the queues that a worker takes from in the same transaction; returns the store's time.
+        /// Begins a session, with the queues that a worker takes from in the same transaction; returns the store's time.
         /// Repeating it is harmless.
         [OpenSession] fn open_session(new: NewSession) -> Timestamp;
-        /// Extends a tenure by its lease, unless its session is closed.
+        /// Extends a session by its lease, unless its session is closed.
         [RenewSession] fn renew_session(id: SessionId) -> Renewed;
-        /// Ends a tenure; the tasks that it still holds may be reclaimed from now on.
+        /// Ends a session; the tasks that it still holds may be reclaimed from now on.
         [CloseSession] fn close_session(id: SessionId) -> ();
         /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is
         /// held. The asking node has itself renewed without a gap for `steady`. A session with a longer lease stays
@@ -186,8 +186,8 @@ store! {
         [Reclaim] fn reclaim(ask: ReclaimAsk) -> Vec<Reclaimed>;
         /// Keeps the progress of a job, if `by` still holds it.
         [ReportProgress] fn report_progress(
-            scope: Scope, job: JobId, by: Tenure, progress: Progress
-        ) -> Result<(), NotYours>;
+            scope: Scope, job: JobId, by: LeaseProof, progress: Progress
+        ) -> Result<(), LeaseLost>;
 
         /// Adds a task for one manual attempt.
         [Resend] fn resend(scope: Scope, resend: Resend) -> Resent;

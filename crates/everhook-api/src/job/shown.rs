@@ -107,7 +107,7 @@ pub(crate) struct HolderOut {
     /// The name it registered with; a node of Everhook itself has none here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// In which tenure.
+    /// In which lease.
     epoch: u32,
     /// When it was leased.
     #[schema(value_type = String, format = DateTime)]
@@ -133,7 +133,7 @@ pub(crate) struct JobAttemptOut {
     /// How it left the job.
     #[schema(value_type = String, pattern = "^(pending|succeeded|dead|cancelled)$")]
     state: Shown<JobState>,
-    /// In which tenure.
+    /// In which lease.
     epoch: u32,
     /// The holder of the attempt; of an abandoned attempt, the holder that died.
     #[schema(value_type = String)]

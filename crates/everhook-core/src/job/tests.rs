@@ -144,11 +144,11 @@ fn what_an_operator_asks_for_depends_on_the_state() {
 
 #[test]
 fn only_the_holder_is_heard() {
-    let tenure = |byte, epoch| Tenure { session: SessionId(Id::from_bytes([byte; 20])), epoch };
-    assert_eq!(check_tenure(Some(tenure(1, 3)), tenure(1, 3)), Ok(()));
-    assert_eq!(check_tenure(Some(tenure(1, 4)), tenure(1, 3)), Err(NotYours::Lost));
-    assert_eq!(check_tenure(Some(tenure(2, 3)), tenure(1, 3)), Err(NotYours::Lost));
-    assert_eq!(check_tenure(None, tenure(1, 3)), Err(NotYours::NotRunning));
+    let proof = |byte, epoch| LeaseProof { session: SessionId(Id::from_bytes([byte; 20])), epoch };
+    assert_eq!(check_lease_proof(Some(proof(1, 3)), proof(1, 3)), Ok(()));
+    assert_eq!(check_lease_proof(Some(proof(1, 4)), proof(1, 3)), Err(LeaseLost::Lost));
+    assert_eq!(check_lease_proof(Some(proof(2, 3)), proof(1, 3)), Err(LeaseLost::Lost));
+    assert_eq!(check_lease_proof(None, proof(1, 3)), Err(LeaseLost::NotRunning));
 }
 
 #[test]

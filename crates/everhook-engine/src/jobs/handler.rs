@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, JobId};
 use everhook_core::job::report::{Note, Progress, Report};
-use everhook_core::job::{Job, Tenure as HeldBy};
+use everhook_core::job::{Job, LeaseProof};
 use everhook_core::limits::LOG_LINES_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::Scope;
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 use everhook_store::store::Store;
 
 /// Progress is written at most once in this time; what was said last is what is kept.
@@ -83,7 +83,7 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     task: Task,
     job: Arc<Job>,
-    tenure: Arc<Tenure>,
+    session: Arc<Session>,
     sessions: Arc<Sessions>,
     cancelled: CancellationToken,
     log: Mutex<VecDeque<String>>,
@@ -93,10 +93,10 @@ struct Inner {
 }
 
 impl Context {
-    pub(crate) fn new(task: Task, job: Arc<Job>, tenure: Arc<Tenure>, sessions: Arc<Sessions>) -> Context {
+    pub(crate) fn new(task: Task, job: Arc<Job>, session: Arc<Session>, sessions: Arc<Sessions>) -> Context {
         let (cancelled, log, progress, said) =
             (CancellationToken::new(), Mutex::default(), Mutex::default(), Notify::new());
-        Context(Arc::new(Inner { task, job, tenure, sessions, cancelled, log, progress, said }))
+        Context(Arc::new(Inner { task, job, session, sessions, cancelled, log, progress, said }))
     }
 
     /// The job.
@@ -142,7 +142,7 @@ impl Context {
 
     /// Whether the job is still this worker's, as far as it can know: to be asked before something that must not happen twice.
     pub fn still_mine(&self) -> bool {
-        self.0.sessions.may_send(&self.0.tenure)
+        self.0.sessions.may_send(&self.0.session)
     }
 
     pub(crate) fn cancel(&self) {
@@ -153,8 +153,8 @@ impl Context {
         self.0.task
     }
 
-    pub(crate) fn tenure(&self) -> &Arc<Tenure> {
-        &self.0.tenure
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.0.session
     }
 
     /// What the attempt keeps; nothing, if nothing was said.
@@ -179,7 +179,7 @@ impl Context {
     pub(crate) async fn tell_last_progress(&self, store: &dyn Store) {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
-        let (key, by) = (self.0.task.key, HeldBy { session: self.0.tenure.id, epoch: self.0.task.epoch });
+        let (key, by) = (self.0.task.key, LeaseProof { session: self.0.session.id, epoch: self.0.task.epoch });
         let told = store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
         match told {
             Ok(Ok(())) => {}

@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::dispatcher::Room;
 use crate::jobs::runner::{Work, record};
 use crate::outbound::{Outbound, Sent, Signed, header};
-use crate::session::Tenure;
+use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptRecord};
 
 /// Sends jobs to the target of their queue.
@@ -30,22 +30,22 @@ pub(crate) struct Pusher {
 }
 
 impl Pusher {
-    /// Sends one; none if the tenure was closed meanwhile.
-    pub(crate) async fn push(&self, job: &Job, target: &Target, task: &Task, tenure: &Tenure) -> Option<AttemptEnd> {
+    /// Sends one; none if the session was closed meanwhile.
+    pub(crate) async fn push(&self, job: &Job, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
         let body = job.payload.clone().unwrap_or_default();
         let sent = match self.headers(job, target, &body, task.tries + 1) {
             Ok(headers) => {
                 let timeout = job.timeout.min(self.timeout);
                 let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout) };
-                let sent = tokio::time::timeout(timeout, self.outbound.send(request, tenure)).await;
+                let sent = tokio::time::timeout(timeout, self.outbound.send(request, session)).await;
                 sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };
         let duration = self.clock.elapsed().saturating_sub(begun);
         match sent {
-            Sent::TenureClosed => None,
+            Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
                 self.room.pause(&failure.detail, self.clock.elapsed());
                 Some(AttemptEnd::HandedBack)

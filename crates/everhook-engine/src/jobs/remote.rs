@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Report, keep_result};
-use everhook_core::job::{JobState, NotYours, Tenure, check_tenure};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof, check_lease_proof};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, WORKER_LEASE_MAX};
 use everhook_core::role::Role;
 use everhook_core::scope::Scope;
@@ -60,7 +60,7 @@ impl Drop for Asking<'_> {
 }
 
 impl Remote {
-    /// Begins the tenure of a worker.
+    /// Begins the session of a worker.
     pub(crate) async fn open(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
         let id = SessionId(self.ids.next(self.clock.now()));
         let (role, version, new_takes) = (Role::Worker, REMOTE.to_owned(), Some(takes.clone()));
@@ -175,7 +175,7 @@ impl Remote {
         Ok(Ok(heartbeat))
     }
 
-    /// Ends the tenure of a worker. First its session, so that it gets nothing more; then what it holds goes back. If the node dies in
+    /// Ends the session of a worker. First its session, so that it gets nothing more; then what it holds goes back. If the node dies in
     /// between, the sweep takes over what a closed session owns.
     pub(crate) async fn close(&self, worker: SessionId) -> Result<(), StoreError> {
         self.store.close_session(worker).await?;
@@ -188,11 +188,11 @@ impl Remote {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         ending: Ending,
-    ) -> Result<Result<JobState, NotYours>, StoreError> {
+    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
         let Some(found) = self.store.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
-            return Ok(Err(NotYours::NotRunning));
+            return Ok(Err(LeaseLost::NotRunning));
         };
         let (task, started_at) = match held_by(&found, by) {
             Ok(held) => held,
@@ -208,7 +208,7 @@ impl Remote {
         let job = Some(Arc::new(found.job));
         match self.settler.settle_for(by.session, task, job, AttemptEnd::Attempted(record)).await {
             Some(SettleReply::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
-            Some(SettleReply::Rejected) => self.said_before(environment, id, by, found.state, NotYours::Lost).await,
+            Some(SettleReply::Rejected) => self.said_before(environment, id, by, found.state, LeaseLost::Lost).await,
             None => Err(StoreError::InDoubt { op: Op::Settle, source: "no answer in time".into() }),
         }
     }
@@ -218,10 +218,10 @@ impl Remote {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         state: JobState,
-        why: NotYours,
-    ) -> Result<Result<JobState, NotYours>, StoreError> {
+        why: LeaseLost,
+    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
         let attempts = self
             .store
             .read(query::JobAttempts { scope: Scope::of(environment), id, limit: JOB_ATTEMPTS_SHOWN })
@@ -247,11 +247,11 @@ impl Remote {
 }
 
 /// The task that a worker speaks of, and when it was leased.
-fn held_by(found: &JobRecord, by: Tenure) -> Result<(Task, Timestamp), NotYours> {
+fn held_by(found: &JobRecord, by: LeaseProof) -> Result<(Task, Timestamp), LeaseLost> {
     let open = found.open.filter(|open| open.state == TaskState::Leased);
     let held = open.and_then(|open| Some((open.task, open.holder?)));
-    check_tenure(held.map(|(task, holder)| Tenure { session: holder.session, epoch: task.epoch }), by)?;
-    held.map(|(task, holder)| (task, holder.since)).ok_or(NotYours::NotRunning)
+    check_lease_proof(held.map(|(task, holder)| LeaseProof { session: holder.session, epoch: task.epoch }), by)?;
+    held.map(|(task, holder)| (task, holder.since)).ok_or(LeaseLost::NotRunning)
 }
 
 fn by_job(held: Vec<Task>) -> BTreeMap<JobId, Task> {

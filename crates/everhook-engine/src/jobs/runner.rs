@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::dispatcher::{Room, Run};
 use crate::jobs::handler::{Context, Finish, Handler};
 use crate::jobs::push::Pusher;
-use crate::session::{Sessions, Tenure};
+use crate::session::{Session, Sessions};
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
 
 /// Jobs that a runner runs before others of this node get their turn, those who lease and settle among them: a job that waits for nothing
@@ -40,7 +40,7 @@ pub(crate) struct Work {
     pub(crate) task: Task,
     pub(crate) job: Option<Arc<Job>>,
     pub(crate) how: How,
-    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) session: Arc<Session>,
 }
 
 /// Who runs it.
@@ -81,8 +81,8 @@ impl Run for Runner {
     fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Work>>) {
         let runner = Arc::clone(self);
         self.running.spawn(async move {
-            for Ticket { lane, task: Work { task, job, tenure, .. }, .. } in tickets {
-                runner.settle(task, job, runner.room.place(lane), tenure, AttemptEnd::HandedBack).await;
+            for Ticket { lane, task: Work { task, job, session, .. }, .. } in tickets {
+                runner.settle(task, job, runner.room.place(lane), session, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -116,37 +116,37 @@ impl Runner {
     }
 
     async fn run_one(&self, work: Work, place: Slot) {
-        let Work { mut task, job, how, tenure } = work;
+        let Work { mut task, job, how, session } = work;
         let started_at = self.clock.now();
         let end = match &job {
             // Nothing is left that could be tried again.
             None => Some(cancelled("the job was deleted", started_at)),
             Some(_) if task.cancel => Some(cancelled("it was cancelled", started_at)),
-            Some(_) if tenure.is_closed() => None,
-            Some(_) if !self.sessions.may_send(&tenure) => Some(AttemptEnd::HandedBack),
+            Some(_) if session.is_closed() => None,
+            Some(_) if !self.sessions.may_send(&session) => Some(AttemptEnd::HandedBack),
             Some(job) => match how {
                 How::Nobody => Some(AttemptEnd::HandedBack),
-                How::Push(target) => self.push(job, &target, &task, &tenure).await,
-                How::Handler(handler) => self.handle(&*handler, job, &mut task, &tenure).await,
+                How::Push(target) => self.push(job, &target, &task, &session).await,
+                How::Handler(handler) => self.handle(&*handler, job, &mut task, &session).await,
             },
         };
         let Some(end) = end else {
             // Fenced: another worker has the job. Nothing that happens here counts any more.
-            warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %tenure.id, "aborted {}", task.key.id);
+            warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, job, place, tenure, end).await;
+        self.settle(task, job, place, session, end).await;
     }
 
-    async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, tenure: Arc<Tenure>, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(tenure), SlotHold::Slot { _slot: place });
+    async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, session: Arc<Session>, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
         self.settler.settle(FinishedAttempt { task, job, by, slot, end }).await;
     }
 
-    async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, tenure: &Tenure) -> Option<AttemptEnd> {
+    async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
         let started_at = self.clock.now();
         // One that panics must not stay leased for as long as this node lives.
-        let pushed = AssertUnwindSafe(self.pusher.push(job, target, task, tenure)).catch_unwind().await;
+        let pushed = AssertUnwindSafe(self.pusher.push(job, target, task, session)).catch_unwind().await;
         pushed.unwrap_or_else(|_| {
             let why = "the server failed while it made the request; its log says why";
             Some(AttemptEnd::Attempted(record(Report::Panicked, Note::new(why, []).to_bytes(), started_at)))
@@ -158,17 +158,17 @@ impl Runner {
         handler: &dyn Handler,
         job: &Arc<Job>,
         task: &mut Task,
-        tenure: &Arc<Tenure>,
+        session: &Arc<Session>,
     ) -> Option<AttemptEnd> {
         let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
-        let context = Context::new(*task, Arc::clone(job), Arc::clone(tenure), Arc::clone(&self.sessions));
+        let context = Context::new(*task, Arc::clone(job), Arc::clone(session), Arc::clone(&self.sessions));
         self.handled().insert(task.key.id, context.clone());
         let run = AssertUnwindSafe(handler.run(context.clone())).catch_unwind();
         let finish = tokio::select! {
             // First, so that a handler that ends at once costs no timer.
             biased;
             run = run => Some(run.unwrap_or_else(|panic| Finish::other(Report::Panicked, message(&*panic)))),
-            () = tenure.closed() => None,
+            () = session.closed() => None,
             () = self.interrupt.cancelled() => {
                 Some(Finish::other(Report::Interrupted, "the worker was stopped before the job had ended"))
             }
@@ -194,7 +194,7 @@ impl Runner {
     pub(crate) async fn watch(&self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
-            let mut sessions: Vec<SessionId> = self.handled().values().map(|context| context.tenure().id).collect();
+            let mut sessions: Vec<SessionId> = self.handled().values().map(|context| context.session().id).collect();
             sessions.sort_unstable();
             sessions.dedup();
             for session in sessions {

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::dispatcher::{Grant, Source};
 use crate::jobs::handler::Handlers;
 use crate::jobs::runner::{How, Runner, Work};
-use crate::session::Tenure;
+use crate::session::Session;
 
 /// How often the queues with a target are looked up.
 const TARGETS_INTERVAL: Duration = Duration::from_secs(2);
@@ -92,9 +92,9 @@ impl Source for JobSource {
         &self.runner
     }
 
-    async fn lease(&self, tenure: &Arc<Tenure>, ask: LeaseCommand) -> Grant<Work> {
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<Work> {
         let mut grant = Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None };
-        if let Err(error) = self.lease_all(tenure, &ask, &mut grant).await {
+        if let Err(error) = self.lease_all(session, &ask, &mut grant).await {
             grant.failed = Some(error);
         }
         grant
@@ -104,7 +104,7 @@ impl Source for JobSource {
 impl JobSource {
     async fn lease_all(
         &self,
-        tenure: &Arc<Tenure>,
+        session: &Arc<Session>,
         ask: &LeaseCommand,
         grant: &mut Grant<Work>,
     ) -> Result<(), StoreError> {
@@ -112,11 +112,11 @@ impl JobSource {
         let lanes = targets.iter().chain(&self.handled).map(|((environment, _), lane)| (*environment, *lane));
         let mut tenants = self.runner.room.share_between(lanes);
         if self.pushes {
-            self.lease_shared(tenure, ask, &targets, None, &mut tenants, grant).await?;
+            self.lease_shared(session, ask, &targets, None, &mut tenants, grant).await?;
         }
         if let Some(handlers) = &self.handlers {
-            self.tell(tenure.id, handlers).await?;
-            self.lease_shared(tenure, ask, &self.handled, Some(handlers), &mut tenants, grant).await?;
+            self.tell(session.id, handlers).await?;
+            self.lease_shared(session, ask, &self.handled, Some(handlers), &mut tenants, grant).await?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl JobSource {
     /// Leases from the pool, or what is promised if it is empty.
     async fn lease_shared(
         &self,
-        tenure: &Arc<Tenure>,
+        session: &Arc<Session>,
         ask: &LeaseCommand,
         queues: &Queues,
         handlers: Option<&Handlers>,
@@ -148,12 +148,12 @@ impl JobSource {
             pool => (pool, asks),
         };
         let kinds = handlers.map(|handlers| handlers.kinds.keys().cloned().collect()).unwrap_or_default();
-        let job_ask = JobAsk { session: tenure.id, limit, queues: queues_asked, kinds, watched: false };
+        let job_ask = JobAsk { session: session.id, limit, queues: queues_asked, kinds, watched: false };
         let jobs = self.take(job_ask, grant).await?;
         grant.held_back |= pool < left && jobs.len() >= pool;
         for leased in jobs {
             tenants.take(leased.task.key.environment);
-            grant.tickets.push(ticket(leased, queues, handlers, tenure));
+            grant.tickets.push(ticket(leased, queues, handlers, session));
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl JobSource {
     }
 }
 
-fn ticket(leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>, tenure: &Arc<Tenure>) -> Ticket<Work> {
+fn ticket(leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>, session: &Arc<Session>) -> Ticket<Work> {
     let LeasedJob { task, job, target } = leased;
     let environment = task.key.environment;
     let queue = job.as_ref().map(|job| (environment, job.queue.clone()));
@@ -221,5 +221,5 @@ fn ticket(leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>, tenur
         (None, _, Some(target)) => How::Push(target),
         _ => How::Nobody,
     };
-    Ticket { environment, lane, order: Order::Free, task: Work { task, job, how, tenure: Arc::clone(tenure) } }
+    Ticket { environment, lane, order: Order::Free, task: Work { task, job, how, session: Arc::clone(session) } }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use everhook_core::batch::{Change, Resolution, check_selection};
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, Id, JobId, LaneId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{JobState, NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskState};
@@ -184,9 +184,9 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         progress: &Progress,
-    ) -> Result<Result<(), NotYours>, Fault> {
+    ) -> Result<Result<(), LeaseLost>, Fault> {
         let put = PutJobProgress {
             environment,
             job: id,
@@ -196,7 +196,7 @@ impl PostgresStore {
             text: progress.text(),
         };
         let held = self.database.write(put).await?;
-        Ok(check_tenure(held.map(|(session, epoch)| Tenure { session, epoch }), by))
+        Ok(check_lease_proof(held.map(|(session, epoch)| LeaseProof { session, epoch }), by))
     }
 }
 

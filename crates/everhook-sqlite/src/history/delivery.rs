@@ -27,7 +27,7 @@ const REDRIVE_TASK: &str = include_str!("../../queries/redrive_task.sql");
 struct Life {
     endpoint: Endpoint,
     presence: EndpointPresence,
-    /// Which life is newer: by task; an open task beats what is logged of it; then by tenure.
+    /// Which life is newer: by task; an open task beats what is logged of it; then by lease.
     rank: (Id, bool, u32),
     trace: DeliveryTrace,
     due_at: Option<Timestamp>,

@@ -2,7 +2,7 @@
 
 use everhook_core::id::{AttemptId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::job::{LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey};
@@ -89,12 +89,12 @@ pub(crate) fn report_progress(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     id: JobId,
-    by: Tenure,
+    by: LeaseProof,
     progress: &Progress,
-) -> Result<Result<(), NotYours>, Fault> {
+) -> Result<Result<(), LeaseLost>, Fault> {
     let open = find_bare(tx.conn, environment, id)?.and_then(|record| record.open);
-    let held = open.and_then(|open| Some(Tenure { session: open.holder?.session, epoch: open.task.epoch }));
-    let checked = check_tenure(held, by);
+    let held = open.and_then(|open| Some(LeaseProof { session: open.holder?.session, epoch: open.task.epoch }));
+    let checked = check_lease_proof(held, by);
     if checked.is_ok() {
         tx.conn.prepare_cached(PUT_JOB_PROGRESS)?.execute(params![
             environment.0,
@@ -137,7 +137,7 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
     touch_lane(tx, key.environment, task.lane, due, Waits::No)
 }
 
-/// Logs that nobody will run a task any more: in a tenure that nobody had.
+/// Logs that nobody will run a task any more: under a lease that nobody had.
 fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     tx.conn.prepare_cached(APPEND_JOB_ATTEMPT)?.execute(params![
         task.key.environment.0,

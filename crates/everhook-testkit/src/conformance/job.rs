@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use everhook_core::id::JobId;
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{JobState, NotYours, Plan, Priority, RunAt, Tenure, Unique, Wish, handler};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof, Plan, Priority, RunAt, Unique, Wish, handler};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Metadata;
@@ -709,12 +709,12 @@ pub(super) async fn only_the_holder_reports_progress(fx: &Fixture) {
     let (session, other) = (fx.session().await, fx.session().await);
     let progress = Progress::new(40, "two of five").unwrap();
     let report = async |session, epoch| {
-        fx.store.report_progress(Scope::of(fx.here), id, Tenure { session, epoch }, progress.clone()).await.unwrap()
+        fx.store.report_progress(Scope::of(fx.here), id, LeaseProof { session, epoch }, progress.clone()).await.unwrap()
     };
-    assert_eq!(report(session, 1).await, Err(NotYours::NotRunning));
+    assert_eq!(report(session, 1).await, Err(LeaseLost::NotRunning));
     let leased = fx.lease_job(session).await;
-    assert_eq!(report(other, 1).await, Err(NotYours::Lost));
-    assert_eq!(report(session, 2).await, Err(NotYours::Lost));
+    assert_eq!(report(other, 1).await, Err(LeaseLost::Lost));
+    assert_eq!(report(session, 2).await, Err(LeaseLost::Lost));
     assert_eq!(fx.found(id).await.progress, None);
     assert_eq!(report(session, leased.task.epoch).await, Ok(()));
     assert_eq!(fx.found(id).await.progress, Some(progress.clone()));
@@ -722,7 +722,7 @@ pub(super) async fn only_the_holder_reports_progress(fx: &Fixture) {
     fx.settle(&Settlement { result: result.clone(), ..fx.job_end(&leased.task, session, Ends::Well) }).await;
     let found = fx.found(id).await;
     assert_eq!((found.progress, found.result), (Some(progress.clone()), result), "both are kept");
-    assert_eq!(report(session, 1).await, Err(NotYours::NotRunning));
+    assert_eq!(report(session, 1).await, Err(LeaseLost::NotRunning));
 }
 
 pub(super) async fn a_watched_job_is_taken_back_when_its_time_is_over(fx: &Fixture) {

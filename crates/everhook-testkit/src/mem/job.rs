@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everhook_core::batch::{BadChange, Change};
 use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{Job, JobState, NotYours, Plan, Tenure, Wish, check_tenure};
+use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -241,13 +241,13 @@ impl MemStore {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         progress: &Progress,
-    ) -> Result<Result<(), NotYours>, StoreError> {
+    ) -> Result<Result<(), LeaseLost>, StoreError> {
         let (mut tables, _) = self.lock();
         let open = record(&tables, environment, id).and_then(|record| record.open);
-        let held = open.and_then(|open| Some(Tenure { session: open.holder?.session, epoch: open.task.epoch }));
-        let checked = check_tenure(held, by);
+        let held = open.and_then(|open| Some(LeaseProof { session: open.holder?.session, epoch: open.task.epoch }));
+        let checked = check_lease_proof(held, by);
         if let (Ok(()), Some(row)) = (checked, tables.jobs.get_mut(&(environment, id))) {
             row.progress = Some(progress.clone());
         }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use everhook_core::application::Environment;
 use everhook_core::id::{BatchId, EnvironmentId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{NotYours, Tenure};
+use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
@@ -106,9 +106,9 @@ impl Store for MemStore {
         &self,
         scope: Scope,
         job: JobId,
-        by: Tenure,
+        by: LeaseProof,
         progress: Progress,
-    ) -> Result<Result<(), NotYours>, StoreError> {
+    ) -> Result<Result<(), LeaseLost>, StoreError> {
         self.report_progress_now(scope.environment, job, by, &progress)
     }
 

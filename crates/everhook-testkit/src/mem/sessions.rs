@@ -9,7 +9,7 @@ use everhook_store::lease::{NewSession, Reclaimed, Renewed, SessionRecord};
 
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
 
-/// Begins a tenure. An id that was used before stays what it is: a closed session does not come back.
+/// Begins a session. An id that was used before stays what it is: a closed session does not come back.
 pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
     let NewSession { id, node, role, version, lease, takes } = session.clone();
     let row = SessionRow { node, role, version, lease, started_at: now, lease_until: now.plus(lease), closed_at: None };
@@ -19,7 +19,7 @@ pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
     }
 }
 
-/// Extends a tenure, also one past its lease: expiry is eligibility, closing is the act.
+/// Extends a session, also one past its lease: expiry is eligibility, closing is the act.
 pub(super) fn renew(tables: &mut Tables, now: Timestamp, session: SessionId) -> Renewed {
     match tables.sessions.get_mut(&session) {
         Some(row) if row.closed_at.is_none() => {
@@ -30,14 +30,14 @@ pub(super) fn renew(tables: &mut Tables, now: Timestamp, session: SessionId) -> 
     }
 }
 
-/// Ends a tenure.
+/// Ends a session.
 pub(super) fn close(tables: &mut Tables, now: Timestamp, session: SessionId) {
     if let Some(row) = tables.sessions.get_mut(&session) {
         row.closed_at.get_or_insert(now);
     }
 }
 
-/// Ends every tenure past its lease, unless the lease is longer than `steady`.
+/// Ends every session past its lease, unless the lease is longer than `steady`.
 pub(super) fn close_expired(tables: &mut Tables, now: Timestamp, steady: Duration) -> Vec<SessionId> {
     let mut closed = Vec::new();
     for (id, row) in &mut tables.sessions {

@@ -60,10 +60,10 @@ pub(super) struct Place {
     pub(super) endpoint: usize,
 }
 
-/// The end of one of the tenures so far, counted from the last.
+/// The end of one of the leases so far, counted from the last.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
-    pub(super) tenure: usize,
+    pub(super) lease: usize,
     pub(super) twist: Twist,
     pub(super) row: NextRow,
     pub(super) logged: bool,
@@ -133,8 +133,8 @@ fn any_ending() -> impl Strategy<Value = Ending> {
     ];
     let hold = prop_oneof![8 => Just(None), 1 => Just(Some(Duration::ZERO)), 1 => Just(Some(HOUR))];
     let disable = prop_oneof![12 => Just(false), 1 => Just(true)];
-    (0..6_usize, twist, row, hold, disable).prop_map(|(tenure, twist, (row, logged), hold, disable)| Ending {
-        tenure,
+    (0..6_usize, twist, row, hold, disable).prop_map(|(lease, twist, (row, logged), hold, disable)| Ending {
+        lease,
         twist,
         row,
         logged,

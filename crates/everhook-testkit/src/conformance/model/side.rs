@@ -39,13 +39,13 @@ const CHANNEL: &str = "x";
 pub(super) struct Side {
     store: Arc<dyn Stage>,
     environments: Vec<EnvironmentId>,
-    tenures: Vec<Tenure>,
+    leases: Vec<HeldLease>,
     said: Vec<Vec<Settlement>>,
 }
 
 /// A task as someone held it.
 #[derive(Clone, Copy)]
-struct Tenure {
+struct HeldLease {
     task: Task,
     session: usize,
 }
@@ -66,7 +66,7 @@ impl Side {
             }
             environments.push(environment);
         }
-        Side { store, environments, tenures: Vec::new(), said: Vec::new() }
+        Side { store, environments, leases: Vec::new(), said: Vec::new() }
     }
 
     /// Does it, and tells what came of it.
@@ -123,7 +123,7 @@ impl Side {
                     .await
                     .unwrap();
                 let mut taken: Vec<_> = taken.into_iter().map(|taken| taken.task).collect();
-                // In any order; but what follows counts tenures.
+                // In any order; but what follows counts leases.
                 taken.sort_by_key(|task| (task.key.subject, task.trigger.to_db()));
                 let told = self.remember(script, *session, taken.into_iter().map(|task| (task, String::new())));
                 told.into_values().flatten().collect::<Vec<_>>().join(", ")
@@ -234,13 +234,13 @@ impl Side {
                 task.crashes
             );
             told.entry(lane).or_default().push(text);
-            self.tenures.push(Tenure { task, session });
+            self.leases.push(HeldLease { task, session });
         }
         told
     }
 
     fn settlement(&self, script: &Script, attempt: Id, ending: &Ending) -> Option<Settlement> {
-        let Tenure { task, session } = *self.tenures.iter().rev().nth(ending.tenure)?;
+        let HeldLease { task, session } = *self.leases.iter().rev().nth(ending.lease)?;
         let session = session + usize::from(ending.twist == Twist::Session);
         let (class, end) = match ending.row {
             NextRow::Gone => (Class::Success, EndState::Succeeded),

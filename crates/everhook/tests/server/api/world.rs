@@ -15,7 +15,7 @@ use everhook_api::accept::{Accept, AcceptError, Accepted};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::{AttemptId, DEFAULT_ORG, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::{JobState, NotYours, Tenure};
+use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
@@ -132,9 +132,9 @@ impl RunJobs for Node {
         &self,
         environment: EnvironmentId,
         id: JobId,
-        by: Tenure,
+        by: LeaseProof,
         ending: Ending,
-    ) -> Result<Result<JobState, NotYours>, StoreError> {
+    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
         self.engine().await.end_job(environment, id, by, ending).await
     }
 

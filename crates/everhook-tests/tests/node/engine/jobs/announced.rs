@@ -9,7 +9,7 @@ use everhook_core::batch::{Batch, Resolution};
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::id::{ApplicationId, BatchId, Id, JobId};
 use everhook_core::job::report::{Note, Report};
-use everhook_core::job::{Job, Tenure};
+use everhook_core::job::{Job, LeaseProof};
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
@@ -136,7 +136,7 @@ async fn add(engine: &Engine, batch: BatchId) -> JobId {
 async fn end_next(engine: &Engine, worker: &WorkerRecord, report: Report) -> JobId {
     let leased = engine.lease_for(worker, 1, LONG, None).await.unwrap().unwrap().pop().unwrap();
     let id = leased.job.unwrap().id;
-    let by = Tenure { session: worker.session.id, epoch: leased.task.epoch };
+    let by = LeaseProof { session: worker.session.id, epoch: leased.task.epoch };
     let ending = Ending { report, note: Note::new("", []), result: None };
     engine.end_job(ENVIRONMENT, id, by, ending).await.unwrap().unwrap();
     id

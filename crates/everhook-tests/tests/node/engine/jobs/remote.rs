@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::id::SessionId;
 use everhook_core::job::report::{KeptResult, Note, Report};
-use everhook_core::job::{Job, JobState, NotYours, Tenure, Wish};
+use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, Wish};
 use everhook_core::scope::Scope;
 use everhook_engine::engine::Engine;
 use everhook_engine::jobs::{Ending, HeldJob, RunJobs, WorkerRefused};
@@ -34,8 +34,8 @@ fn held(leased: &LeasedJob) -> HeldJob {
     HeldJob { id: leased.job.as_ref().unwrap().id, epoch: leased.task.epoch }
 }
 
-fn by(worker: &WorkerRecord, leased: &LeasedJob) -> Tenure {
-    Tenure { session: worker.session.id, epoch: leased.task.epoch }
+fn by(worker: &WorkerRecord, leased: &LeasedJob) -> LeaseProof {
+    LeaseProof { session: worker.session.id, epoch: leased.task.epoch }
 }
 
 fn ending(report: Report) -> Ending {
@@ -51,11 +51,11 @@ async fn a_worker_that_waits_gets_a_job_when_there_is_one_and_ends_it_once() {
     assert_eq!(leased.iter().map(|leased| leased.job.as_ref().unwrap().id).collect::<Vec<_>>(), [id]);
     let by = by(&worker, &leased[0]);
     let end = |by, report| engine.end_job(ENVIRONMENT, id, by, ending(report));
-    let late = Tenure { epoch: by.epoch - 1, ..by };
-    assert_eq!(end(late, Report::Completed).await.unwrap(), Err(NotYours::Lost));
+    let late = LeaseProof { epoch: by.epoch - 1, ..by };
+    assert_eq!(end(late, Report::Completed).await.unwrap(), Err(LeaseLost::Lost));
     assert_eq!(end(by, Report::Completed).await.unwrap(), Ok(JobState::Succeeded));
     assert_eq!(end(by, Report::Completed).await.unwrap(), Ok(JobState::Succeeded), "its answer may have been lost");
-    assert_eq!(end(late, Report::Completed).await.unwrap(), Err(NotYours::NotRunning));
+    assert_eq!(end(late, Report::Completed).await.unwrap(), Err(LeaseLost::NotRunning));
     let found = until(&store, id, JobState::Succeeded).await;
     assert_eq!(found.result, Some(KeptResult::Whole(Bytes::from_static(b"7"))));
     let attempts = attempts(&store, id).await;
@@ -95,7 +95,7 @@ async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
     let held = [mine_held, HeldJob { epoch: theirs_held.epoch + 1, ..theirs_held }];
     let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
     assert_eq!((heartbeat.lost, heartbeat.cancelled), (vec![theirs], vec![mine]));
-    let by = Tenure { session: worker.session.id, epoch: mine_held.epoch };
+    let by = LeaseProof { session: worker.session.id, epoch: mine_held.epoch };
     let end = engine.end_job(ENVIRONMENT, mine, by, ending(Report::Failed { retry_after: None })).await.unwrap();
     assert_eq!(end, Ok(JobState::Cancelled));
     engine.drain(Duration::ZERO).await;
@@ -114,7 +114,7 @@ async fn a_worker_whose_session_was_closed_is_told_and_what_it_says_does_not_cou
     assert_eq!(asked.map(|jobs| jobs.len()), Err(WorkerRefused::Closed));
     let again = lease(&engine, &other).await;
     let late = engine.end_job(ENVIRONMENT, id, by(&worker, &leased[0]), ending(Report::Completed)).await.unwrap();
-    assert_eq!(late, Err(NotYours::Lost));
+    assert_eq!(late, Err(LeaseLost::Lost));
     let end = engine.end_job(ENVIRONMENT, id, by(&other, &again[0]), ending(Report::Completed)).await.unwrap();
     assert_eq!(end, Ok(JobState::Succeeded));
     assert_eq!(classes(&store, id).await, ["abandoned", "success"]);
