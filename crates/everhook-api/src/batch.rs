@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::application::Application;
-use everhook_core::batch::{self, Announcement, Batch, Counts, Intake, Resolution};
+use everhook_core::batch::{self, Announcement, Batch, BatchCounts, Intake, Resolution};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId};
 use everhook_core::limits::{BATCH_SELECTION_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{Metadata, Name};
@@ -335,8 +335,8 @@ impl From<BatchRecord> for BatchOut {
     }
 }
 
-impl From<Counts> for CountsOut {
-    fn from(Counts { pending, succeeded, dead, cancelled, skipped }: Counts) -> CountsOut {
+impl From<BatchCounts> for CountsOut {
+    fn from(BatchCounts { pending, succeeded, dead, cancelled, skipped }: BatchCounts) -> CountsOut {
         CountsOut { pending, succeeded, dead, cancelled, skipped }
     }
 }

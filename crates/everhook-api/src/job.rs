@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use everhook_core::id::{BatchId, EnvironmentId, JobId};
-use everhook_core::job::{Job, JobState, Plan, Wish, tries_of};
+use everhook_core::job::{Job, JobAction, JobState, OperatorCommand, tries_of};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::Order;
@@ -186,7 +186,7 @@ async fn cancel(
     Slots(path): Slots<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
-    change(&api, environment, id, Wish::Cancel, "A job that has succeeded cannot be cancelled.").await?;
+    change(&api, environment, id, OperatorCommand::Cancel, "A job that has succeeded cannot be cancelled.").await?;
     show(&api, environment, id).await
 }
 
@@ -202,7 +202,7 @@ async fn retry(
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
     let refusal = "A job that has succeeded or was cancelled cannot be retried: enqueue another one.";
-    change(&api, environment, id, Wish::Retry, refusal).await?;
+    change(&api, environment, id, OperatorCommand::Retry, refusal).await?;
     show(&api, environment, id).await
 }
 
@@ -223,7 +223,7 @@ async fn patch(
         return Err(ApiError::invalid(["body", "runAt"], "must be there, or delaySeconds"));
     }
     let at = form::run_at(run_at, delay_seconds, api.now(), &Place::Body)?;
-    change(&api, environment, id, Wish::RunAt(at), "Only a job that is pending can be moved.").await?;
+    change(&api, environment, id, OperatorCommand::RunAt(at), "Only a job that is pending can be moved.").await?;
     show(&api, environment, id).await
 }
 
@@ -238,7 +238,7 @@ async fn delete(
     Slots(path): Slots<JobPath>,
 ) -> Result<StatusCode, ApiError> {
     let refusal = "A job that runs cannot be deleted: cancel it first.";
-    change(&api, environment, path.id()?, Wish::Delete, refusal).await?;
+    change(&api, environment, path.id()?, OperatorCommand::Delete, refusal).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -335,19 +335,19 @@ async fn change(
     api: &Api,
     environment: EnvironmentId,
     id: JobId,
-    wish: Wish,
+    command: OperatorCommand,
     refusal: &'static str,
 ) -> Result<(), ApiError> {
-    let steered = api.store.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], wish }).await?;
+    let steered = api.store.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], command }).await?;
     api.accept.count(steered.made);
     match steered.answer.plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
-        Plan::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
+        JobAction::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
         // The end of a job may be announced by its batch: a message is pending then.
-        Plan::Hasten | Plan::Redrive | Plan::Move(_) | Plan::End | Plan::Erase => {
+        JobAction::RunNow | JobAction::Redrive | JobAction::Reschedule(_) | JobAction::Cancel | JobAction::Delete => {
             api.jobs.hint_jobs();
             Ok(())
         }
-        Plan::Flag | Plan::Nothing => Ok(()),
+        JobAction::RequestCancel | JobAction::Nothing => Ok(()),
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Batch {
     pub phase: u32,
     /// The announcement that this phase has already made.
     pub announced: Option<Announcement>,
-    pub counts: Counts,
+    pub counts: BatchCounts,
 }
 
 /// Whether a batch still accepts jobs.
@@ -45,7 +45,7 @@ stored_as!(Intake { Open = 0, Sealed = 1 });
 
 /// Number of jobs by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct BatchCounts {
     pub pending: u32,
     pub succeeded: u32,
     /// Failed jobs that need an operator.
@@ -67,10 +67,10 @@ stored_as!(Announcement { Failed = 0, Completed = 1 });
 
 /// A change to the jobs of a batch, made by one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BatchChange {
     /// Number of new pending jobs.
     Added(u32),
-    Ended(Ended),
+    Ended(EndedJobs),
     /// No more jobs will be added.
     Sealed,
     /// Dead jobs left the dead state.
@@ -82,15 +82,15 @@ pub enum Change {
 
 /// Number of pending jobs that ended, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedJobs {
     pub succeeded: u32,
     pub dead: u32,
     pub cancelled: u32,
 }
 
-impl std::ops::AddAssign for Ended {
+impl std::ops::AddAssign for EndedJobs {
     /// Plain addition cannot overflow here: one transaction ends far fewer than `u32::MAX` jobs.
-    fn add_assign(&mut self, other: Ended) {
+    fn add_assign(&mut self, other: EndedJobs) {
         self.succeeded += other.succeeded;
         self.dead += other.dead;
         self.cancelled += other.cancelled;
@@ -130,30 +130,30 @@ pub enum BadChange {
 
 impl Batch {
     pub const fn new() -> Batch {
-        let counts = Counts { pending: 0, succeeded: 0, dead: 0, cancelled: 0, skipped: 0 };
+        let counts = BatchCounts { pending: 0, succeeded: 0, dead: 0, cancelled: 0, skipped: 0 };
         Batch { intake: Intake::Open, phase: 1, announced: None, counts }
     }
 
     /// Applies a change and returns the new row and its announcement. Only a seal is idempotent. A store must apply
     /// each other change exactly once, together with the rows of the jobs.
-    pub fn apply(&self, change: Change) -> Result<Applied, BadChange> {
+    pub fn apply(&self, change: BatchChange) -> Result<Applied, BadChange> {
         let mut batch = *self;
         let deaths = match change {
-            Change::Added(_) if self.intake == Intake::Sealed => return Err(BadChange::Sealed),
-            Change::Added(jobs) => {
+            BatchChange::Added(_) if self.intake == Intake::Sealed => return Err(BadChange::Sealed),
+            BatchChange::Added(jobs) => {
                 add(&mut batch.counts.pending, jobs)?;
                 0
             }
-            Change::Ended(ended) => {
+            BatchChange::Ended(ended) => {
                 batch.end(ended)?;
                 ended.dead
             }
-            Change::Sealed => {
+            BatchChange::Sealed => {
                 batch.intake = Intake::Sealed;
                 0
             }
-            Change::Resolved { jobs: 0, .. } => return Err(BadChange::Empty),
-            Change::Resolved { jobs, how } => {
+            BatchChange::Resolved { jobs: 0, .. } => return Err(BadChange::Empty),
+            BatchChange::Resolved { jobs, how } => {
                 batch.resolve(jobs, how)?;
                 0
             }
@@ -163,7 +163,7 @@ impl Batch {
         Ok(Applied { batch, announce })
     }
 
-    fn end(&mut self, ended: Ended) -> Result<(), BadChange> {
+    fn end(&mut self, ended: EndedJobs) -> Result<(), BadChange> {
         for (count, jobs) in [
             (&mut self.counts.succeeded, ended.succeeded),
             (&mut self.counts.dead, ended.dead),
@@ -287,7 +287,7 @@ pub struct Notice {
     pub batch_id: BatchId,
     pub name: String,
     pub phase: u32,
-    pub counts: Counts,
+    pub counts: BatchCounts,
     pub metadata: Metadata,
     /// The first `BATCH_FAILED_LISTED_MAX` dead jobs; `counts.dead` is the total.
     #[serde(skip_serializing_if = "Vec::is_empty")]

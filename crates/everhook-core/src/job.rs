@@ -271,7 +271,7 @@ impl From<EndState> for JobState {
 
 /// A command of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum OperatorCommand {
     Cancel,
     /// Run now; a dead job gets fresh tries.
     Retry,
@@ -282,17 +282,17 @@ pub enum Wish {
 
 /// The action that carries out a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum JobAction {
     /// Delete the task; the job ends as cancelled.
-    End,
+    Cancel,
     /// Change the due time of the task.
-    Move(RunAt),
+    Reschedule(RunAt),
     /// Delete task, attempts and record.
-    Erase,
+    Delete,
     /// Flag the task. The holder learns of it with the next heartbeat; the next settle or reclaim ends the job.
-    Flag,
+    RequestCancel,
     /// Make the task due now.
-    Hasten,
+    RunNow,
     /// Return the task to pending with fresh tries. In a batch, a new phase opens first.
     Redrive,
     /// The job is already in the requested state.
@@ -303,28 +303,28 @@ pub enum Plan {
 
 impl JobState {
     /// Decides the action for a command on a job in this state.
-    pub const fn on(self, wish: Wish) -> Plan {
-        match (wish, self) {
-            (Wish::Cancel, JobState::Pending | JobState::Dead) => Plan::End,
-            (Wish::Cancel, JobState::Leased) => Plan::Flag,
-            (Wish::Cancel, JobState::Cancelled) => Plan::Nothing,
-            (Wish::Cancel, JobState::Succeeded) => Plan::Refuse,
-            (Wish::Retry, JobState::Pending) => Plan::Hasten,
-            (Wish::Retry, JobState::Dead) => Plan::Redrive,
-            (Wish::Retry, JobState::Leased) => Plan::Nothing,
-            (Wish::Retry, JobState::Succeeded | JobState::Cancelled) => Plan::Refuse,
-            (Wish::RunAt(at), JobState::Pending) => Plan::Move(at),
-            (Wish::RunAt(_), _) => Plan::Refuse,
+    pub const fn on(self, command: OperatorCommand) -> JobAction {
+        match (command, self) {
+            (OperatorCommand::Cancel, JobState::Pending | JobState::Dead) => JobAction::Cancel,
+            (OperatorCommand::Cancel, JobState::Leased) => JobAction::RequestCancel,
+            (OperatorCommand::Cancel, JobState::Cancelled) => JobAction::Nothing,
+            (OperatorCommand::Cancel, JobState::Succeeded) => JobAction::Refuse,
+            (OperatorCommand::Retry, JobState::Pending) => JobAction::RunNow,
+            (OperatorCommand::Retry, JobState::Dead) => JobAction::Redrive,
+            (OperatorCommand::Retry, JobState::Leased) => JobAction::Nothing,
+            (OperatorCommand::Retry, JobState::Succeeded | JobState::Cancelled) => JobAction::Refuse,
+            (OperatorCommand::RunAt(at), JobState::Pending) => JobAction::Reschedule(at),
+            (OperatorCommand::RunAt(_), _) => JobAction::Refuse,
             // A running worker needs the record to report its result.
-            (Wish::Delete, JobState::Leased) => Plan::Refuse,
-            (Wish::Delete, _) => Plan::Erase,
+            (OperatorCommand::Delete, JobState::Leased) => JobAction::Refuse,
+            (OperatorCommand::Delete, _) => JobAction::Delete,
         }
     }
 }
 
 /// Hash of a kind, stored in the task row: a worker with a filter by kind finds its tasks without reading the records
 /// of others. Hashes may collide, so the record decides.
-pub fn handler(kind: &Name) -> i32 {
+pub fn kind_hash(kind: &Name) -> i32 {
     let [a, b, c, d, ..] = *Id::derived(&[b"kind", kind.as_str().as_bytes()]).as_bytes();
     i32::from_be_bytes([a, b, c, d])
 }

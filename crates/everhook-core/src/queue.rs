@@ -89,7 +89,7 @@ impl Queue {
 }
 
 /// The id under which leased tasks of a limited queue are counted.
-pub fn gate(environment: EnvironmentId, queue: &Name) -> Id {
+pub fn queue_id(environment: EnvironmentId, queue: &Name) -> Id {
     job::lane(environment, queue, None).0
 }
 

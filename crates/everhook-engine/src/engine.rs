@@ -36,10 +36,10 @@ use crate::delivery::{Deliverer, Deliveries, Delivery};
 use crate::dispatcher::{Dispatcher, Room};
 use crate::entropy::Entropy;
 use crate::group::Queue;
-use crate::jobs::counts::Counts;
+use crate::jobs::counts::EndedCounts;
 use crate::jobs::maintenance::{Ages, Pruner};
-use crate::jobs::part::{Does, JobParts, JobsConfig, JobsPart};
 use crate::jobs::runner::Work;
+use crate::jobs::subsystem::{JobSubsystem, JobSubsystemParts, JobsConfig, NodeDuties};
 use crate::jobs::{Ending, Heartbeat, HeldJob, RunJobs, WorkerRefused};
 use crate::metrics::{Metrics, Now};
 use crate::outbound::{Outbound, internal};
@@ -104,7 +104,7 @@ pub struct Engine {
     settler: Arc<Settler>,
     acceptor: Arc<Acceptor>,
     dispatcher: Arc<Dispatcher<Deliveries>>,
-    jobs: Option<Arc<JobsPart>>,
+    jobs: Option<Arc<JobSubsystem>>,
     deliveries_room: Arc<Room<Delivery>>,
     jobs_room: Arc<Room<Work>>,
     wakeups: Arc<Wakeups>,
@@ -151,9 +151,9 @@ impl Engine {
         let role = config.role;
         let (has_jobs, mut jobs_config) = (config.jobs.is_some(), config.jobs.unwrap_or_default());
         let delivers = role.delivers() && transport.is_some();
-        let does = Does { runs: role.delivers(), serves: transport.is_some() };
+        let duties = NodeDuties { runs_jobs: role.delivers(), is_server: transport.is_some() };
         let pruner = Arc::new(Pruner { store: store.clone(), clock: clock.clone(), ages: config.retention });
-        if does.serves && jobs_config.handlers.is_none() {
+        if duties.is_server && jobs_config.handlers.is_none() {
             jobs_config.handlers = Some(Arc::new(Arc::clone(&pruner).into_handlers()));
         }
         let poll_interval = apart(config.dispatch.poll_interval, &entropy);
@@ -161,7 +161,7 @@ impl Engine {
         let deliveries_room =
             Arc::new(Room::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX).in_steps(DELIVERIES_AHEAD_STEP)));
         let jobs_room = Arc::new(Room::new(jobs_config.dispatch(poll_interval)));
-        let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(Counts::default()));
+        let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(EndedCounts::default()));
         let hints = store.hints().filter(|_| config.wakeups);
         let rooms = Rooms { deliveries: deliveries_room.clone(), jobs: jobs_room.clone() };
         let wakeups = Arc::new(Wakeups::new(rooms, clock.clone(), hints));
@@ -211,7 +211,7 @@ impl Engine {
             last_tasks: Default::default(),
         });
         let jobs = has_jobs.then(|| {
-            Arc::new(JobsPart::new(JobParts {
+            Arc::new(JobSubsystem::new(JobSubsystemParts {
                 store: store.clone(),
                 ids: ids.clone(),
                 clock: clock.clone(),
@@ -227,7 +227,7 @@ impl Engine {
                 config: jobs_config,
                 pruner,
                 lease_time: config.lease,
-                does,
+                duties,
             }))
         });
         let (intake, loops, halt) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
@@ -387,7 +387,7 @@ impl Engine {
     }
 
     /// The part that serves `op`, where jobs are enabled.
-    fn jobs(&self, op: Op) -> Result<&JobsPart, StoreError> {
+    fn jobs(&self, op: Op) -> Result<&JobSubsystem, StoreError> {
         let jobs = self.jobs.as_deref().filter(|jobs| jobs.is_enabled());
         jobs.ok_or_else(|| StoreError::Refused { op, source: "jobs are disabled on this node".into() })
     }

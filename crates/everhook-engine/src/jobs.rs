@@ -19,14 +19,14 @@ pub(crate) mod counts;
 pub(crate) mod enqueue;
 pub mod handler;
 pub mod maintenance;
-pub(crate) mod part;
 pub(crate) mod push;
 pub(crate) mod remote;
 pub(crate) mod runner;
 pub(crate) mod schedules;
 pub(crate) mod source;
+pub(crate) mod subsystem;
 
-pub use part::JobsConfig;
+pub use subsystem::JobsConfig;
 
 /// A job that a worker says it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

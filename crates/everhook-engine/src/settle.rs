@@ -31,7 +31,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::jobs::counts::Counts;
+use crate::jobs::counts::EndedCounts;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -141,7 +141,7 @@ pub(crate) struct Settler {
     entropy: Entropy,
     wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
-    counts: Arc<Counts>,
+    counts: Arc<EndedCounts>,
     queue: mpsc::Sender<FinishedAttempt>,
     waiting: Mutex<mpsc::Receiver<FinishedAttempt>>,
     /// Whoever writes has it, unless another one hangs: when the last one began.
@@ -162,7 +162,7 @@ pub(crate) struct SettlerParts {
     pub(crate) policy: RetryPolicy,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<EndedCounts>,
 }
 
 impl Settler {

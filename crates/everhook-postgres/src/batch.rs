@@ -1,6 +1,6 @@
 //! Batches as users see them. What tells them of their jobs is in `job::batch`.
 
-use everhook_core::batch::{Batch, Change, Intake};
+use everhook_core::batch::{Batch, BatchChange, Intake};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId};
 use everhook_store::batch::BatchRecord;
 use everhook_store::catalog::{Created, Order, Slice};
@@ -101,7 +101,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         let now = tx.now().await?;
-        let changes = Changes::from([((environment, id), vec![Change::Sealed])]);
+        let changes = Changes::from([((environment, id), vec![BatchChange::Sealed])]);
         let WithMade { answer: mut told, made } = self.tell_batches(&tx, &changes, now).await?;
         tx.commit().await?;
         Ok(made.with(told.remove(&(environment, id))))

@@ -3,7 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod change;
 pub(crate) mod enqueue;
-pub(crate) mod gate;
 pub(crate) mod lease;
+pub(crate) mod limit;
 pub(crate) mod list;
 pub(crate) mod output;

@@ -1,4 +1,4 @@
-//! Queues as users see them. How many jobs they give is decided in `job::gate`.
+//! Queues as users see them. How many jobs they give is decided in `job::limit`.
 
 use std::time::Duration;
 

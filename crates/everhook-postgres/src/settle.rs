@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use everhook_core::batch::Change;
+use everhook_core::batch::BatchChange;
 use everhook_core::id::{AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
@@ -151,7 +151,7 @@ impl PostgresStore {
         for member in counted().filter(|member| member.kind == TaskKind::Job) {
             let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));
             if let (Some(id), Some(ended)) = (member.batch, ended) {
-                batch::add(&mut changes, (member.key.environment, id), Change::Ended(ended));
+                batch::add(&mut changes, (member.key.environment, id), BatchChange::Ended(ended));
             }
         }
         let (held, disabled, stopped) = (lanes.held(), lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));

@@ -9,7 +9,7 @@ use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
 
 use crate::catalog::{application, endpoint, environment, event_type};
-use crate::job::{batch as job_batch, change, enqueue, gate, lease as job_lease, list, output};
+use crate::job::{batch as job_batch, change, enqueue, lease as job_lease, limit, list, output};
 use crate::schedule::fire;
 use crate::{
     append, backlog, batch, direct, endpoints, history, keys, lease, once, outbox, partition, queue, redrive, renew,
@@ -30,7 +30,7 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     environment::STATEMENTS,
     event_type::STATEMENTS,
     fire::STATEMENTS,
-    gate::STATEMENTS,
+    limit::STATEMENTS,
     history::STATEMENTS,
     job_batch::STATEMENTS,
     job_lease::STATEMENTS,

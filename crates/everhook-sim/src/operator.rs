@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everhook_core::batch::Resolution;
 use everhook_core::id::{BatchId, JobId};
-use everhook_core::job::Wish;
+use everhook_core::job::OperatorCommand;
 use everhook_core::scope::Scope;
 use everhook_core::task::TaskKind;
 use everhook_engine::jobs::RunJobs;
@@ -36,12 +36,12 @@ async fn steer(shared: &Shared, nodes: &Nodes) {
     if jobs.is_empty() {
         return;
     }
-    let (id, wish) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[Wish::Cancel, Wish::Retry]));
+    let (id, command) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[OperatorCommand::Cancel, OperatorCommand::Retry]));
     let node = nodes.pick(&shared.rng);
     shared.steer(&[id]);
-    let plan = ask(&node, node.store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish })).await;
+    let plan = ask(&node, node.store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], command })).await;
     let plan = plan.map(|steered| steered.answer.plans);
-    shared.trace.event(format_args!("operator wishes {wish:?} for {id}: {plan:?}"));
+    shared.trace.event(format_args!("operator wishes {command:?} for {id}: {plan:?}"));
     node.engine.hint_jobs();
 }
 

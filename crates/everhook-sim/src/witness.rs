@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everhook_core::batch::{Announcement, Counts};
+use everhook_core::batch::{Announcement, BatchCounts};
 use everhook_core::id::{BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::task::{Task, TaskKey, TaskKind};
 use everhook_store::lease::{Appended, Reclaimed};
@@ -102,9 +102,10 @@ impl Witness {
 }
 
 /// The jobs of a batch by what became of them; whatever has ended is counted as succeeded.
-fn count(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> Counts {
+fn count(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> BatchCounts {
     let of_batch = tables.jobs.iter().filter(|((env, _), row)| *env == environment && row.job.batch == Some(batch));
-    let mut counts = Counts { succeeded: u32::try_from(of_batch.count()).unwrap_or(u32::MAX), ..Counts::default() };
+    let mut counts =
+        BatchCounts { succeeded: u32::try_from(of_batch.count()).unwrap_or(u32::MAX), ..BatchCounts::default() };
     let tasks = tables.tasks.values().filter(|row| row.task.batch == Some(batch));
     for row in tasks.filter(|row| row.task.key.environment == environment) {
         counts.succeeded -= 1;

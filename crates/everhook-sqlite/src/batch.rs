@@ -4,10 +4,10 @@
 //! frees a job: settling, steering, enqueueing.
 
 use everhook_core::batch::{
-    Announcement, Applied, BadChange, Batch, Change, Counts, FailedJob, Resolution, check_selection,
+    Announcement, Applied, BadChange, Batch, BatchChange, BatchCounts, FailedJob, Resolution, check_selection,
 };
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
-use everhook_core::job::Plan;
+use everhook_core::job::JobAction;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job};
 use everhook_store::catalog::{Created, Slice};
@@ -31,7 +31,7 @@ const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
 const LIST_JOB_FAILED: &str = include_str!("../queries/list_job_failed.sql");
 
 /// Tells a batch what was done to jobs of it, and announces what that makes of it. One that is gone is told nothing.
-pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: Change) -> Result<Made, Fault> {
+pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: BatchChange) -> Result<Made, Fault> {
     let Some(record) = find(tx.conn, environment, id)? else { return Ok(Made::default()) };
     let corrupt = |_: BadChange| Fault::Corrupt { table: "batch", column: "pending" };
     let Applied { batch, announce } = record.batch.apply(change).map_err(corrupt)?;
@@ -80,7 +80,7 @@ pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: BatchId) -
 
 /// Keeps where a batch stands.
 pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, batch: &Batch) -> Result<(), Fault> {
-    let Counts { pending, succeeded, dead, cancelled, skipped } = batch.counts;
+    let BatchCounts { pending, succeeded, dead, cancelled, skipped } = batch.counts;
     tx.conn.prepare_cached(REPLACE_BATCH)?.execute(params![
         environment.0,
         id.as_bytes(),
@@ -162,19 +162,19 @@ pub(crate) fn resolve(
         Err(bad) => return Ok(Made::default().with(Resolved::Bad(bad))),
     };
     let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
-    let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+    let plan = if how == Resolution::Retried { JobAction::Redrive } else { JobAction::Cancel };
     let mut made = Made::default();
     // The new phase is there before the first job of it; what has ended is not listed as failed.
-    if plan == Plan::Redrive {
-        made += tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+    if plan == JobAction::Redrive {
+        made += tell(tx, environment, id, BatchChange::Resolved { jobs: count, how })?;
     }
     for job in &selected {
         if let Some((_, record)) = found.iter().find(|(id, _)| id == job) {
             steer::carry_out(tx, environment, record, plan)?;
         }
     }
-    if plan != Plan::Redrive {
-        made += tell(tx, environment, id, Change::Resolved { jobs: count, how })?;
+    if plan != JobAction::Redrive {
+        made += tell(tx, environment, id, BatchChange::Resolved { jobs: count, how })?;
     }
     Ok(made.with(find(tx.conn, environment, id)?.map_or(Resolved::NoBatch, Resolved::Done)))
 }

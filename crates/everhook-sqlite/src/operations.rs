@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
-use everhook_core::batch::Change;
+use everhook_core::batch::BatchChange;
 use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
@@ -158,7 +158,7 @@ impl Store for SqliteStore {
 
     async fn seal_batch(&self, scope: Scope, id: BatchId) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         let seal = move |tx: &Tx<'_>| {
-            let made = batch::tell(tx, scope.environment, id, Change::Sealed)?;
+            let made = batch::tell(tx, scope.environment, id, BatchChange::Sealed)?;
             Ok(made.with(batch::find(tx.conn, scope.environment, id)?))
         };
         self.change(Op::SealBatch, seal).await

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::batch::{Change, Ended};
+use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId};
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::NextRow;
@@ -47,7 +47,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
     // Nearly all have succeeded: those statements are looked up once for all of them.
     let mut gone = tx.conn.prepare_cached(SETTLE_TASK_GONE)?;
     let mut log = Log::new(tx)?;
-    let mut batches: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
+    let mut batches: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(settlements.len());
     for settlement in settlements {
         let matched = match settlement.row {
@@ -80,7 +80,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
     }
     let mut made = Made::default();
     for ((environment, id), ended) in batches {
-        made += batch::tell(tx, environment, id, Change::Ended(ended))?;
+        made += batch::tell(tx, environment, id, BatchChange::Ended(ended))?;
     }
     Ok(made.with(settled))
 }

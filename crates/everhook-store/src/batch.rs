@@ -1,9 +1,9 @@
 //! Batches: sets of jobs whose outcome is announced, once per phase. The rules are in `core::batch`.
 
-use everhook_core::batch::{Announcement, BadSelection, Batch, Change, Ended, FailedJob, Notice, Resolution};
+use everhook_core::batch::{Announcement, BadSelection, Batch, BatchChange, EndedJobs, FailedJob, Notice, Resolution};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
 use everhook_core::job::report::Note;
-use everhook_core::job::{Job, JobState, Plan};
+use everhook_core::job::{Job, JobAction, JobState};
 use everhook_core::lifecycle::EndState;
 use everhook_core::message::{Message, Rest};
 use everhook_core::name::{Metadata, Name};
@@ -61,21 +61,25 @@ pub enum Resolved {
 }
 
 /// What a batch is told when an attempt left a job of it so; none if that is not its end.
-pub fn ended(end: EndState) -> Option<Ended> {
+pub fn ended(end: EndState) -> Option<EndedJobs> {
     match end {
         EndState::Open => None,
-        EndState::Succeeded => Some(Ended { succeeded: 1, ..Ended::default() }),
-        EndState::Dead => Some(Ended { dead: 1, ..Ended::default() }),
-        EndState::Cancelled => Some(Ended { cancelled: 1, ..Ended::default() }),
+        EndState::Succeeded => Some(EndedJobs { succeeded: 1, ..EndedJobs::default() }),
+        EndState::Dead => Some(EndedJobs { dead: 1, ..EndedJobs::default() }),
+        EndState::Cancelled => Some(EndedJobs { cancelled: 1, ..EndedJobs::default() }),
     }
 }
 
 /// What a batch is told when an operator does this to a job of it that was in this state.
-pub fn steered(was: JobState, plan: Plan) -> Option<Change> {
+pub fn steered(was: JobState, plan: JobAction) -> Option<BatchChange> {
     match (was, plan) {
-        (JobState::Pending, Plan::End | Plan::Erase) => Some(Change::Ended(Ended { cancelled: 1, ..Ended::default() })),
-        (JobState::Dead, Plan::End | Plan::Erase) => Some(Change::Resolved { jobs: 1, how: Resolution::Cancelled }),
-        (JobState::Dead, Plan::Redrive) => Some(Change::Resolved { jobs: 1, how: Resolution::Retried }),
+        (JobState::Pending, JobAction::Cancel | JobAction::Delete) => {
+            Some(BatchChange::Ended(EndedJobs { cancelled: 1, ..EndedJobs::default() }))
+        }
+        (JobState::Dead, JobAction::Cancel | JobAction::Delete) => {
+            Some(BatchChange::Resolved { jobs: 1, how: Resolution::Cancelled })
+        }
+        (JobState::Dead, JobAction::Redrive) => Some(BatchChange::Resolved { jobs: 1, how: Resolution::Retried }),
         _ => None,
     }
 }

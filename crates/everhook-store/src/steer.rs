@@ -1,7 +1,7 @@
 //! Changes that an operator asks for: dead deliveries put back, jobs cancelled, retried, moved or deleted.
 
 use everhook_core::id::JobId;
-use everhook_core::job::{Plan, Wish};
+use everhook_core::job::{JobAction, OperatorCommand};
 
 use crate::history::Redrive;
 
@@ -15,7 +15,7 @@ pub enum Steer {
         /// The jobs.
         ids: Vec<JobId>,
         /// The same for all of them.
-        wish: Wish,
+        command: OperatorCommand,
     },
 }
 
@@ -25,5 +25,5 @@ pub struct Steered {
     /// Deliveries that are pending again.
     pub redriven: usize,
     /// One for each job that was named, in order; none where the job does not exist.
-    pub plans: Vec<Option<Plan>>,
+    pub plans: Vec<Option<JobAction>>,
 }

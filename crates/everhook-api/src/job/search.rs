@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::id::{BatchId, JobId};
-use everhook_core::job::{JobState, Plan, Wish};
+use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
 use everhook_core::scope::Scope;
@@ -144,10 +144,10 @@ pub(crate) async fn redrive(
         let Piece { rows, next } =
             api.read(query::Jobs { scope: Scope::of(environment), filter: filter.clone() }).await?;
         let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
-        let steer = Steer::Jobs { ids: ids.clone(), wish: Wish::Retry };
+        let steer = Steer::Jobs { ids: ids.clone(), command: OperatorCommand::Retry };
         let steered = api.store.steer(Scope::of(environment), steer).await?;
         api.accept.count(steered.made);
-        out.redriven += steered.answer.plans.iter().filter(|plan| matches!(plan, Some(Plan::Redrive))).count();
+        out.redriven += steered.answer.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
         api.jobs.hint_jobs();
         // Forward only: one that dies again at once is for another request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {

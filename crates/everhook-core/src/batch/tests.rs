@@ -4,20 +4,20 @@ use super::*;
 use crate::id::Id;
 use crate::limits::BODY_BYTES_MAX;
 
-const DEAD: Change = Change::Ended(Ended { succeeded: 0, dead: 1, cancelled: 0 });
-const DONE: Change = Change::Ended(Ended { succeeded: 1, dead: 0, cancelled: 0 });
-const CANCELLED: Change = Change::Ended(Ended { succeeded: 0, dead: 0, cancelled: 1 });
+const DEAD: BatchChange = BatchChange::Ended(EndedJobs { succeeded: 0, dead: 1, cancelled: 0 });
+const DONE: BatchChange = BatchChange::Ended(EndedJobs { succeeded: 1, dead: 0, cancelled: 0 });
+const CANCELLED: BatchChange = BatchChange::Ended(EndedJobs { succeeded: 0, dead: 0, cancelled: 1 });
 
-const fn retried(jobs: u32) -> Change {
-    Change::Resolved { jobs, how: Resolution::Retried }
+const fn retried(jobs: u32) -> BatchChange {
+    BatchChange::Resolved { jobs, how: Resolution::Retried }
 }
 
-const fn skipped(jobs: u32) -> Change {
-    Change::Resolved { jobs, how: Resolution::Skipped }
+const fn skipped(jobs: u32) -> BatchChange {
+    BatchChange::Resolved { jobs, how: Resolution::Skipped }
 }
 
 /// Returns the announcements by phase: "1 failed, 2 completed".
-fn run(changes: &[Change]) -> String {
+fn run(changes: &[BatchChange]) -> String {
     let mut batch = Batch::new();
     let mut said = Vec::new();
     for change in changes {
@@ -29,37 +29,37 @@ fn run(changes: &[Change]) -> String {
 }
 
 #[track_caller]
-fn check(changes: &[Change], want: &str) {
+fn check(changes: &[BatchChange], want: &str) {
     assert_eq!(run(changes), want);
 }
 
 #[test]
 fn a_batch_completes_when_it_is_sealed_and_all_is_done() {
-    check(&[Change::Added(2), DONE, DONE], "");
-    check(&[Change::Added(2), DONE, DONE, Change::Sealed], "1 completed");
-    check(&[Change::Added(2), Change::Sealed, DONE], "");
-    check(&[Change::Added(2), Change::Sealed, DONE, CANCELLED], "1 completed");
-    check(&[Change::Added(1), Change::Sealed, CANCELLED], "1 completed");
+    check(&[BatchChange::Added(2), DONE, DONE], "");
+    check(&[BatchChange::Added(2), DONE, DONE, BatchChange::Sealed], "1 completed");
+    check(&[BatchChange::Added(2), BatchChange::Sealed, DONE], "");
+    check(&[BatchChange::Added(2), BatchChange::Sealed, DONE, CANCELLED], "1 completed");
+    check(&[BatchChange::Added(1), BatchChange::Sealed, CANCELLED], "1 completed");
 }
 
 #[test]
 fn an_empty_sealed_batch_completes_once() {
-    check(&[Change::Sealed], "1 completed");
-    check(&[Change::Sealed, Change::Sealed], "1 completed");
-    check(&[Change::Added(0)], "");
+    check(&[BatchChange::Sealed], "1 completed");
+    check(&[BatchChange::Sealed, BatchChange::Sealed], "1 completed");
+    check(&[BatchChange::Added(0)], "");
 }
 
 #[test]
 fn the_first_death_is_announced_at_once_and_the_second_not() {
-    check(&[Change::Added(3), DEAD], "1 failed");
-    check(&[Change::Added(3), DEAD, DEAD, Change::Sealed, DONE], "1 failed");
-    let last_two = Change::Ended(Ended { succeeded: 1, dead: 1, cancelled: 0 });
-    check(&[Change::Added(2), Change::Sealed, last_two], "1 failed");
+    check(&[BatchChange::Added(3), DEAD], "1 failed");
+    check(&[BatchChange::Added(3), DEAD, DEAD, BatchChange::Sealed, DONE], "1 failed");
+    let last_two = BatchChange::Ended(EndedJobs { succeeded: 1, dead: 1, cancelled: 0 });
+    check(&[BatchChange::Added(2), BatchChange::Sealed, last_two], "1 failed");
 }
 
 #[test]
 fn a_retry_opens_a_phase_that_announces_again() {
-    let died = [Change::Added(2), Change::Sealed, DONE, DEAD];
+    let died = [BatchChange::Added(2), BatchChange::Sealed, DONE, DEAD];
     check(&[&died[..], &[retried(1)]].concat(), "1 failed");
     check(&[&died[..], &[retried(1), DONE]].concat(), "1 failed, 2 completed");
     check(&[&died[..], &[retried(1), DEAD]].concat(), "1 failed, 2 failed");
@@ -68,25 +68,25 @@ fn a_retry_opens_a_phase_that_announces_again() {
 
 #[test]
 fn skipping_or_cancelling_what_is_dead_completes() {
-    check(&[Change::Added(1), Change::Sealed, DEAD, skipped(1)], "1 failed, 2 completed");
-    let cancelled = Change::Resolved { jobs: 1, how: Resolution::Cancelled };
-    check(&[Change::Added(1), Change::Sealed, DEAD, cancelled], "1 failed, 2 completed");
-    check(&[Change::Added(1), DEAD, skipped(1), Change::Sealed], "1 failed, 2 completed");
+    check(&[BatchChange::Added(1), BatchChange::Sealed, DEAD, skipped(1)], "1 failed, 2 completed");
+    let cancelled = BatchChange::Resolved { jobs: 1, how: Resolution::Cancelled };
+    check(&[BatchChange::Added(1), BatchChange::Sealed, DEAD, cancelled], "1 failed, 2 completed");
+    check(&[BatchChange::Added(1), DEAD, skipped(1), BatchChange::Sealed], "1 failed, 2 completed");
     // Two jobs are dead and one is skipped: the other death was announced before.
-    check(&[Change::Added(2), Change::Sealed, DEAD, DEAD, skipped(1)], "1 failed");
-    check(&[Change::Added(2), Change::Sealed, DEAD, DEAD, skipped(1), skipped(1)], "1 failed, 3 completed");
+    check(&[BatchChange::Added(2), BatchChange::Sealed, DEAD, DEAD, skipped(1)], "1 failed");
+    check(&[BatchChange::Added(2), BatchChange::Sealed, DEAD, DEAD, skipped(1), skipped(1)], "1 failed, 3 completed");
     // A job that dies after another was retried is announced in the phase that is open then.
-    check(&[Change::Added(2), Change::Sealed, DEAD, retried(1), DEAD], "1 failed, 2 failed");
+    check(&[BatchChange::Added(2), BatchChange::Sealed, DEAD, retried(1), DEAD], "1 failed, 2 failed");
 }
 
 #[test]
 fn what_cannot_be_changes_nothing() {
-    let sealed = Batch::new().apply(Change::Sealed).unwrap().batch;
-    assert_eq!(sealed.apply(Change::Added(1)), Err(BadChange::Sealed));
+    let sealed = Batch::new().apply(BatchChange::Sealed).unwrap().batch;
+    assert_eq!(sealed.apply(BatchChange::Added(1)), Err(BadChange::Sealed));
     assert_eq!(Batch::new().apply(retried(0)), Err(BadChange::Empty));
     assert_eq!(Batch::new().apply(retried(1)), Err(BadChange::Corrupt));
     assert_eq!(Batch::new().apply(DONE), Err(BadChange::Corrupt));
-    let full = Batch { phase: u32::MAX, counts: Counts { dead: 1, ..Counts::default() }, ..Batch::new() };
+    let full = Batch { phase: u32::MAX, counts: BatchCounts { dead: 1, ..BatchCounts::default() }, ..Batch::new() };
     assert_eq!(full.apply(skipped(1)), Err(BadChange::Corrupt));
 }
 
@@ -130,7 +130,7 @@ fn a_notice_fits_into_a_message() {
         batch_id: BatchId(Id::MIN),
         name: "import".into(),
         phase: 1,
-        counts: Counts { dead: 500, ..Counts::default() },
+        counts: BatchCounts { dead: 500, ..BatchCounts::default() },
         metadata: Metadata::new(),
         failed: vec![failed; 500],
     };
@@ -166,16 +166,16 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-fn change(deed: Deed) -> Change {
-    let ended = |succeeded, dead, cancelled| Change::Ended(Ended { succeeded, dead, cancelled });
+fn change(deed: Deed) -> BatchChange {
+    let ended = |succeeded, dead, cancelled| BatchChange::Ended(EndedJobs { succeeded, dead, cancelled });
     match deed {
-        Deed::Add(jobs) => Change::Added(jobs),
+        Deed::Add(jobs) => BatchChange::Added(jobs),
         Deed::End(JobState::Succeeded) => ended(1, 0, 0),
         Deed::End(JobState::Dead) => ended(0, 1, 0),
         Deed::End(_) => ended(0, 0, 1),
         Deed::EndMany(a, b, c) => ended(a, b, c),
-        Deed::Seal => Change::Sealed,
-        Deed::Resolve(how, jobs) => Change::Resolved { jobs, how },
+        Deed::Seal => BatchChange::Sealed,
+        Deed::Resolve(how, jobs) => BatchChange::Resolved { jobs, how },
     }
 }
 
@@ -222,9 +222,9 @@ proptest! {
     fn the_order_of_the_last_transactions_does_not_matter(ends in proptest::collection::vec(0..3_u8, 1..8)) {
         let jobs = u32::try_from(ends.len()).unwrap();
         let change = |end: &u8| [DONE, DEAD, CANCELLED][usize::from(*end)];
-        let begin = [Change::Added(jobs), Change::Sealed];
-        let forward: Vec<Change> = begin.iter().copied().chain(ends.iter().map(change)).collect();
-        let backward: Vec<Change> = begin.iter().copied().chain(ends.iter().rev().map(change)).collect();
+        let begin = [BatchChange::Added(jobs), BatchChange::Sealed];
+        let forward: Vec<BatchChange> = begin.iter().copied().chain(ends.iter().map(change)).collect();
+        let backward: Vec<BatchChange> = begin.iter().copied().chain(ends.iter().rev().map(change)).collect();
         prop_assert_eq!(run(&forward), run(&backward));
         prop_assert_eq!(run(&forward), if ends.contains(&1) { "1 failed" } else { "1 completed" });
     }

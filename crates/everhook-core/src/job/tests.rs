@@ -136,10 +136,11 @@ fn a_job_ends_whatever_its_attempts_do() {
 fn what_an_operator_asks_for_depends_on_the_state() {
     use JobState::{Cancelled, Dead, Leased, Pending, Succeeded};
     let states = [Pending, Leased, Dead, Succeeded, Cancelled];
-    let cancel = [Plan::End, Plan::Flag, Plan::End, Plan::Refuse, Plan::Nothing];
-    let retry = [Plan::Hasten, Plan::Nothing, Plan::Redrive, Plan::Refuse, Plan::Refuse];
-    assert_eq!(states.map(|state| state.on(Wish::Cancel)), cancel);
-    assert_eq!(states.map(|state| state.on(Wish::Retry)), retry);
+    let cancel =
+        [JobAction::Cancel, JobAction::RequestCancel, JobAction::Cancel, JobAction::Refuse, JobAction::Nothing];
+    let retry = [JobAction::RunNow, JobAction::Nothing, JobAction::Redrive, JobAction::Refuse, JobAction::Refuse];
+    assert_eq!(states.map(|state| state.on(OperatorCommand::Cancel)), cancel);
+    assert_eq!(states.map(|state| state.on(OperatorCommand::Retry)), retry);
 }
 
 #[test]

@@ -16,9 +16,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Attempts that ended since the store was last told.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<BTreeMap<EnvironmentId, BTreeMap<Name, u64>>>);
+pub(crate) struct EndedCounts(Mutex<BTreeMap<EnvironmentId, BTreeMap<Name, u64>>>);
 
-impl Counts {
+impl EndedCounts {
     /// One more.
     pub(crate) fn ended(&self, environment: EnvironmentId, queue: &Name) {
         let mut counts = self.lock();

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use everhook_core::dispatch::{LeaseCommand, Order, Ticket};
 use everhook_core::id::{EnvironmentId, LaneId, SessionId};
 use everhook_core::name::Name;
-use everhook_core::queue::gate;
+use everhook_core::queue::queue_id;
 use everhook_core::share::{Tenants, split};
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAsk, LeasedJob, QueueAsk};
@@ -62,7 +62,7 @@ pub(crate) struct Targets {
 /// The lanes of the queues that handlers take from.
 pub(crate) fn handled(handlers: &Handlers) -> Queues {
     let environment = handlers.environment;
-    handlers.queues.keys().map(|name| ((environment, name.clone()), LaneId(gate(environment, name)))).collect()
+    handlers.queues.keys().map(|name| ((environment, name.clone()), LaneId(queue_id(environment, name)))).collect()
 }
 
 /// Those of the queues that may give something out of what is promised to their environment, and how much. Where that is
@@ -178,7 +178,9 @@ impl JobSource {
             }
         }
         let queues: Queues = match self.store.read(query::PushQueues {}).await {
-            Ok(found) => found.into_iter().map(|(at, name)| ((at, name.clone()), LaneId(gate(at, &name)))).collect(),
+            Ok(found) => {
+                found.into_iter().map(|(at, name)| ((at, name.clone()), LaneId(queue_id(at, &name)))).collect()
+            }
             Err(error) => {
                 self.changed.store(true, Ordering::Release);
                 return Err(error);

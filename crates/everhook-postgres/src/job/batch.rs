@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everhook_core::batch::{Announcement, BadChange, Change, FailedJob, Intake};
+use everhook_core::batch::{Announcement, BadChange, BatchChange, FailedJob, Intake};
 use everhook_core::id::{BatchId, EnvironmentId, MessageId};
 use everhook_core::job::Job;
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
@@ -50,7 +50,7 @@ pub(crate) type BatchKey = (EnvironmentId, BatchId);
 /// Batches that this transaction has locked.
 pub(crate) type Batches = BTreeMap<BatchKey, BatchRecord>;
 /// What is to be told, in this order.
-pub(crate) type Changes = BTreeMap<BatchKey, Vec<Change>>;
+pub(crate) type Changes = BTreeMap<BatchKey, Vec<BatchChange>>;
 
 /// Locks batches; those that do not exist are not there.
 pub(crate) async fn lock(tx: &Tx<'_>, keys: impl Iterator<Item = &BatchKey>) -> Result<Batches, Fault> {
@@ -114,15 +114,17 @@ impl PostgresStore {
 }
 
 /// Adds up what is told to a batch.
-pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: Change) {
+pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: BatchChange) {
     let told = changes.entry(key).or_default();
     for known in told.iter_mut() {
         match (known, change) {
-            (Change::Ended(sum), Change::Ended(more)) => {
+            (BatchChange::Ended(sum), BatchChange::Ended(more)) => {
                 *sum += more;
                 return;
             }
-            (Change::Resolved { jobs, how }, Change::Resolved { jobs: more, how: the_same }) if *how == the_same => {
+            (BatchChange::Resolved { jobs, how }, BatchChange::Resolved { jobs: more, how: the_same })
+                if *how == the_same =>
+            {
                 *jobs += more;
                 return;
             }

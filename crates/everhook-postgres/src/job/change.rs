@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use everhook_core::batch::{Change, Resolution, check_selection};
+use everhook_core::batch::{BatchChange, Resolution, check_selection};
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, Id, JobId, LaneId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{JobState, LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
+use everhook_core::job::{JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskState};
@@ -54,13 +54,13 @@ statement! {
 }
 
 /// What is known of a job whose task is locked.
-struct Known {
+struct KnownJob {
     open: Option<(Task, TaskState)>,
     last: Option<EndState>,
     batch: Option<BatchId>,
 }
 
-impl Known {
+impl KnownJob {
     fn state(&self) -> JobState {
         state_of(self.open.map(|(_, state)| state), self.last)
     }
@@ -81,8 +81,8 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         ids: &[JobId],
-        wish: Wish,
-    ) -> Result<WithMade<Vec<Option<Plan>>>, Fault> {
+        command: OperatorCommand,
+    ) -> Result<WithMade<Vec<Option<JobAction>>>, Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         let (mut known, now) = lock(&tx, environment, ids).await?;
@@ -94,12 +94,12 @@ impl PostgresStore {
                 continue;
             };
             let was = job.state();
-            let plan = was.on(wish);
+            let plan = was.on(command);
             if let (Some(batch), Some(change)) = (job.batch, steered(was, plan)) {
                 batch::add(&mut changes, (environment, batch), change);
             }
             steps.add(*id, job, plan, now);
-            if plan == Plan::Erase {
+            if plan == JobAction::Delete {
                 known.remove(id);
             }
             plans.push(Some(plan));
@@ -138,7 +138,7 @@ impl PostgresStore {
                 return Ok(Made::default().with(Resolved::Bad(bad)));
             }
         };
-        let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+        let plan = if how == Resolution::Retried { JobAction::Redrive } else { JobAction::Cancel };
         let mut steps = Steps::default();
         for job in &selected {
             if let Some(known) = known.get_mut(job) {
@@ -147,7 +147,7 @@ impl PostgresStore {
         }
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
         let key = (environment, id);
-        let changes = Changes::from([(key, vec![Change::Resolved { jobs: count, how }])]);
+        let changes = Changes::from([(key, vec![BatchChange::Resolved { jobs: count, how }])]);
         self.carry_out(&tx, environment, &steps, now).await?;
         let WithMade { answer: mut told, made } = self.tell_batches(&tx, &changes, now).await?;
         tx.commit().await?;
@@ -206,23 +206,23 @@ impl Steps {
     }
 
     /// Notes what a plan takes, and what is known of the job afterwards.
-    fn add(&mut self, id: JobId, job: &mut Known, plan: Plan, now: Timestamp) {
-        if plan == Plan::Erase {
+    fn add(&mut self, id: JobId, job: &mut KnownJob, plan: JobAction, now: Timestamp) {
+        if plan == JobAction::Delete {
             self.erased.push(id);
             return;
         }
         let Some((task, state)) = &mut job.open else { return };
         let (due_at, fresh) = match plan {
-            Plan::Hasten => (now, false),
-            Plan::Redrive => (now, true),
-            Plan::Move(run_at) => (due_at(run_at, now), false),
-            Plan::Flag => return self.flagged.push(*task),
-            Plan::End => {
+            JobAction::RunNow => (now, false),
+            JobAction::Redrive => (now, true),
+            JobAction::Reschedule(run_at) => (due_at(run_at, now), false),
+            JobAction::RequestCancel => return self.flagged.push(*task),
+            JobAction::Cancel => {
                 self.ended.push(*task);
                 (job.open, job.last) = (None, Some(EndState::Cancelled));
                 return;
             }
-            Plan::Erase | Plan::Nothing | Plan::Refuse => return,
+            JobAction::Delete | JobAction::Nothing | JobAction::Refuse => return,
         };
         *state = TaskState::Pending;
         // A job that is named again has its fresh tries from the first time.
@@ -236,15 +236,15 @@ async fn lock(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     ids: &[JobId],
-) -> Result<(HashMap<JobId, Known>, Timestamp), Fault> {
+) -> Result<(HashMap<JobId, KnownJob>, Timestamp), Fault> {
     let ids: BTreeSet<Id> = ids.iter().map(|id| id.0).collect();
     let subjects: Subjects = ids.iter().map(|id| Subject { environment, subject: *id }).collect();
     let keys: Keys = ids.iter().map(|id| Key { environment, id: *id }).collect();
     let tasks = tx.run(LockTaskJob { wanted: subjects }).await?;
     let (jobs, now) = tx.run((FindJobEnd { wanted: keys }, Now {})).await?;
     let now = now.ok_or(Fault::Contended("the clock gave no answer"))?;
-    let known = |(id, batch, last)| (id, Known { open: None, last, batch });
-    let mut known: HashMap<JobId, Known> = jobs.into_iter().map(known).collect();
+    let known = |(id, batch, last)| (id, KnownJob { open: None, last, batch });
+    let mut known: HashMap<JobId, KnownJob> = jobs.into_iter().map(known).collect();
     for (task, state) in tasks {
         if let Some(job) = known.get_mut(&JobId(task.key.subject)) {
             job.open = Some((task, state));

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use everhook_core::batch::{BadChange, Change};
+use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::id::{BatchId, EnvironmentId, JobId, LaneId, TaskId};
-use everhook_core::job::{Priority, handler};
+use everhook_core::job::{Priority, kind_hash};
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::dedup::DedupKey;
@@ -182,7 +182,7 @@ impl PostgresStore {
 fn add_to_batch(batches: &mut Batches, new: &NewJob) -> Result<Option<Enqueued>, Fault> {
     let Some(id) = new.job.batch else { return Ok(None) };
     let Some(record) = batches.get_mut(&(new.environment, id)) else { return Ok(Some(Enqueued::NoBatch)) };
-    match record.batch.apply(Change::Added(1)) {
+    match record.batch.apply(BatchChange::Added(1)) {
         Ok(applied) => record.batch = applied.batch,
         Err(BadChange::Sealed) => return Ok(Some(Enqueued::BatchSealed)),
         Err(bad) => return Err(batch::bad_change(bad)),
@@ -228,7 +228,7 @@ fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, LockLane, LowerLan
 /// Writes records and tasks and tells their lanes, in one round trip.
 async fn write(tx: &Tx<'_>, fresh: &[Fresh<'_>], now: Timestamp) -> Result<(), Fault> {
     let mut last = Last(None);
-    let task = |fresh: &'_ Fresh<'_>, handler| JobTask {
+    let task = |fresh: &'_ Fresh<'_>, kind_hash| JobTask {
         environment: fresh.new.environment,
         subject: fresh.new.job.id,
         id: fresh.task,
@@ -236,13 +236,13 @@ async fn write(tx: &Tx<'_>, fresh: &[Fresh<'_>], now: Timestamp) -> Result<(), F
         priority: fresh.new.job.priority,
         due_at: fresh.due_at,
         timeout_us: fresh.new.job.timeout,
-        handler,
+        kind_hash,
         batch: fresh.new.job.batch,
     };
     let mut tasks = JobTasks::default();
     for fresh in fresh {
         let kind = &fresh.new.job.kind;
-        tasks.push(task(fresh, last.get(kind, || handler(kind))));
+        tasks.push(task(fresh, last.get(kind, || kind_hash(kind))));
     }
     let (create_lane, lock_lane, lower_lane_due) = tell_lanes(&lanes(fresh));
     let records = fresh.iter().map(|fresh| JobRecord::new(fresh.new)).collect();

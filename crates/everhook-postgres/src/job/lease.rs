@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId, SessionId};
-use everhook_core::job::{Job, handler};
+use everhook_core::job::{Job, kind_hash};
 use everhook_core::limits::{KIND_SCAN_MAX, LEASE_JOBS_MAX};
 use everhook_core::name::Name;
 use everhook_core::queue::Target;
@@ -21,7 +21,7 @@ use everhook_store::{columns, statement};
 
 use crate::columns::{Keys, TaskKeys};
 use crate::error::Fault;
-use crate::job::gate::{self, NextLaneQueue, OpenQueue, Opened, QueueKeys, place, queue_keys};
+use crate::job::limit::{self, NextLaneQueue, OpenQueue, OpenQueues, QueueKeys, place, queue_keys};
 use crate::lease::{MarkLaneEmpty, MoveLaneToBack};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
@@ -39,12 +39,12 @@ columns! {
 
 statement! {
     pub(crate) LeaseJob = "lease_job" {
-        queue: QueueRooms, lane: LaneRooms, gates: Option<Vec<Option<Id>>>, now: Timestamp, limit: usize,
+        queue: QueueRooms, lane: LaneRooms, limit_groups: Option<Vec<Option<Id>>>, now: Timestamp, limit: usize,
         owner: SessionId, watched: bool,
     } -> Vec<Task>;
     pub(crate) LeaseJobKind = "lease_job_kind" {
-        queue: QueueRooms, lane: LaneRooms, gates: Option<Vec<Option<Id>>>, now: Timestamp, limit: usize,
-        owner: SessionId, watched: bool, scanned: usize, handlers: Vec<i32>,
+        queue: QueueRooms, lane: LaneRooms, limit_groups: Option<Vec<Option<Id>>>, now: Timestamp, limit: usize,
+        owner: SessionId, watched: bool, scanned: usize, kind_hashes: Vec<i32>,
     } -> Vec<Task>;
     FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
     ReleaseJobLease = "put_back_job" { foreign_kind: TaskKeys };
@@ -103,7 +103,7 @@ impl PostgresStore {
     pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
         let limit = ask.limit.min(LEASE_JOBS_MAX);
         let tx = self.database.tx().await?;
-        let Opened { mut queues, lanes, now, is_held, share } = gate::open_queues(&tx, ask).await?;
+        let OpenQueues { mut queues, lanes, now, is_held, share } = limit::open_queues(&tx, ask).await?;
         if queues.is_empty() {
             tx.roll_back().await?;
             return Ok(JobGrant { jobs: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
@@ -148,11 +148,11 @@ async fn ready_lanes(
     let locked: Vec<usize> = (0..queues.len()).filter(|n| queues[*n].is_locked).collect();
     if !locked.is_empty() {
         let wanted = queue_keys(locked.iter().map(|n| queues[*n].ask));
-        let counts = gate::Counts::of_queues(queues);
+        let counts = limit::LeasedCounts::of_queues(queues);
         let next_lane = NextLaneQueue { wanted, limit: share, locked: true };
         let (counted, found) = tx.run((counts.statement(), next_lane)).await?;
         counts.apply(&counted, queues)?;
-        lanes.extend(gate::ready_lanes(found, locked.len(), |n| locked.get(n).copied())?);
+        lanes.extend(limit::ready_lanes(found, locked.len(), |n| locked.get(n).copied())?);
     }
     for queue in queues.iter_mut() {
         queue.make_room(limit, now);
@@ -160,7 +160,7 @@ async fn ready_lanes(
     for lane in &mut lanes {
         lane.room = queues[lane.queue].room;
     }
-    gate::limit_keys(tx, queues, &mut lanes).await?;
+    limit::limit_keys(tx, queues, &mut lanes).await?;
     // The queue goes first whose lanes wait longest.
     let mut first = vec![Timestamp::NEVER; queues.len()];
     for lane in lanes.iter().filter(|lane| lane.room > 0) {
@@ -192,14 +192,14 @@ async fn take(
         room: lane.room,
     };
     let lane: LaneRooms = open.iter().map(lane_room).collect();
-    let gates: Vec<Option<Id>> = open.iter().map(|lane| queues[lane.queue].gate).collect();
-    let gates = gates.iter().any(Option::is_some).then_some(gates);
+    let limit_groups: Vec<Option<Id>> = open.iter().map(|lane| queues[lane.queue].limit_group).collect();
+    let limit_groups = limit_groups.iter().any(Option::is_some).then_some(limit_groups);
     let (owner, watched) = (ask.session, ask.watched);
     let mut tasks = if ask.kinds.is_empty() {
-        tx.stream(LeaseJob { queue, lane, gates, now, limit, owner, watched }).await?
+        tx.stream(LeaseJob { queue, lane, limit_groups, now, limit, owner, watched }).await?
     } else {
-        let (scanned, handlers) = (KIND_SCAN_MAX, ask.kinds.iter().map(handler).collect());
-        tx.stream(LeaseJobKind { queue, lane, gates, now, limit, owner, watched, scanned, handlers }).await?
+        let (scanned, kind_hashes) = (KIND_SCAN_MAX, ask.kinds.iter().map(kind_hash).collect());
+        tx.stream(LeaseJobKind { queue, lane, limit_groups, now, limit, owner, watched, scanned, kind_hashes }).await?
     };
     // An update tells its rows in the order of its plan, which is nobody's promise.
     let turns: HashMap<_, usize> = open.iter().enumerate().map(|(n, lane)| ((lane.environment, lane.id), n)).collect();

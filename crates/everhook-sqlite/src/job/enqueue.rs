@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use everhook_core::batch::{BadChange, Change};
+use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::id::{EnvironmentId, LaneId, TaskId};
-use everhook_core::job::{Job, handler};
+use everhook_core::job::{Job, kind_hash};
 use everhook_core::name::Name;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
@@ -113,7 +113,7 @@ impl Bulk<'_> {
             task.priority,
             task.due_at.as_micros(),
             micros(job.timeout),
-            handler(&job.kind),
+            kind_hash(&job.kind),
             task.batch.as_ref().map(|batch| batch.as_bytes()),
         ])?;
         Ok(())
@@ -124,7 +124,7 @@ impl Bulk<'_> {
 fn join_batch(tx: &Tx<'_>, new: &NewJob) -> Result<Option<Enqueued>, Fault> {
     let Some(id) = new.job.batch else { return Ok(None) };
     let Some(record) = batch::find(tx.conn, new.environment, id)? else { return Ok(Some(Enqueued::NoBatch)) };
-    match record.batch.apply(Change::Added(1)) {
+    match record.batch.apply(BatchChange::Added(1)) {
         Ok(applied) => batch::replace(tx, new.environment, id, &applied.batch).map(|()| None),
         Err(BadChange::Sealed) => Ok(Some(Enqueued::BatchSealed)),
         Err(BadChange::Empty | BadChange::Corrupt) => Err(Fault::Corrupt { table: "batch", column: "pending" }),

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId, SessionId};
-use everhook_core::job::{Job, handler};
+use everhook_core::job::{Job, kind_hash};
 use everhook_core::limits::{
     APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_JOBS_MAX, LEASE_LANES_MAX, RECLAIM_BATCH_MAX,
 };
-use everhook_core::queue::{Queue, QueueState, Target, gate};
+use everhook_core::queue::{Queue, QueueState, Target, queue_id};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
@@ -33,8 +33,8 @@ const LEASE_JOB: &str = include_str!("../../queries/lease_job.sql");
 const FIND_JOB_RECORD: &str = include_str!("../../queries/find_job_record.sql");
 const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
 const REFILL_LANE_QUEUE: &str = include_str!("../../queries/refill_lane_queue.sql");
-const COUNT_GATE: &str = include_str!("../../queries/count_gate.sql");
-const COUNT_GATE_LANE: &str = include_str!("../../queries/count_gate_lane.sql");
+const COUNT_LEASED: &str = include_str!("../../queries/count_leased.sql");
+const COUNT_LEASED_LANE: &str = include_str!("../../queries/count_leased_lane.sql");
 const NEXT_OVERDUE: &str = include_str!("../../queries/next_overdue.sql");
 
 /// Payload bytes one lease brings; the last job taken may exceed it.
@@ -76,12 +76,12 @@ fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, 
 }
 
 /// A queue that is asked for jobs, and what it may still give.
-struct Source {
+struct QueueSource {
     environment: EnvironmentId,
     queue: Queue,
     target: Option<Arc<Target>>,
     /// What its leased tasks are counted under, if it has a limit.
-    gate: Option<Id>,
+    limit_group: Option<Id>,
     booked_until: Timestamp,
     /// By its limit.
     limit_left: usize,
@@ -90,30 +90,32 @@ struct Source {
     taken: usize,
 }
 
-impl Source {
+impl QueueSource {
     /// None if it gives nothing, whatever is in it.
-    fn open(tx: &Tx<'_>, asked: &QueueAsk) -> Result<Option<Source>, Fault> {
+    fn open(tx: &Tx<'_>, asked: &QueueAsk) -> Result<Option<QueueSource>, Fault> {
         let environment = asked.environment;
         let found = queue::find_configured(tx.conn, environment, &asked.name)?;
         let (queue, booked_until) = found.unwrap_or_else(|| (Queue::new(asked.name.clone()), Timestamp::default()));
         if queue.state != QueueState::Open || asked.room == 0 {
             return Ok(None);
         }
-        let gate = queue.is_limited().then(|| gate(environment, &queue.name));
-        let limit_left = match (queue.limit, gate) {
-            (Some(limit), Some(gate)) => room(limit, |most| count(tx, gate, None, most))?,
+        let limit_group = queue.is_limited().then(|| queue_id(environment, &queue.name));
+        let limit_left = match (queue.limit, limit_group) {
+            (Some(limit), Some(limit_group)) => room(limit, |most| count(tx, limit_group, None, most))?,
             _ => usize::MAX,
         };
         let by_rate = queue.rate.map_or(usize::MAX, |rate| rate.take(booked_until, tx.now, usize::MAX).0);
         let left = asked.room.min(limit_left).min(by_rate);
         let target = queue.target.clone().map(Arc::new);
-        Ok(Some(Source { environment, queue, target, gate, booked_until, limit_left, left, taken: 0 }))
+        Ok(Some(QueueSource { environment, queue, target, limit_group, booked_until, limit_left, left, taken: 0 }))
     }
 
     /// How many more jobs of a lane may be leased. A lane without a concurrency key has no limit of its own.
     fn key_room(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
-        match (self.queue.key_limit, self.gate) {
-            (Some(limit), Some(gate)) if lane.0 != gate => room(limit, |most| count(tx, gate, Some(lane), most)),
+        match (self.queue.key_limit, self.limit_group) {
+            (Some(limit), Some(limit_group)) if lane.0 != limit_group => {
+                room(limit, |most| count(tx, limit_group, Some(lane), most))
+            }
             _ => Ok(usize::MAX),
         }
     }
@@ -143,13 +145,15 @@ fn room(limit: u32, count: impl FnOnce(u32) -> Result<u32, Fault>) -> Result<usi
     Ok(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
-/// How many leased tasks are counted under a gate, of one lane or of all; `most` at most.
-fn count(tx: &Tx<'_>, gate: Id, lane: Option<LaneId>, most: u32) -> Result<u32, Fault> {
+/// How many leased tasks are counted in a limit group, of one lane or of all; `most` at most.
+fn count(tx: &Tx<'_>, limit_group: Id, lane: Option<LaneId>, most: u32) -> Result<u32, Fault> {
     Ok(match lane {
-        None => tx.conn.prepare_cached(COUNT_GATE)?.query_row(params![gate.as_bytes(), most], |row| row.get(0))?,
+        None => {
+            tx.conn.prepare_cached(COUNT_LEASED)?.query_row(params![limit_group.as_bytes(), most], |row| row.get(0))?
+        }
         Some(lane) => {
-            let params = params![gate.as_bytes(), lane.as_bytes(), most];
-            tx.conn.prepare_cached(COUNT_GATE_LANE)?.query_row(params, |row| row.get(0))?
+            let params = params![limit_group.as_bytes(), lane.as_bytes(), most];
+            tx.conn.prepare_cached(COUNT_LEASED_LANE)?.query_row(params, |row| row.get(0))?
         }
     })
 }
@@ -184,8 +188,8 @@ struct Taking<'t> {
     ask: &'t JobAsk,
     limit: usize,
     /// What the kinds that were asked for are in tasks; empty means all.
-    handlers: HashSet<i32>,
-    sources: Vec<Source>,
+    kind_hashes: HashSet<i32>,
+    sources: Vec<QueueSource>,
     jobs: Vec<LeasedJob>,
     payload_bytes: usize,
     /// Lanes that are ready, but not for this worker.
@@ -197,19 +201,20 @@ struct Taking<'t> {
 
 impl<'t> Taking<'t> {
     fn new(tx: &'t Tx<'t>, ask: &'t JobAsk) -> Result<Taking<'t>, Fault> {
-        let mut sources: Vec<Source> = Vec::with_capacity(ask.queues.len());
+        let mut sources: Vec<QueueSource> = Vec::with_capacity(ask.queues.len());
         for asked in &ask.queues {
             // One that is named twice would be counted twice.
-            let known = |source: &Source| source.environment == asked.environment && source.queue.name == asked.name;
+            let known =
+                |source: &QueueSource| source.environment == asked.environment && source.queue.name == asked.name;
             if !sources.iter().any(known) {
-                sources.extend(Source::open(tx, asked)?);
+                sources.extend(QueueSource::open(tx, asked)?);
             }
         }
         Ok(Taking {
             tx,
             ask,
             limit: ask.limit.min(LEASE_JOBS_MAX),
-            handlers: ask.kinds.iter().map(handler).collect(),
+            kind_hashes: ask.kinds.iter().map(kind_hash).collect(),
             sources,
             jobs: Vec::new(),
             payload_bytes: 0,
@@ -248,7 +253,7 @@ impl<'t> Taking<'t> {
     /// only those with leased tasks can have none, so that there are few.
     fn walk(
         &self,
-        source: &Source,
+        source: &QueueSource,
         mut visit: impl FnMut(Timestamp, LaneId) -> Result<bool, Fault>,
     ) -> Result<(), Fault> {
         let mut next = self.tx.conn.prepare_cached(NEXT_LANE_QUEUE)?;
@@ -321,7 +326,7 @@ impl<'t> Taking<'t> {
         priority: i16,
         (wanted, scanned): (usize, usize),
     ) -> Result<(Vec<Candidate>, usize), Fault> {
-        let most = if self.handlers.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
+        let most = if self.kind_hashes.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
         let now = self.tx.now.as_micros();
         let params = params![environment.0, lane.id.as_bytes(), priority, now, limit(most)];
         let mut rows = self.next_job.query(params)?;
@@ -331,8 +336,8 @@ impl<'t> Taking<'t> {
         {
             seen += 1;
             let record = Record::new(row, "task");
-            let handler: Option<i32> = record.get(TASK_COLUMNS + 1, "handler")?;
-            if self.handlers.is_empty() || handler.is_some_and(|handler| self.handlers.contains(&handler)) {
+            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "handler")?;
+            if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
                 let timeout_us: Option<i64> = record.get(TASK_COLUMNS, "timeout_us")?;
                 candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us: timeout_us.unwrap_or_default() });
             }
@@ -356,7 +361,7 @@ impl<'t> Taking<'t> {
             task.key.subject.as_bytes(),
             task.key.id.as_bytes(),
             self.ask.session.as_bytes(),
-            source.gate.as_ref().map(|gate| gate.as_bytes()),
+            source.limit_group.as_ref().map(|limit_group| limit_group.as_bytes()),
             deadline,
             self.tx.now.as_micros(),
         ])?;

@@ -2,7 +2,7 @@
 
 use everhook_core::id::{AttemptId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
+use everhook_core::job::{JobAction, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey};
@@ -32,10 +32,10 @@ pub(crate) fn change(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     ids: &[JobId],
-    wish: Wish,
-) -> Result<WithMade<Vec<Option<Plan>>>, Fault> {
+    command: OperatorCommand,
+) -> Result<WithMade<Vec<Option<JobAction>>>, Fault> {
     let mut made = Made::default();
-    let steer = |id: &JobId| steer(tx, environment, *id, wish, &mut made);
+    let steer = |id: &JobId| steer(tx, environment, *id, command, &mut made);
     let plans = ids.iter().map(steer).collect::<Result<_, Fault>>()?;
     Ok(made.with(plans))
 }
@@ -44,15 +44,15 @@ fn steer(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     id: JobId,
-    wish: Wish,
+    command: OperatorCommand,
     made: &mut Made,
-) -> Result<Option<Plan>, Fault> {
+) -> Result<Option<JobAction>, Fault> {
     let Some(record) = find_bare(tx.conn, environment, id)? else { return Ok(None) };
-    let plan = record.state.on(wish);
+    let plan = record.state.on(command);
     let told = record.job.batch.zip(steered(record.state, plan));
     let tell = || told.map_or(Ok(Made::default()), |(batch, change)| batch::tell(tx, environment, batch, change));
     // A retry finds its new phase open; what has ended is not listed as failed.
-    if plan == Plan::Redrive {
+    if plan == JobAction::Redrive {
         *made += tell()?;
         carry_out(tx, environment, &record, plan)?;
     } else {
@@ -63,24 +63,36 @@ fn steer(
 }
 
 /// Does to a job what was planned, but for its batch.
-pub(crate) fn carry_out(tx: &Tx<'_>, environment: EnvironmentId, record: &JobRecord, plan: Plan) -> Result<(), Fault> {
+pub(crate) fn carry_out(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    record: &JobRecord,
+    plan: JobAction,
+) -> Result<(), Fault> {
     let task = record.open.as_ref().map(|open| &open.task);
     match (plan, task) {
-        (Plan::Nothing | Plan::Refuse, _) => Ok(()),
-        (Plan::Erase, task) => {
+        (JobAction::Nothing | JobAction::Refuse, _) => Ok(()),
+        (JobAction::Delete, task) => {
             task.map_or(Ok(()), |task| on_task(tx, END_JOB, &task.key))?;
             erase(tx, environment, record.job.id)
         }
-        (Plan::End, Some(task)) => {
+        (JobAction::Cancel, Some(task)) => {
             on_task(tx, END_JOB, &task.key)?;
             log_cancelled(tx, task)
         }
-        (Plan::Flag, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
-        (Plan::Hasten, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
-        (Plan::Move(run_at), Some(task)) => wait(tx, task, due_at(run_at, tx.now), Tries::Kept),
-        (Plan::Redrive, Some(task)) => wait(tx, task, tx.now, Tries::Fresh),
+        (JobAction::RequestCancel, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
+        (JobAction::RunNow, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
+        (JobAction::Reschedule(run_at), Some(task)) => wait(tx, task, due_at(run_at, tx.now), Tries::Kept),
+        (JobAction::Redrive, Some(task)) => wait(tx, task, tx.now, Tries::Fresh),
         // What its state says of it without a task is all there is to it.
-        (Plan::End | Plan::Flag | Plan::Hasten | Plan::Move(_) | Plan::Redrive, None) => Ok(()),
+        (
+            JobAction::Cancel
+            | JobAction::RequestCancel
+            | JobAction::RunNow
+            | JobAction::Reschedule(_)
+            | JobAction::Redrive,
+            None,
+        ) => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
 use everhook_core::application::{Application, Environment};
-use everhook_core::batch::{Announcement, Batch, Counts, Intake};
+use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, ScheduleId, SessionId};
@@ -180,7 +180,7 @@ row! {
 row! {
     BatchRecord from BatchRow else "id": |row| {
         let BatchRow { pending, succeeded, dead, cancelled, skipped, .. } = row;
-        let counts = Counts { pending, succeeded, dead, cancelled, skipped };
+        let counts = BatchCounts { pending, succeeded, dead, cancelled, skipped };
         Some(BatchRecord {
             id: row.id,
             application: row.application,

@@ -2,7 +2,7 @@
 
 use everhook_core::batch::{BadSelection, Intake, Resolution};
 use everhook_core::id::{BatchId, JobId};
-use everhook_core::job::{JobState, Plan, Wish};
+use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::name::Metadata;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
@@ -155,12 +155,12 @@ pub(super) async fn a_retry_opens_a_phase_that_is_announced_again(fx: &Fixture) 
     // By the job's own retry, too.
     let retried = fx
         .other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish: Wish::Retry })
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command: OperatorCommand::Retry })
         .await
         .unwrap()
         .answer
         .plans;
-    assert_eq!(retried, [Some(Plan::Redrive)]);
+    assert_eq!(retried, [Some(JobAction::Redrive)]);
     assert_eq!(fx.end_jobs(Ends::Well).await, 1);
     assert_eq!(types(fx).await, ["pipeline.completed"]);
 }
@@ -178,14 +178,17 @@ pub(super) async fn a_batch_goes_on_without_what_is_skipped_cancelled_or_deleted
     assert_eq!(types(fx).await, ["pipeline.failed"]);
     assert!(matches!(resolve(fx, batch, &[skipped], Resolution::Skipped).await, Resolved::Done(_)));
     assert_eq!(fx.job_state(skipped).await, JobState::Cancelled);
-    for (job, wish) in [(cancelled, Wish::Cancel), (deleted, Wish::Delete)] {
+    for (job, command) in [(cancelled, OperatorCommand::Cancel), (deleted, OperatorCommand::Delete)] {
         assert!(
-            fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish }).await.unwrap().answer.plans[0]
+            fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command }).await.unwrap().answer.plans[0]
                 .is_some()
         );
     }
     assert_eq!(types(fx).await, [""; 0], "one is open");
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], wish: Wish::Cancel }).await.unwrap();
+    fx.other
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![waiting], command: OperatorCommand::Cancel })
+        .await
+        .unwrap();
     let said = announced(fx).await;
     let [(event_type, payload)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(event_type, "pipeline.completed");
@@ -250,9 +253,10 @@ pub(super) async fn announcements_are_counted_whatever_causes_them(fx: &Fixture)
     assert_eq!(end(second, Ends::Dead).await, NONE, "the phase is announced already");
     assert_eq!(end(third, Ends::Well).await, NONE);
     assert_eq!(fx.other.seal_batch(Scope::of(fx.here), batch).await.unwrap().made, NONE);
-    let steer =
-        async |job, wish| fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], wish }).await.unwrap().made;
-    assert_eq!(steer(first, Wish::Delete).await, NONE, "one is dead still");
+    let steer = async |job, command| {
+        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command }).await.unwrap().made
+    };
+    assert_eq!(steer(first, OperatorCommand::Delete).await, NONE, "one is dead still");
     let skipped = fx
         .other
         .resolve_batch(Scope::of(fx.here), batch, Resolve { jobs: vec![second], how: Resolution::Skipped })
@@ -262,7 +266,7 @@ pub(super) async fn announcements_are_counted_whatever_causes_them(fx: &Fixture)
     let other = open(fx).await;
     let only = add(fx, other).await;
     seal(fx, other).await;
-    assert_eq!(steer(only, Wish::Cancel).await, ONE);
+    assert_eq!(steer(only, OperatorCommand::Cancel).await, ONE);
     let empty = open(fx).await;
     assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, ONE);
     assert_eq!(fx.other.seal_batch(Scope::of(fx.here), empty).await.unwrap().made, NONE);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use everhook_core::id::JobId;
 use everhook_core::job::report::{KeptResult, Progress};
-use everhook_core::job::{JobState, LeaseLost, LeaseProof, Plan, Priority, RunAt, Unique, Wish, handler};
+use everhook_core::job::{
+    JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, Priority, RunAt, Unique, kind_hash,
+};
 use everhook_core::lifecycle::EndState;
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Metadata;
@@ -176,12 +178,12 @@ pub(super) async fn a_job_for_later_waits_and_keeps_no_other_waiting(fx: &Fixtur
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "it is not forgotten: {grant:?}");
     let moved = fx
         .other
-        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![later], wish: Wish::RunAt(RunAt::Now) })
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![later], command: OperatorCommand::RunAt(RunAt::Now) })
         .await
         .unwrap()
         .answer
         .plans;
-    assert_eq!(moved, [Some(Plan::Move(RunAt::Now))]);
+    assert_eq!(moved, [Some(JobAction::Reschedule(RunAt::Now))]);
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
@@ -243,8 +245,8 @@ pub(super) async fn a_worker_gets_the_kinds_it_takes(fx: &Fixture) {
 pub(super) async fn kinds_that_stand_for_the_same_number_are_told_apart(fx: &Fixture) {
     let (mine, other) = (name("kind.31648"), name("kind.36387"));
     assert_eq!(
-        handler(&mine),
-        handler(&other),
+        kind_hash(&mine),
+        kind_hash(&other),
         "found by trying; if kinds are numbered otherwise, look for another two"
     );
     fx.configure("q", |queue| queue.limit = Some(3)).await;
@@ -486,7 +488,10 @@ pub(super) async fn a_queue_is_deleted_once_no_job_of_it_is_open(fx: &Fixture) {
     let found = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
     assert_eq!(found.limit, Some(2), "and it is as it was");
     let dead = JobId(second.task.key.subject);
-    fx.store.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], wish: Wish::Delete }).await.unwrap();
+    fx.store
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![dead], command: OperatorCommand::Delete })
+        .await
+        .unwrap();
 
     assert_eq!(delete().await, Deleted::Done);
     assert_eq!(fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap(), None);
@@ -578,26 +583,26 @@ pub(super) async fn a_bulk_is_judged_one_by_one(fx: &Fixture) {
 pub(super) async fn what_is_cancelled_ends_now_or_at_the_next_word(fx: &Fixture) {
     let cancel = async |id| {
         fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel })
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel })
             .await
             .unwrap()
             .answer
             .plans[0]
     };
     let waiting = fx.work().await;
-    assert_eq!(cancel(waiting).await, Some(Plan::End));
+    assert_eq!(cancel(waiting).await, Some(JobAction::Cancel));
     assert_eq!(fx.job_state(waiting).await, JobState::Cancelled);
-    assert_eq!(cancel(waiting).await, Some(Plan::Nothing));
+    assert_eq!(cancel(waiting).await, Some(JobAction::Nothing));
     let session = fx.session().await;
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
     let running = fx.work().await;
     let leased = fx.lease_job(session).await;
-    assert_eq!(cancel(running).await, Some(Plan::Flag));
+    assert_eq!(cancel(running).await, Some(JobAction::RequestCancel));
     let held = fx.other.read(query::HeldJobs { session }).await.unwrap();
     assert_eq!(held.iter().map(|task| task.cancel).collect::<Vec<_>>(), [true]);
     assert_eq!(fx.job_state(running).await, JobState::Leased, "its worker is asked, not overruled");
     fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(cancel(running).await, Some(Plan::Refuse), "it has succeeded");
+    assert_eq!(cancel(running).await, Some(JobAction::Refuse), "it has succeeded");
     assert_eq!(cancel(JobId(fx.id())).await, None);
     let there = fx.other.read(query::FindJob { scope: Scope::of(fx.there), id: waiting }).await.unwrap().unwrap();
     assert_eq!(there.state, JobState::Pending, "the other environment's is another job");
@@ -607,29 +612,33 @@ pub(super) async fn a_dead_job_is_retried_with_fresh_tries(fx: &Fixture) {
     let id = fx.work().await;
     fx.end_jobs(Ends::Dead).await;
     let retry = async |id| {
-        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Retry }).await.unwrap().answer.plans
-            [0]
+        fx.other
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Retry })
+            .await
+            .unwrap()
+            .answer
+            .plans[0]
     };
-    assert_eq!(retry(id).await, Some(Plan::Redrive));
+    assert_eq!(retry(id).await, Some(JobAction::Redrive));
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
     assert_eq!((leased.task.tries, leased.task.crashes, leased.task.epoch), (0, 0, 2));
-    assert_eq!(retry(id).await, Some(Plan::Nothing));
+    assert_eq!(retry(id).await, Some(JobAction::Nothing));
     fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(retry(id).await, Some(Plan::Refuse));
+    assert_eq!(retry(id).await, Some(JobAction::Refuse));
     assert_eq!(
         fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap().len(),
         2,
         "its history is one"
     );
     let later = fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await;
-    assert_eq!(retry(later).await, Some(Plan::Hasten));
+    assert_eq!(retry(later).await, Some(JobAction::RunNow));
     assert_eq!(ids(&fx.lease_jobs(session).await), [later]);
 }
 
 pub(super) async fn a_job_that_is_named_twice_is_changed_once(fx: &Fixture) {
-    let change = async |ids: [JobId; 3], wish| {
-        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: ids.to_vec(), wish }).await.unwrap().answer.plans
+    let change = async |ids: [JobId; 3], command| {
+        fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: ids.to_vec(), command }).await.unwrap().answer.plans
     };
     let (id, other) = (fx.work().await, fx.accept(NewJob { run_at: RunAt::In(HOUR), ..fx.job() }).await);
     let session = fx.session().await;
@@ -639,40 +648,44 @@ pub(super) async fn a_job_that_is_named_twice_is_changed_once(fx: &Fixture) {
         assert_eq!(fx.settle(&Settlement { tries: task.epoch, ..end }).await, Settled::Done);
     }
     let twice = [id, other, id];
-    let [redriven, hastened] = [Some(Plan::Redrive), Some(Plan::Hasten)];
-    assert_eq!(change(twice, Wish::Retry).await, [redriven, hastened, hastened], "it waits after the first time");
+    let [redriven, hastened] = [Some(JobAction::Redrive), Some(JobAction::RunNow)];
+    assert_eq!(
+        change(twice, OperatorCommand::Retry).await,
+        [redriven, hastened, hastened],
+        "it waits after the first time"
+    );
     let leased = fx.lease_jobs(session).await;
     let task = leased.iter().map(|leased| leased.task).find(|task| task.key.subject == id.0).unwrap();
     assert_eq!((leased.len(), task.tries), (2, 0), "and has its fresh tries");
-    let flag = Some(Plan::Flag);
-    assert_eq!(change(twice, Wish::Cancel).await, [flag; 3]);
+    let flag = Some(JobAction::RequestCancel);
+    assert_eq!(change(twice, OperatorCommand::Cancel).await, [flag; 3]);
     for leased in &leased {
         fx.end_job(&leased.task, session, Ends::Dead).await;
     }
-    let [end, nothing] = [Some(Plan::End), Some(Plan::Nothing)];
-    assert_eq!(change(twice, Wish::Cancel).await, [end, end, nothing]);
+    let [end, nothing] = [Some(JobAction::Cancel), Some(JobAction::Nothing)];
+    assert_eq!(change(twice, OperatorCommand::Cancel).await, [end, end, nothing]);
     let attempts = fx.other.read(query::JobAttempts { scope: Scope::of(fx.here), id, limit: PLENTY }).await.unwrap();
     let cancelled = attempts.iter().filter(|attempt| attempt.end == EndState::Cancelled).count();
     assert_eq!(cancelled, 1, "{attempts:?}");
-    let erase = Some(Plan::Erase);
-    assert_eq!(change(twice, Wish::Delete).await, [erase, erase, None]);
+    let erase = Some(JobAction::Delete);
+    assert_eq!(change(twice, OperatorCommand::Delete).await, [erase, erase, None]);
 }
 
 pub(super) async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_before(fx: &Fixture) {
     let id = fx.work().await;
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap();
+    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel }).await.unwrap();
     // Its holder did not hear of it, and used up the last attempt.
     fx.end_job(&leased.task, session, Ends::Dead).await;
     assert_eq!(
         fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Retry })
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Retry })
             .await
             .unwrap()
             .answer
             .plans,
-        [Some(Plan::Redrive)]
+        [Some(JobAction::Redrive)]
     );
     assert!(!fx.lease_job(session).await.task.cancel);
 }
@@ -680,7 +693,7 @@ pub(super) async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_befor
 pub(super) async fn a_deleted_job_leaves_nothing_behind(fx: &Fixture) {
     let delete = async |id| {
         fx.other
-            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], wish: Wish::Delete })
+            .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Delete })
             .await
             .unwrap()
             .answer
@@ -688,11 +701,11 @@ pub(super) async fn a_deleted_job_leaves_nothing_behind(fx: &Fixture) {
     };
     let (done, session) = (fx.work().await, fx.session().await);
     let leased = fx.lease_job(session).await;
-    assert_eq!(delete(done).await, Some(Plan::Refuse), "someone runs it");
+    assert_eq!(delete(done).await, Some(JobAction::Refuse), "someone runs it");
     fx.end_job(&leased.task, session, Ends::Well).await;
-    assert_eq!(delete(done).await, Some(Plan::Erase));
+    assert_eq!(delete(done).await, Some(JobAction::Delete));
     let waiting = fx.work().await;
-    assert_eq!(delete(waiting).await, Some(Plan::Erase));
+    assert_eq!(delete(waiting).await, Some(JobAction::Delete));
     for id in [done, waiting] {
         assert_eq!(fx.other.read(query::FindJob { scope: Scope::of(fx.here), id }).await.unwrap(), None);
         assert_eq!(
@@ -767,7 +780,10 @@ pub(super) async fn lists_have_what_is_asked_for(fx: &Fixture) {
     other.job.kind = name("z");
     let waiting = fx.accept(other).await;
     let gone = fx.work().await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], wish: Wish::Cancel }).await.unwrap();
+    fx.other
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![gone], command: OperatorCommand::Cancel })
+        .await
+        .unwrap();
     let all = |limit| JobFilter::all(Slice { after: None, order: Order::Ascending, limit });
     let list = async |filter: JobFilter| {
         let records =

@@ -188,12 +188,15 @@ pub(super) async fn a_job_is_cancelled_or_leased_never_both(fx: &Fixture) {
         let mut ended = 0;
         for portion in cancelled.chunks(4) {
             let plans = steering
-                .steer(Scope::of(here), Steer::Jobs { ids: portion.to_vec(), wish: everhook_core::job::Wish::Cancel })
+                .steer(
+                    Scope::of(here),
+                    Steer::Jobs { ids: portion.to_vec(), command: everhook_core::job::OperatorCommand::Cancel },
+                )
                 .await
                 .unwrap()
                 .answer
                 .plans;
-            ended += plans.iter().filter(|plan| **plan == Some(everhook_core::job::Plan::End)).count();
+            ended += plans.iter().filter(|plan| **plan == Some(everhook_core::job::JobAction::Cancel)).count();
         }
         ended
     }));

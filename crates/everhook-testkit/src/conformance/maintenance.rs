@@ -2,7 +2,7 @@
 
 use everhook_core::delivery::DeliveryState;
 use everhook_core::id::{MessageId, SessionId};
-use everhook_core::job::Wish;
+use everhook_core::job::OperatorCommand;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::queue::Queue;
 use everhook_core::role::Role;
@@ -100,7 +100,10 @@ pub(super) async fn jobs_that_are_done_are_forgotten(fx: &Fixture) {
     }
     fx.end_jobs(Ends::Well).await;
     let cancelled = fx.work().await;
-    fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], wish: Wish::Cancel }).await.unwrap();
+    fx.other
+        .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![cancelled], command: OperatorCommand::Cancel })
+        .await
+        .unwrap();
     over.push(cancelled);
     let dead = fx.work().await;
     fx.end_jobs(Ends::Dead).await;

@@ -1,8 +1,8 @@
 //! Batches: told of every end of a job, whatever the way, and announced in the same transaction.
 
-use everhook_core::batch::{Batch, Change, FailedJob, Resolution, check_selection};
+use everhook_core::batch::{Batch, BatchChange, FailedJob, Resolution, check_selection};
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
-use everhook_core::job::{JobState, Plan, Wish};
+use everhook_core::job::{JobAction, JobState, OperatorCommand};
 use everhook_core::limits::BATCH_FAILED_LISTED_MAX;
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, Resolved, announcement, failed_job, steered};
@@ -22,7 +22,7 @@ pub(super) fn tell(
     ids: &Ids,
     now: Timestamp,
     (environment, id): (EnvironmentId, BatchId),
-    change: Change,
+    change: BatchChange,
 ) -> Result<Made, everhook_core::batch::BadChange> {
     let Some(record) = tables.batches.get_mut(&(environment, id)) else { return Ok(Made::default()) };
     let applied = record.batch.apply(change)?;
@@ -112,7 +112,7 @@ impl MemStore {
         id: BatchId,
     ) -> Result<WithMade<Option<BatchRecord>>, StoreError> {
         let (mut tables, now) = self.lock();
-        let told = tell(&mut tables, &self.ids, now, (environment, id), Change::Sealed);
+        let told = tell(&mut tables, &self.ids, now, (environment, id), BatchChange::Sealed);
         let made = told.expect("a seal can be repeated");
         Ok(made.with(tables.batches.get(&(environment, id)).cloned()))
     }
@@ -139,9 +139,9 @@ impl MemStore {
         };
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
         // The new phase is there before the first job of it.
-        let made = tell(&mut tables, &self.ids, now, (environment, id), Change::Resolved { jobs: count, how })
+        let made = tell(&mut tables, &self.ids, now, (environment, id), BatchChange::Resolved { jobs: count, how })
             .map_err(|_| StoreError::Corrupt { table: "batch", column: "dead" })?;
-        let plan = if how == Resolution::Retried { Plan::Redrive } else { Plan::End };
+        let plan = if how == Resolution::Retried { JobAction::Redrive } else { JobAction::Cancel };
         for job in selected {
             job::carry_out(&mut tables, &self.ids, now, environment, job, plan);
         }
@@ -157,11 +157,11 @@ pub(super) fn steer(
     now: Timestamp,
     environment: EnvironmentId,
     id: JobId,
-    wish: Wish,
+    command: OperatorCommand,
     made: &mut Made,
-) -> Option<Plan> {
+) -> Option<JobAction> {
     let record = job::record(tables, environment, id)?;
-    let plan = record.state.on(wish);
+    let plan = record.state.on(command);
     let change = record.job.batch.zip(steered(record.state, plan));
     let mut tell = |tables: &mut Tables| {
         if let Some((batch, change)) = change {
@@ -169,7 +169,7 @@ pub(super) fn steer(
         }
     };
     // A retry finds its new phase open; what has ended is not listed as failed.
-    if plan == Plan::Redrive {
+    if plan == JobAction::Redrive {
         tell(tables);
         job::carry_out(tables, ids, now, environment, id, plan);
     } else {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::batch::{BadChange, Change};
+use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::id::{AttemptId, EndpointId, EnvironmentId, Id, JobId, SessionId, TaskId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, Plan, Wish, check_lease_proof};
+use everhook_core::job::{Job, JobAction, JobState, LeaseLost, LeaseProof, OperatorCommand, check_lease_proof};
 use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -38,7 +38,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         if !tables.batches.contains_key(&(environment, id)) {
             return Enqueued::NoBatch;
         }
-        match batch::tell(tables, ids, now, (environment, id), Change::Added(1)) {
+        match batch::tell(tables, ids, now, (environment, id), BatchChange::Added(1)) {
             Err(BadChange::Sealed) => return Enqueued::BatchSealed,
             // A batch announces ends, so that one more job makes nothing.
             told => drop(told.expect("one more is not too many")),
@@ -120,33 +120,33 @@ pub(super) fn carry_out(
     now: Timestamp,
     environment: EnvironmentId,
     id: JobId,
-    plan: Plan,
+    plan: JobAction,
 ) {
     let Some(row) = task_of(tables, environment, id).copied() else {
-        if plan == Plan::Erase {
+        if plan == JobAction::Delete {
             erase(tables, environment, id);
         }
         return;
     };
     let mut task = row.task;
     match plan {
-        Plan::End => {
+        JobAction::Cancel => {
             tables.tasks.remove(&task.key);
             let attempt = cancelled(ids, now);
             let row = AttemptRow { endpoint: EndpointId(task.lane.0), session: SessionId(Id::MIN), attempt };
             tables.attempts.insert((task.key, task.epoch + 1), row);
         }
-        Plan::Erase => {
+        JobAction::Delete => {
             tables.tasks.remove(&task.key);
             erase(tables, environment, id);
         }
-        Plan::Flag => put(tables, TaskRow { task: Task { cancel: true, ..task }, ..row }),
-        Plan::Hasten => task.due_at = now,
-        Plan::Move(run_at) => task.due_at = due_at(run_at, now),
-        Plan::Redrive => task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..task },
-        Plan::Nothing | Plan::Refuse => {}
+        JobAction::RequestCancel => put(tables, TaskRow { task: Task { cancel: true, ..task }, ..row }),
+        JobAction::RunNow => task.due_at = now,
+        JobAction::Reschedule(run_at) => task.due_at = due_at(run_at, now),
+        JobAction::Redrive => task = Task { due_at: now, tries: 0, crashes: 0, cancel: false, ..task },
+        JobAction::Nothing | JobAction::Refuse => {}
     }
-    if matches!(plan, Plan::Hasten | Plan::Move(_) | Plan::Redrive) {
+    if matches!(plan, JobAction::RunNow | JobAction::Reschedule(_) | JobAction::Redrive) {
         put(tables, TaskRow::new(task, TaskPlace::Pending));
         if let Some(lane) = tables.lane(environment, task.lane) {
             lane.touch(task.due_at);
@@ -228,11 +228,11 @@ impl MemStore {
         &self,
         environment: EnvironmentId,
         ids: &[JobId],
-        wish: Wish,
-    ) -> Result<WithMade<Vec<Option<Plan>>>, StoreError> {
+        command: OperatorCommand,
+    ) -> Result<WithMade<Vec<Option<JobAction>>>, StoreError> {
         let (mut tables, now) = self.lock();
         let mut made = Made::default();
-        let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, wish, &mut made);
+        let steer = |id: &JobId| batch::steer(&mut tables, &self.ids, now, environment, *id, command, &mut made);
         let plans = ids.iter().map(steer).collect();
         Ok(made.with(plans))
     }

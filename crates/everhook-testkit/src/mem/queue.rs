@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everhook_core::id::{EnvironmentId, Id, JobId, LaneId, SessionId};
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState, gate};
+use everhook_core::queue::{Queue, QueueState, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Replaced, Slice};
@@ -108,15 +108,15 @@ fn queue_room_at_any_rate(tables: &Tables, asked: &QueueAsk) -> usize {
     if queue.state != QueueState::Open {
         return 0;
     }
-    let running = leased(tables, gate(asked.environment, &asked.name), None);
+    let running = leased(tables, queue_id(asked.environment, &asked.name), None);
     queue.limit.map_or(usize::MAX, |limit| to_usize(limit).saturating_sub(running))
 }
 
 /// How many jobs of one concurrency key may be leased now. Without a key there is no such limit.
 fn key_room(tables: &Tables, queue: &Queue, (environment, lane): LaneKey) -> usize {
-    let gate = gate(environment, &queue.name);
+    let limit_group = queue_id(environment, &queue.name);
     match queue.key_limit {
-        Some(limit) if lane.0 != gate => to_usize(limit).saturating_sub(leased(tables, gate, Some(lane))),
+        Some(limit) if lane.0 != limit_group => to_usize(limit).saturating_sub(leased(tables, limit_group, Some(lane))),
         _ => usize::MAX,
     }
 }
@@ -125,11 +125,11 @@ fn to_usize(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// How many leased tasks are counted under a gate, of one lane or of all.
-fn leased(tables: &Tables, gate: Id, lane: Option<LaneId>) -> usize {
+/// How many leased tasks are counted in a limit group, of one lane or of all.
+fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
     let counts = |row: &&crate::mem::TaskRow| {
         matches!(row.place, TaskPlace::Leased(_))
-            && row.gate == Some(gate)
+            && row.limit_group == Some(limit_group)
             && lane.is_none_or(|lane| row.task.lane == lane)
     };
     tables.tasks.values().filter(counts).count()
@@ -178,7 +178,7 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
         (row.place, row.leased_at) = (TaskPlace::Leased(ask.session), Some(now));
-        row.gate = queue.is_limited().then(|| gate(environment, &queue.name));
+        row.limit_group = queue.is_limited().then(|| queue_id(environment, &queue.name));
         row.deadline = ask.watched.then(|| now.plus(timeout));
     }
     LeasedJob { task, job, target: queue.target.clone().map(Arc::new) }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use everhook_core::batch::{Change, Ended};
+use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::lifecycle::NextRow;
@@ -19,7 +19,7 @@ use crate::mem::{job, queue};
 
 /// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
 pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
-    let mut told: BTreeMap<(EnvironmentId, BatchId), Ended> = BTreeMap::new();
+    let mut told: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(batch.len());
     for settlement in batch {
         let holder = tables.tasks.get(&settlement.key).map(|row| (row.place, row.task.epoch));
@@ -32,7 +32,7 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Se
     }
     let mut made = Made::default();
     for (id, ended) in told {
-        let told = super::batch::tell(tables, ids, now, id, Change::Ended(ended));
+        let told = super::batch::tell(tables, ids, now, id, BatchChange::Ended(ended));
         made += told.expect("the jobs were pending");
     }
     made.with(settled)

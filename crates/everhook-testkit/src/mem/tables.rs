@@ -136,7 +136,7 @@ pub struct TaskRow {
     /// Where it stands.
     pub place: TaskPlace,
     /// What it is counted under while it is leased, where its queue has a limit.
-    pub gate: Option<Id>,
+    pub limit_group: Option<Id>,
     /// When its holder's time is over, if the store watches it.
     pub deadline: Option<Timestamp>,
     /// When it was leased; none if it was inserted so.
@@ -146,7 +146,7 @@ pub struct TaskRow {
 impl TaskRow {
     /// A row that nothing else is known of.
     pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
-        TaskRow { task, place, gate: None, deadline: None, leased_at: None }
+        TaskRow { task, place, limit_group: None, deadline: None, leased_at: None }
     }
 
     /// Who holds it. A task that is inserted already leased is due then.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::job::report::{KeptResult, Note, Report};
-use everhook_core::job::{Job, JobState, Wish};
+use everhook_core::job::{Job, JobState, OperatorCommand};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::scope::Scope;
 use everhook_engine::jobs::handler::Finish;
@@ -109,7 +109,7 @@ async fn a_running_job_that_is_cancelled_ends_as_cancelled() {
     let engine = worker(&store, 1, handlers(1, run)).await;
     let id = enqueue(&engine, job(&engine)).await;
     until(&store, id, JobState::Leased).await;
-    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], wish: Wish::Cancel }).await.unwrap();
+    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel }).await.unwrap();
     until(&store, id, JobState::Cancelled).await;
     assert_eq!(classes(&store, id).await, ["failed"]);
     engine.drain(Duration::ZERO).await;

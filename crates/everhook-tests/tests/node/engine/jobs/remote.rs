@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everhook_core::id::SessionId;
 use everhook_core::job::report::{KeptResult, Note, Report};
-use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, Wish};
+use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, OperatorCommand};
 use everhook_core::scope::Scope;
 use everhook_engine::engine::Engine;
 use everhook_engine::jobs::{Ending, HeldJob, RunJobs, WorkerRefused};
@@ -91,7 +91,10 @@ async fn a_heartbeat_tells_what_was_lost_and_what_is_cancelled() {
     if mine_held.id != mine {
         std::mem::swap(&mut mine_held, &mut theirs_held);
     }
-    store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![mine], wish: Wish::Cancel }).await.unwrap();
+    store
+        .steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![mine], command: OperatorCommand::Cancel })
+        .await
+        .unwrap();
     let held = [mine_held, HeldJob { epoch: theirs_held.epoch + 1, ..theirs_held }];
     let heartbeat = engine.heartbeat(worker.session.id, Some(&held)).await.unwrap().unwrap();
     assert_eq!((heartbeat.lost, heartbeat.cancelled), (vec![theirs], vec![mine]));

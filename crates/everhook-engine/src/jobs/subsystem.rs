@@ -7,7 +7,7 @@ use std::time::Duration;
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
 use everhook_core::id::LaneId;
 use everhook_core::limits::PUSH_TIMEOUT_DEFAULT;
-use everhook_core::queue::gate;
+use everhook_core::queue::queue_id;
 use everhook_store::ids::Ids;
 use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::dispatcher::{Dispatcher, Room};
 use crate::engine::vital;
 use crate::group::Queue;
-use crate::jobs::counts::Counts;
+use crate::jobs::counts::EndedCounts;
 use crate::jobs::enqueue::Enqueuer;
 use crate::jobs::handler::Handlers;
 use crate::jobs::maintenance::{self, Pruner};
@@ -74,7 +74,7 @@ impl JobsConfig {
 
     fn own_slots(&self) -> impl Iterator<Item = (LaneId, usize)> {
         self.handlers.iter().flat_map(|handlers| {
-            let lane = |name| LaneId(gate(handlers.environment, name));
+            let lane = |name| LaneId(queue_id(handlers.environment, name));
             handlers.queues.iter().map(move |(name, slots)| (lane(name), *slots))
         })
     }
@@ -89,7 +89,7 @@ impl JobsConfig {
 }
 
 /// What the jobs of an engine stand on.
-pub(crate) struct JobParts {
+pub(crate) struct JobSubsystemParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ids: Arc<Ids>,
     pub(crate) clock: Arc<Clock>,
@@ -97,7 +97,7 @@ pub(crate) struct JobParts {
     pub(crate) settler: Arc<Settler>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<EndedCounts>,
     pub(crate) room: Arc<Room<Work>>,
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) running: TaskTracker,
@@ -105,30 +105,30 @@ pub(crate) struct JobParts {
     pub(crate) config: JobsConfig,
     pub(crate) pruner: Arc<Pruner>,
     pub(crate) lease_time: Duration,
-    pub(crate) does: Does,
+    pub(crate) duties: NodeDuties,
 }
 
 /// What this node does about jobs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Does {
+pub(crate) struct NodeDuties {
     /// It runs jobs.
-    pub(crate) runs: bool,
+    pub(crate) runs_jobs: bool,
     /// Requests leave it, and it looks after the store: a server, and no worker in somebody's process.
-    pub(crate) serves: bool,
+    pub(crate) is_server: bool,
 }
 
 /// The jobs of an engine.
-pub(crate) struct JobsPart {
+pub(crate) struct JobSubsystem {
     pub(crate) enqueuer: Arc<Enqueuer>,
     pub(crate) remote: Remote,
     runner: Arc<Runner>,
     dispatcher: Arc<Dispatcher<JobSource>>,
     changed: Arc<AtomicBool>,
-    parts: JobParts,
+    parts: JobSubsystemParts,
 }
 
-impl JobsPart {
-    pub(crate) fn new(parts: JobParts) -> JobsPart {
+impl JobSubsystem {
+    pub(crate) fn new(parts: JobSubsystemParts) -> JobSubsystem {
         let (clock, store, config) = (&parts.clock, &parts.store, &parts.config);
         let runner = Arc::new(Runner {
             store: store.clone(),
@@ -151,7 +151,7 @@ impl JobsPart {
             store: store.clone(),
             clock: clock.clone(),
             runner: runner.clone(),
-            pushes: parts.does.serves,
+            pushes: parts.duties.is_server,
             handled: config.handlers.as_deref().map(source::handled).unwrap_or_default(),
             handlers: config.handlers.clone(),
             targets: Mutex::default(),
@@ -180,7 +180,7 @@ impl JobsPart {
             asking: Mutex::default(),
             stop: parts.stop.clone(),
         };
-        JobsPart { enqueuer, remote, runner, dispatcher, changed, parts }
+        JobSubsystem { enqueuer, remote, runner, dispatcher, changed, parts }
     }
 
     /// Starts the loops. Those of `intake` bring new work; a stop waits for them first.
@@ -193,7 +193,7 @@ impl JobsPart {
             }));
         };
         let config = &parts.config;
-        if parts.does.serves && !(config.enabled && config.schedules) {
+        if parts.duties.is_server && !(config.enabled && config.schedules) {
             let pruner = Arc::clone(&parts.pruner);
             until_stop(Box::pin(async move { pruner.run_by_timer().await }));
         }
@@ -211,11 +211,11 @@ impl JobsPart {
             let (store, wakeups) = (Arc::clone(&parts.store), Arc::clone(&parts.wakeups));
             until_stop(Box::pin(schedules::run(store, wakeups, Arc::clone(&parts.metrics))));
         }
-        if config.schedules && parts.does.serves {
+        if config.schedules && parts.duties.is_server {
             let (store, ids, clock) = (Arc::clone(&parts.store), Arc::clone(&parts.ids), Arc::clone(&parts.clock));
             until_stop(Box::pin(maintenance::create_schedules(store, ids, clock)));
         }
-        if parts.does.runs {
+        if parts.duties.runs_jobs {
             let (dispatcher, stop, over) = (Arc::clone(&self.dispatcher), parts.stop.clone(), halt.clone());
             intake.spawn(vital(async move {
                 over.run_until_cancelled(dispatcher.run(stop)).await;

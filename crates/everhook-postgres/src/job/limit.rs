@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::queue::{Queue, QueueState, Rate, Target, gate};
+use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, QueueAsk};
 use everhook_store::{columns, row, statement};
@@ -20,7 +20,7 @@ columns! {
     pub(crate) QueueKeys of QueueKey<'a> { environment: EnvironmentId, name: &'a str }
 
     /// Leased tasks to count: those of a gate in a range of lanes, up to a bound.
-    GateRanges of GateRange<'a> { gate: Id, low: &'a [u8], high: &'a [u8], most: usize }
+    GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
 }
 
 row! {
@@ -38,7 +38,7 @@ statement! {
     pub(crate) NextLaneQueue<'a> = "next_lane_queue" { wanted: QueueKeys<'a>, limit: usize, locked: bool }
         -> Vec<NextLane>;
     // The number of a range, and how many are leased in it.
-    pub(crate) CountLeased<'a> = "count_gate" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
+    pub(crate) CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
 }
 
 /// Sorts behind every lane.
@@ -52,7 +52,7 @@ pub(crate) struct OpenQueue<'a> {
     /// It had a limit or a rate when it was looked at.
     pub(crate) is_locked: bool,
     /// What its leased tasks are counted under.
-    pub(crate) gate: Option<Id>,
+    pub(crate) limit_group: Option<Id>,
     /// How many more may be leased by its limit.
     spare: Option<usize>,
     /// How many it may give.
@@ -70,7 +70,7 @@ impl<'a> OpenQueue<'a> {
             ask,
             target: queue.as_mut().and_then(|queue| queue.target.take()).map(Arc::new),
             is_locked: false,
-            gate: is_limited.then(|| gate(ask.environment, &ask.name)),
+            limit_group: is_limited.then(|| queue_id(ask.environment, &ask.name)),
             spare: None,
             room: 0,
             taken: 0,
@@ -89,7 +89,7 @@ impl<'a> OpenQueue<'a> {
 
     /// Whether this lane is that of a concurrency key, and those have a limit.
     pub(crate) fn has_key_limit(&self, lane: LaneId) -> bool {
-        self.key_limit().is_some() && self.gate.is_some_and(|gate| gate != lane.0)
+        self.key_limit().is_some() && self.limit_group.is_some_and(|limit_group| limit_group != lane.0)
     }
 
     /// Decides how many it may give, once what is leased of it was counted.
@@ -120,7 +120,7 @@ impl<'a> OpenQueue<'a> {
 }
 
 /// The queues that jobs may be taken from now, in the order of the asks.
-pub(crate) struct Opened<'a> {
+pub(crate) struct OpenQueues<'a> {
     pub(crate) queues: Vec<OpenQueue<'a>>,
     /// Locked lanes of those that are not locked themselves.
     pub(crate) lanes: Vec<ReadyLane>,
@@ -132,7 +132,7 @@ pub(crate) struct Opened<'a> {
 }
 
 /// Begins, reads the asked queues, locks lanes of those without limits, all in one round trip; and locks those with limits.
-pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<Opened<'a>, Fault> {
+pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<OpenQueues<'a>, Fault> {
     // One that is named twice would be counted twice.
     let mut named = HashSet::with_capacity(ask.queues.len());
     let with_room = ask.queues.iter().filter(|queue| queue.room > 0);
@@ -168,7 +168,7 @@ pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<Open
     // What was read of a queue is older than its lanes: they do not count where it says something else.
     let place = |n: usize| open.iter().position(|(at, queue)| *at == n && !queue.is_locked);
     let lanes = ready_lanes(lane_rows, asks.len(), place)?;
-    Ok(Opened { queues: open.into_iter().map(|(_, queue)| queue).collect(), lanes, now, is_held, share })
+    Ok(OpenQueues { queues: open.into_iter().map(|(_, queue)| queue).collect(), lanes, now, is_held, share })
 }
 
 /// The lanes of asked queues, of those that have a place.
@@ -201,37 +201,37 @@ pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> QueueK
 
 /// The groups of leased jobs to count, each with its position in the caller's list.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct LeasedCounts {
     ranges: Vec<Range>,
 }
 
 struct Range {
     place: usize,
-    gate: Id,
+    limit_group: Id,
     /// None: all lanes.
     lane: Option<LaneId>,
     most: usize,
 }
 
-impl Counts {
+impl LeasedCounts {
     /// Everything that is leased of queues with a limit.
-    pub(crate) fn of_queues(queues: &[OpenQueue<'_>]) -> Counts {
+    pub(crate) fn of_queues(queues: &[OpenQueue<'_>]) -> LeasedCounts {
         let range = |(place, open): (usize, &OpenQueue<'_>)| {
             let limit = open.queue.as_ref().and_then(|queue| queue.limit)?;
-            Some(Range { place, gate: open.gate?, lane: None, most: to_size(limit) })
+            Some(Range { place, limit_group: open.limit_group?, lane: None, most: to_size(limit) })
         };
-        Counts { ranges: queues.iter().enumerate().filter_map(range).collect() }
+        LeasedCounts { ranges: queues.iter().enumerate().filter_map(range).collect() }
     }
 
     /// The statement that counts; none if there is nothing to count.
     pub(crate) fn statement(&self) -> Option<CountLeased<'_>> {
         let mut wanted = GateRanges::default();
-        for Range { gate, lane, most, .. } in &self.ranges {
+        for Range { limit_group, lane, most, .. } in &self.ranges {
             let (low, high): (&[u8], &[u8]) = match lane {
                 Some(lane) => (lane.as_bytes(), lane.as_bytes()),
                 None => (&[], &LANE_ABOVE),
             };
-            wanted.push(GateRange { gate: *gate, low, high, most: *most });
+            wanted.push(GateRange { limit_group: *limit_group, low, high, most: *most });
         }
         wanted.nonempty().map(|wanted| CountLeased { wanted })
     }
@@ -258,9 +258,9 @@ pub(crate) async fn limit_keys(tx: &Tx<'_>, queues: &[OpenQueue<'_>], lanes: &mu
     let range = |(place, lane): (usize, &ReadyLane)| {
         let queue = &queues[lane.queue];
         let most = queue.key_limit().filter(|_| queue.has_key_limit(lane.id))?;
-        Some(Range { place, gate: queue.gate?, lane: Some(lane.id), most })
+        Some(Range { place, limit_group: queue.limit_group?, lane: Some(lane.id), most })
     };
-    let counts = Counts { ranges: lanes.iter().enumerate().filter_map(range).collect() };
+    let counts = LeasedCounts { ranges: lanes.iter().enumerate().filter_map(range).collect() };
     if counts.ranges.is_empty() {
         return Ok(());
     }
