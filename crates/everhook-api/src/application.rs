@@ -24,7 +24,7 @@ use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, Slots};
+use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
 
 /// An application to create, or to put in the place of another.
@@ -193,7 +193,7 @@ async fn get(InApplication { application, .. }: InApplication) -> Json<Applicati
 async fn put(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let locator = scope::application(&app_id)?;
@@ -234,7 +234,7 @@ async fn put(
 async fn patch(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<Json<ApplicationOut>, ApiError> {
     let locator = scope::application(&app_id)?;

@@ -28,7 +28,9 @@ use crate::message::{ContentParams, FilterParams, MessageOut};
 use crate::page::{Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InEnvironment, MessagePath, OfMessage, Slots};
+use crate::scope::{
+    self, ApplicationPath, AtEndpoint, EndpointPath, InEnvironment, MessagePath, OfMessage, PathParams,
+};
 use crate::state::Api;
 
 /// One try of a delivery.
@@ -191,7 +193,7 @@ async fn list_by_both_deprecated(State(api): State<Arc<Api>>, of: OfMessage, at:
 async fn get(
     State(api): State<Arc<Api>>,
     of: OfMessage,
-    Slots(path): Slots<AttemptPath>,
+    PathParams(path): PathParams<AttemptPath>,
     Query(params): Query<AttemptParams>,
 ) -> Result<Json<MessageAttemptOut>, ApiError> {
     let found = api
@@ -211,7 +213,7 @@ async fn expunge(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
     of: OfMessage,
-    Slots(path): Slots<AttemptPath>,
+    PathParams(path): PathParams<AttemptPath>,
 ) -> Result<StatusCode, ApiError> {
     let what = Expunge::Attempt { message: of.message.id, id: path.id()? };
     let found = api.store.expunge(AppScope::of(of.environment, of.application), what).await?;

@@ -30,7 +30,7 @@ use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, InJobs, Slots};
+use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
 /// A batch to create.
@@ -188,7 +188,7 @@ async fn create(
 async fn get(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<BatchPath>,
+    PathParams(path): PathParams<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
     let found = api.read(query::FindBatch { scope: Scope::of(environment), id: path.id()? }).await?;
     found.map(|found| Json(found.into())).ok_or_else(|| path.not_found())
@@ -203,7 +203,7 @@ async fn get(
 async fn add_jobs(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<BatchPath>,
+    PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Response, ApiError> {
     let id = path.id()?;
@@ -229,7 +229,7 @@ async fn add_jobs(
 async fn seal(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<BatchPath>,
+    PathParams(path): PathParams<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
     let sealed = api.store.seal_batch(Scope::of(environment), path.id()?).await?;
     api.accept.count(sealed.made);
@@ -247,7 +247,7 @@ async fn seal(
 async fn retry(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<BatchPath>,
+    PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Json<BatchOut>, ApiError> {
     resolve(&api, environment, &path, &input, Resolution::Retried).await
@@ -261,7 +261,7 @@ async fn retry(
 async fn skip(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<BatchPath>,
+    PathParams(path): PathParams<BatchPath>,
     input: Input,
 ) -> Result<Json<BatchOut>, ApiError> {
     resolve(&api, environment, &path, &input, Resolution::Skipped).await

@@ -32,7 +32,7 @@ use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, Slots};
+use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
 
 /// An endpoint to create, or to put in the place of another. Absent headers stay, and a secret must be the one it has: it is rotated
@@ -222,7 +222,7 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointOut> {
 async fn put(
     State(api): State<Arc<Api>>,
     InApplication { environment, application }: InApplication,
-    Slots(EndpointPath { endpoint_id }): Slots<EndpointPath>,
+    PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
     let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;

@@ -31,7 +31,7 @@ use crate::limits::{REPLACE_TRIES_MAX, VISIBLE_ROUNDS_MAX};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{InEnvironment, Slots};
+use crate::scope::{InEnvironment, PathParams};
 use crate::state::Api;
 
 /// An event type to create.
@@ -210,7 +210,7 @@ async fn create(
 async fn get(
     State(api): State<Arc<Api>>,
     caller: Caller,
-    Slots(path): Slots<EventTypePath>,
+    PathParams(path): PathParams<EventTypePath>,
 ) -> Result<Json<EventTypeOut>, ApiError> {
     let found = api.read(query::FindEventType { scope: Scope::of(caller.environment), name: path.name()? }).await?;
     let found = found.filter(|found| is_visible(&caller, found)).ok_or_else(|| path.not_found())?;
@@ -229,7 +229,7 @@ async fn get(
 async fn put(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(path): Slots<EventTypePath>,
+    PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let name =
@@ -255,7 +255,7 @@ async fn put(
 async fn patch(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(path): Slots<EventTypePath>,
+    PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<Json<EventTypeOut>, ApiError> {
     let patch: EventTypePatch = input.json()?;
@@ -288,7 +288,7 @@ async fn patch(
 async fn delete(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(path): Slots<EventTypePath>,
+    PathParams(path): PathParams<EventTypePath>,
     Query(params): Query<DeleteParams>,
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;

@@ -29,7 +29,7 @@ use crate::job::shown::{JobAttemptOut, JobOut, Shown};
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, InJobs, Slots};
+use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
 pub(crate) mod form;
@@ -170,7 +170,7 @@ async fn list(
 async fn get(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     show(&api, environment, path.id()?).await
 }
@@ -183,7 +183,7 @@ async fn get(
 async fn cancel(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
     change(&api, environment, id, OperatorCommand::Cancel, "A job that has succeeded cannot be cancelled.").await?;
@@ -198,7 +198,7 @@ async fn cancel(
 async fn retry(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
     let refusal = "A job that has succeeded or was cancelled cannot be retried: enqueue another one.";
@@ -214,7 +214,7 @@ async fn retry(
 async fn patch(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobOut>, ApiError> {
     let id = path.id()?;
@@ -235,7 +235,7 @@ async fn patch(
 async fn delete(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
 ) -> Result<StatusCode, ApiError> {
     let refusal = "A job that runs cannot be deleted: cancel it first.";
     change(&api, environment, path.id()?, OperatorCommand::Delete, refusal).await?;

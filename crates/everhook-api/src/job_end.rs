@@ -24,7 +24,7 @@ use crate::input::{At, Input, Place};
 use crate::job::shown::Shown;
 use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
-use crate::scope::{InJobs, Slots};
+use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
 use everhook_store::query;
 
@@ -120,7 +120,7 @@ pub(crate) fn routes() -> Routes {
 async fn complete(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let CompleteIn { worker_id, epoch, result, log } = input.json()?;
@@ -137,7 +137,7 @@ async fn complete(
 async fn fail(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let FailIn { worker_id, epoch, error, log, retry_after_seconds } = input.json()?;
@@ -155,7 +155,7 @@ async fn fail(
 async fn snooze(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let SnoozeIn { worker_id, epoch, seconds, log } = input.json()?;
@@ -175,7 +175,7 @@ async fn snooze(
 async fn progress(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<JobPath>,
+    PathParams(path): PathParams<JobPath>,
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;

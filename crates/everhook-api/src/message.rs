@@ -41,7 +41,7 @@ use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, Slots};
+use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, MessagePath, OfMessage, PathParams};
 use crate::state::Api;
 
 /// A message to accept.
@@ -180,7 +180,7 @@ pub(crate) fn routes() -> Routes {
 async fn create(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     Query(content): Query<ContentParams>,
     input: Input,
 ) -> Result<Response, ApiError> {

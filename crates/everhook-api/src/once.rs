@@ -22,7 +22,7 @@ use crate::error::ApiError;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{ApplicationPath, InApplication, InEnvironment, Slots};
+use crate::scope::{ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
 
 /// A slot that a message claims: of all messages that claim it in one phase, the first is accepted and the others suppressed.
@@ -132,7 +132,7 @@ async fn get(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
     InApplication { environment, application }: InApplication,
-    Slots(OncePath { key }): Slots<OncePath>,
+    PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Result<Json<OnceOut>, ApiError> {
     let found =
         api.read(query::FindOnce { scope: AppScope::of(environment, application.id), key: name(&key)? }).await?;
@@ -148,7 +148,7 @@ async fn reset(
     State(api): State<Arc<Api>>,
     _: InEnvironment,
     InApplication { environment, application }: InApplication,
-    Slots(OncePath { key }): Slots<OncePath>,
+    PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Result<StatusCode, ApiError> {
     let found = api.store.reset_once(AppScope::of(environment, application.id), name(&key)?).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }

@@ -23,7 +23,7 @@ use crate::limits::RETRY_ROUNDS_MAX;
 use crate::page::Page;
 use crate::query::{self, Query};
 use crate::routes::Routes;
-use crate::scope::{AsAdmin, Slots};
+use crate::scope::{AsAdmin, PathParams};
 use crate::state::Api;
 
 /// An outbox by the name that the settings give it.
@@ -175,7 +175,7 @@ async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Json<OutboxListOut> {
 async fn list_aside(
     State(api): State<Arc<Api>>,
     _: AsAdmin,
-    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
     Query(params): Query<AsideParams>,
 ) -> Result<Json<Page<AsideRowOut>>, ApiError> {
     let limit = params.limit.unwrap_or(PAGE_DEFAULT);
@@ -198,8 +198,8 @@ async fn list_aside(
 async fn patch_aside(
     State(api): State<Arc<Api>>,
     _: AsAdmin,
-    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
-    Slots(row): Slots<RowPath>,
+    PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
+    PathParams(row): PathParams<RowPath>,
     input: Input,
 ) -> Result<StatusCode, ApiError> {
     let change = input.json::<AsideRowPatch>()?.check()?;
@@ -215,8 +215,8 @@ async fn patch_aside(
 async fn retry_aside(
     State(api): State<Arc<Api>>,
     _: AsAdmin,
-    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
-    Slots(row): Slots<RowPath>,
+    PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
+    PathParams(row): PathParams<RowPath>,
 ) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
     match find(&api, &outbox)?.retry_aside(&[row.id()?]).await? {
         0 => Err(row.not_found()),
@@ -232,7 +232,7 @@ async fn retry_aside(
 async fn retry_all(
     State(api): State<Arc<Api>>,
     _: AsAdmin,
-    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
+    PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
 ) -> Result<(StatusCode, Json<RetriedOut>), ApiError> {
     let outbox = find(&api, &outbox)?;
     let mut out = RetriedOut { retried: 0, done: false };
@@ -261,8 +261,8 @@ async fn retry_all(
 async fn discard_aside(
     State(api): State<Arc<Api>>,
     _: AsAdmin,
-    Slots(OutboxPath { outbox }): Slots<OutboxPath>,
-    Slots(row): Slots<RowPath>,
+    PathParams(OutboxPath { outbox }): PathParams<OutboxPath>,
+    PathParams(row): PathParams<RowPath>,
 ) -> Result<StatusCode, ApiError> {
     match find(&api, &outbox)?.discard_aside(&[row.id()?]).await? {
         0 => Err(row.not_found()),

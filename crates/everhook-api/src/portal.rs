@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::input::{self, At, Input};
 use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_SESSION_CHARS_MAX};
 use crate::routes::Routes;
-use crate::scope::{self, ApplicationPath, InEnvironment, Slots};
+use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
 
 /// What the token is for. Everything may be left out.
@@ -69,7 +69,7 @@ pub(crate) fn routes() -> Routes {
 async fn create(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
-    Slots(ApplicationPath { app_id }): Slots<ApplicationPath>,
+    PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
     let wanted: AppPortalAccessIn = input.json_or_default()?;
@@ -96,7 +96,7 @@ async fn create(
 async fn create_deprecated(
     state: State<Arc<Api>>,
     caller: InEnvironment,
-    path: Slots<ApplicationPath>,
+    path: PathParams<ApplicationPath>,
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
     create(state, caller, path, input).await

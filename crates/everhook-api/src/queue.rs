@@ -29,7 +29,7 @@ use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::scope::{InJobs, Slots};
+use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
 use crate::worker;
 
@@ -158,7 +158,7 @@ async fn list(
 async fn get(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
     show(&api, environment, found.ok_or_else(|| path.not_found())?).await
@@ -172,7 +172,7 @@ async fn get(
 async fn patch(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
     input: Input,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
@@ -215,7 +215,7 @@ async fn patch(
 async fn pause(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
     api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
@@ -233,7 +233,7 @@ async fn pause(
 async fn resume(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
     api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
@@ -251,7 +251,7 @@ async fn resume(
 async fn get_secret(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
 ) -> Result<Json<EndpointSecretOut>, ApiError> {
     let found = api.read(query::FindQueue { scope: Scope::of(environment), name: path.name()? }).await?;
     let found = found.ok_or_else(|| path.not_found())?;
@@ -267,7 +267,7 @@ async fn get_secret(
 async fn delete(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<QueuePath>,
+    PathParams(path): PathParams<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
     match api.store.delete_resource(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),

@@ -30,7 +30,7 @@ use crate::query::Query;
 use crate::routes::Routes;
 use crate::schedule::form::ScheduleIn;
 use crate::schedule::shown::{RunOut, ScheduleOut, StartsWhat};
-use crate::scope::{InSchedules, Slots};
+use crate::scope::{InSchedules, PathParams};
 use crate::state::Api;
 
 mod form;
@@ -132,7 +132,7 @@ async fn create(
 async fn get(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let Named { environment, name } = caller.named(&path)?;
     let found = api.read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() }).await?;
@@ -147,7 +147,7 @@ async fn get(
 async fn patch(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
     input: Input,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let named = caller.named(&path)?.own()?;
@@ -174,7 +174,7 @@ async fn patch(
 async fn delete(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
 ) -> Result<StatusCode, ApiError> {
     let Named { environment, name } = caller.named(&path)?.own()?;
     let found = api.store.delete_resource(Scope::of(environment), ResourceKey::Schedule(name.clone())).await?.is_done();
@@ -189,7 +189,7 @@ async fn delete(
 async fn pause(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let named = caller.named(&path)?;
     let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: true, ..old })).await?;
@@ -204,7 +204,7 @@ async fn pause(
 async fn resume(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let named = caller.named(&path)?;
     let changed = replace(&api, &named, |old| Ok(ScheduleRecord { paused: false, ..old })).await?;
@@ -219,7 +219,7 @@ async fn resume(
 async fn run(
     State(api): State<Arc<Api>>,
     caller: InSchedules,
-    Slots(path): Slots<SchedulePath>,
+    PathParams(path): PathParams<SchedulePath>,
 ) -> Result<(StatusCode, Json<RunOut>), ApiError> {
     let Named { environment, name } = caller.named(&path)?;
     let found = api

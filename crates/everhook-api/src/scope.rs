@@ -25,7 +25,7 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::state::Api;
 
-/// The slot of an application.
+/// The path parameter of an application.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ApplicationPath {
@@ -33,7 +33,7 @@ pub(crate) struct ApplicationPath {
     pub(crate) app_id: String,
 }
 
-/// The slot of an endpoint.
+/// The path parameter of an endpoint.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct EndpointPath {
@@ -41,7 +41,7 @@ pub(crate) struct EndpointPath {
     pub(crate) endpoint_id: String,
 }
 
-/// The slot of a message.
+/// The path parameter of a message.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct MessagePath {
@@ -49,8 +49,8 @@ pub(crate) struct MessagePath {
     pub(crate) msg_id: String,
 }
 
-/// Slots of the path.
-pub(crate) struct Slots<T>(pub(crate) T);
+/// Parameters of the path.
+pub(crate) struct PathParams<T>(pub(crate) T);
 
 /// Routes that span environments: admin keys only.
 pub(crate) struct AsAdmin;
@@ -91,7 +91,7 @@ pub(crate) struct OfMessage {
     pub(crate) message: Message,
 }
 
-/// Reads a slot: an id if it begins like one, else a uid. Nothing is found under anything else.
+/// Reads a path parameter: an id if it begins like one, else a uid. Nothing is found under anything else.
 pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Result<Locator<I>, ApiError> {
     let not_found = || ApiError::not_found(named(what, text));
     if text.starts_with(prefix) {
@@ -100,7 +100,7 @@ pub(crate) fn locator<I: FromStr>(what: &str, text: &str, prefix: &str) -> Resul
     text.parse().map(Locator::Uid).map_err(|_| not_found())
 }
 
-/// Reads the slot of an application.
+/// Reads the path parameter of an application.
 pub(crate) fn application(text: &str) -> Result<Locator<ApplicationId>, ApiError> {
     locator("application", text, ApplicationId::PREFIX)
 }
@@ -137,13 +137,13 @@ pub(crate) async fn find_endpoint(
     Ok(api.read(query::FindEndpoint { scope: AppScope::of(scope.0, scope.1), locator: locator.clone() }).await?)
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for Slots<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Api>> for PathParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Slots<T>, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<PathParams<T>, ApiError> {
         let path = Path::<T>::from_request_parts(parts, api).await;
         // What is not UTF-8 names nothing.
-        path.map(|Path(slots)| Slots(slots)).map_err(|_| ApiError::not_found("the thing that the path names"))
+        path.map(|Path(params)| PathParams(params)).map_err(|_| ApiError::not_found("the thing that the path names"))
     }
 }
 
@@ -207,7 +207,7 @@ impl FromRequestParts<Arc<Api>> for InApplication {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<InApplication, ApiError> {
         let Caller { environment, rights } = Caller::from_request_parts(parts, api).await?;
-        let Slots(ApplicationPath { app_id }) = Slots::from_request_parts(parts, api).await?;
+        let PathParams(ApplicationPath { app_id }) = PathParams::from_request_parts(parts, api).await?;
         let found = api
             .read(query::FindApplication { scope: Scope::of(environment), locator: self::application(&app_id)? })
             .await?;
@@ -226,7 +226,7 @@ impl FromRequestParts<Arc<Api>> for AtEndpoint {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtEndpoint, ApiError> {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
-        let Slots(EndpointPath { endpoint_id }) = Slots::from_request_parts(parts, api).await?;
+        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
         let found = find_endpoint(api, (environment, application.id), &endpoint_id).await?;
         let endpoint = found.ok_or_else(|| no_endpoint(&endpoint_id))?;
         Ok(AtEndpoint { environment, application: application.id, endpoint })
@@ -238,7 +238,7 @@ impl FromRequestParts<Arc<Api>> for OfMessage {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<OfMessage, ApiError> {
         let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
-        let Slots(MessagePath { msg_id }) = Slots::from_request_parts(parts, api).await?;
+        let PathParams(MessagePath { msg_id }) = PathParams::from_request_parts(parts, api).await?;
         let locator = locator("message", &msg_id, MessageId::PREFIX)?;
         let found = api
             .read(query::FindMessage { scope: AppScope::of(environment, application.id), locator: locator.clone() })

@@ -29,7 +29,7 @@ use crate::limits::{
     WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
 };
 use crate::routes::Routes;
-use crate::scope::{self, InJobs, Slots};
+use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
 /// A worker that registers.
@@ -226,7 +226,7 @@ async fn register(
 async fn lease(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<WorkerPath>,
+    PathParams(path): PathParams<WorkerPath>,
     input: Input,
 ) -> Result<Json<LeasedJobListOut>, ApiError> {
     let LeaseIn { limit, wait_seconds, held } = input.json_or_default()?;
@@ -250,7 +250,7 @@ async fn lease(
 async fn heartbeat(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<WorkerPath>,
+    PathParams(path): PathParams<WorkerPath>,
     input: Input,
 ) -> Result<Json<HeartbeatOut>, ApiError> {
     let HeartbeatIn { held } = input.json_or_default()?;
@@ -268,7 +268,7 @@ async fn heartbeat(
 async fn delete(
     State(api): State<Arc<Api>>,
     InJobs { environment }: InJobs,
-    Slots(path): Slots<WorkerPath>,
+    PathParams(path): PathParams<WorkerPath>,
 ) -> Result<StatusCode, ApiError> {
     let worker = find_any(&api, environment, &path).await?;
     if worker.session.closed_at.is_none() {

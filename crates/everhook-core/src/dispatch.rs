@@ -40,14 +40,14 @@ pub struct Ticket<T> {
     /// The lane whose capacity it takes.
     pub lane: LaneId,
     /// When it may start.
-    pub order: Order,
+    pub order: StartOrder,
     /// The task.
     pub task: T,
 }
 
 /// When a task starts that could have a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum StartOrder {
     /// Behind the tasks of its lane that leases brought before it: when those have begun (`Event::Begun`).
     AsLeased,
     /// At once.
@@ -78,7 +78,7 @@ pub enum Event<T> {
     HeldBack,
     /// A task was committed that has its place already, from [`Dispatch::reserve`].
     Committed(Ticket<T>),
-    /// A started task of [`Order::AsLeased`] has begun: the next one of its lane may start.
+    /// A started task of [`StartOrder::AsLeased`] has begun: the next one of its lane may start.
     Begun(LaneId),
     /// The target of a lane wants no more for now: waiting tasks of this lane are handed back.
     Rest(LaneId),
@@ -105,7 +105,7 @@ pub struct LeaseCommand {
     /// Tasks at most.
     pub limit: usize,
     /// Tasks at most of lanes with leased tasks or slots of their own.
-    pub rooms: Vec<(LaneId, usize)>,
+    pub free_by_lane: Vec<(LaneId, usize)>,
     /// Tasks at most of every other lane.
     pub per_lane: usize,
 }
@@ -251,10 +251,10 @@ impl<T> Dispatch<T> {
             return None;
         }
         self.capacity.look_ahead(now);
-        let rooms = self.capacity.rooms();
-        self.lease.begin(&rooms, now);
+        let free_by_lane = self.capacity.free_by_lane();
+        self.lease.begin(&free_by_lane, now);
         let limit = self.capacity.free().min(self.capacity.lease_max());
-        Some(LeaseCommand { limit, rooms, per_lane: self.config.slots_per_lane })
+        Some(LeaseCommand { limit, free_by_lane, per_lane: self.config.slots_per_lane })
     }
 
     /// When to poll again, if nothing happens until then.
@@ -297,8 +297,8 @@ impl<T> Dispatch<T> {
     /// Starts a task, or lets it wait.
     fn enter(&mut self, ticket: Ticket<T>, now: Duration) {
         let lane = ticket.lane;
-        let is_behind =
-            ticket.order == Order::AsLeased && (self.capacity.is_starting(lane) || self.waiting.first(lane).is_some());
+        let is_behind = ticket.order == StartOrder::AsLeased
+            && (self.capacity.is_starting(lane) || self.waiting.first(lane).is_some());
         let capacity = &self.capacity;
         let has_slot = capacity.node_has_slot() && capacity.lane_has_slot(lane) && capacity.environment_has_slot(lane);
         if has_slot && !is_behind {
@@ -316,7 +316,7 @@ impl<T> Dispatch<T> {
     fn start(&mut self, ticket: &Ticket<T>) {
         self.capacity.take_slot(ticket.lane);
         self.turns.pass(ticket.lane);
-        if ticket.order == Order::AsLeased {
+        if ticket.order == StartOrder::AsLeased {
             self.capacity.set_starting(ticket.lane, true);
         }
     }
@@ -335,7 +335,7 @@ impl<T> Dispatch<T> {
             return self.turns.set_ready(lane, false);
         }
         let next = self.waiting.first(lane).map(|next| next.order);
-        let is_behind = next == Some(Order::AsLeased) && self.capacity.is_starting(lane);
+        let is_behind = next == Some(StartOrder::AsLeased) && self.capacity.is_starting(lane);
         let is_ready = next.is_some() && !is_behind && self.capacity.lane_has_slot(lane);
         self.turns.set_ready(lane, is_ready);
     }

@@ -125,8 +125,8 @@ impl Rate {
         if begin > now.as_micros() || wanted == 0 {
             return (0, booked_until);
         }
-        let room = usize::try_from((now.as_micros() - begin) / interval + 1).unwrap_or(usize::MAX);
-        let granted = wanted.min(room);
+        let capacity = usize::try_from((now.as_micros() - begin) / interval + 1).unwrap_or(usize::MAX);
+        let granted = wanted.min(capacity);
         let until = begin.saturating_add(interval.saturating_mul(i64::try_from(granted).unwrap_or(i64::MAX)));
         (granted, Timestamp::from_micros(until))
     }

@@ -93,7 +93,7 @@ impl Tenants {
     }
 
     /// Whether an environment may have one more.
-    pub fn has_room(&self, environment: EnvironmentId) -> bool {
+    pub fn has_capacity(&self, environment: EnvironmentId) -> bool {
         self.pool() > 0 || self.promised(environment) > 0
     }
 
@@ -117,11 +117,11 @@ fn owed(tenant: &Tenant, promise: usize) -> usize {
 }
 
 /// Lowers `rooms` so that they are `total` at most, evenly.
-pub fn split(mut total: usize, rooms: &mut [usize]) {
-    let count = rooms.len();
-    for (n, room) in rooms.iter_mut().enumerate() {
-        *room = (*room).min(total.div_ceil(count - n));
-        total -= *room;
+pub fn split(mut total: usize, capacities: &mut [usize]) {
+    let count = capacities.len();
+    for (n, capacity) in capacities.iter_mut().enumerate() {
+        *capacity = (*capacity).min(total.div_ceil(count - n));
+        total -= *capacity;
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         tenants.replace(&BTreeMap::from([(small, 1), (large, 64)]));
         (0..63).for_each(|_| tenants.take(large));
         assert_eq!((tenants.pool(), tenants.promised(small), tenants.promised(large)), (0, 1, 0));
-        assert!(tenants.has_room(small) && !tenants.has_room(large));
+        assert!(tenants.has_capacity(small) && !tenants.has_capacity(large));
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn rooms_are_lowered_evenly() {
-        for (total, rooms, want) in [
+        for (total, capacities, want) in [
             (10, vec![16, 16, 16], vec![4, 3, 3]),
             (10, vec![1, 16, 16], vec![1, 5, 4]),
             (2, vec![5, 5, 5], vec![1, 1, 0]),
@@ -229,9 +229,9 @@ mod tests {
             (0, vec![5], vec![0]),
             (7, vec![], vec![]),
         ] {
-            let mut split = rooms.clone();
+            let mut split = capacities.clone();
             super::split(total, &mut split);
-            assert_eq!(split, want, "{total} for {rooms:?}");
+            assert_eq!(split, want, "{total} for {capacities:?}");
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::delivery::{Deliverer, Delivery};
-use crate::dispatcher::Room;
+use crate::dispatcher::NodeCapacity;
 use crate::group::{self, Queue, WRITERS, Weigh};
 use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
@@ -98,7 +98,7 @@ pub(crate) struct Acceptor {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) deliverer: Arc<Deliverer>,
-    pub(crate) room: Arc<Room<Delivery>>,
+    pub(crate) capacity: Arc<NodeCapacity<Delivery>>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
     /// Whether what it accepts may start here.
@@ -152,7 +152,7 @@ impl Acceptor {
             }
             if self.delivers {
                 // Requests that come meanwhile share the next transaction.
-                self.room.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
+                self.capacity.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
             }
         }
     }
@@ -188,7 +188,7 @@ impl Acceptor {
     async fn append(&self, messages: Vec<NewMessage>) -> Result<(Vec<Accepted>, usize), StoreError> {
         // A node that does not deliver leaves everything to the others.
         let session = self.sessions.current().filter(|_| self.delivers);
-        let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: self.room.clone() });
+        let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: self.capacity.clone() });
         let (size, begun) = (messages.len(), self.metrics.begin());
         match self.store.append(Append { fast, messages }).await {
             Ok(appended) => {

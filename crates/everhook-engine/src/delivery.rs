@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::dispatch::{Event, LeaseCommand, Order, Ticket};
+use everhook_core::dispatch::{Event, LeaseCommand, StartOrder, Ticket};
 use everhook_core::endpoint::Endpoint;
 use everhook_core::message::Message;
 use everhook_core::outcome::{Class, Outcome, Reply, SendFailure, classify};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
+use everhook_store::capacity::Slot;
 use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
-use everhook_store::slots::Slot;
 use everhook_store::store::Store;
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Grant, Room, Run, Source};
+use crate::dispatcher::{Grant, NodeCapacity, Run, Source};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Session, Sessions};
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
@@ -39,7 +39,7 @@ pub(crate) struct Deliverer {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) room: Arc<Room<Delivery>>,
+    pub(crate) capacity: Arc<NodeCapacity<Delivery>>,
     pub(crate) running: TaskTracker,
 }
 
@@ -64,11 +64,15 @@ impl Source for Deliveries {
     }
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<Delivery> {
-        let LeaseCommand { limit, rooms, per_lane } = ask;
-        match self.store.lease(LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, rooms, per_lane })).await
+        let LeaseCommand { limit, free_by_lane, per_lane } = ask;
+        match self
+            .store
+            .lease(LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, free_by_lane, per_lane }))
+            .await
         {
             Ok(grant) => {
-                let tickets = grant.tasks.into_iter().map(|leased| ticket(leased, session, Order::AsLeased)).collect();
+                let tickets =
+                    grant.tasks.into_iter().map(|leased| ticket(leased, session, StartOrder::AsLeased)).collect();
                 Grant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
             }
             Err(error) => Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
@@ -79,21 +83,21 @@ impl Source for Deliveries {
 impl Run for Deliverer {
     type Task = Delivery;
 
-    fn room(&self) -> &Room<Delivery> {
-        &self.room
+    fn capacity(&self) -> &NodeCapacity<Delivery> {
+        &self.capacity
     }
 
     fn start(self: &Arc<Self>, ticket: Ticket<Delivery>) {
-        let (deliverer, place) = (Arc::clone(self), self.room.place(ticket.lane));
-        self.running.spawn(async move { deliverer.run(ticket, place).await });
+        let (deliverer, waiter) = (Arc::clone(self), self.capacity.waiter(ticket.lane));
+        self.running.spawn(async move { deliverer.run(ticket, waiter).await });
     }
 
     fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = Arc::clone(self);
         self.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
-                let place = deliverer.room.place(lane);
-                deliverer.settle(leased.task, session, place, AttemptEnd::HandedBack).await;
+                let waiter = deliverer.capacity.waiter(lane);
+                deliverer.settle(leased.task, session, waiter, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -101,16 +105,16 @@ impl Run for Deliverer {
 
 impl Deliverer {
     /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
-    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, place: Slot, session: &Arc<Session>) {
-        place.keep();
-        let ticket = ticket(leased, session, Order::Free);
+    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, waiter: Slot, session: &Arc<Session>) {
+        waiter.keep();
+        let ticket = ticket(leased, session, StartOrder::Free);
         self.report([Event::Committed(ticket)], self.clock.elapsed());
     }
 
-    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, place: Slot) {
+    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, waiter: Slot) {
         let Ticket { lane, order, task, .. } = ticket;
-        let mut delivery = pin!(self.deliver(task, place));
-        if order == Order::AsLeased {
+        let mut delivery = pin!(self.deliver(task, waiter));
+        if order == StartOrder::AsLeased {
             // The runtime runs the task that was spawned last first. So the next delivery of the lane is spawned when
             // this one was polled and its request is on its way.
             let first = poll_fn(|cx| Poll::Ready(delivery.as_mut().poll(cx))).await;
@@ -123,7 +127,7 @@ impl Deliverer {
     }
 
     /// Runs one leased delivery to its settlement.
-    async fn deliver(self: &Arc<Self>, delivery: Delivery, place: Slot) {
+    async fn deliver(self: &Arc<Self>, delivery: Delivery, waiter: Slot) {
         let Delivery { leased, session } = delivery;
         let (task, started_at) = (leased.task, self.clock.now());
         // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
@@ -138,11 +142,11 @@ impl Deliverer {
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, session, place, end).await;
+        self.settle(task, session, waiter, end).await;
     }
 
-    async fn settle(&self, task: Task, session: Arc<Session>, place: Slot, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
+    async fn settle(&self, task: Task, session: Arc<Session>, waiter: Slot, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: waiter });
         self.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
     }
 
@@ -175,7 +179,7 @@ impl Deliverer {
         match sent {
             Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
-                self.room.pause(&failure.detail, self.clock.elapsed());
+                self.capacity.pause(&failure.detail, self.clock.elapsed());
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(url, started_at, duration))),
@@ -222,7 +226,7 @@ impl Deliverer {
     }
 }
 
-fn ticket(leased: Leased, session: &Arc<Session>, order: Order) -> Ticket<Delivery> {
+fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<Delivery> {
     let (environment, lane) = (leased.task.key.environment, leased.task.lane);
     Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
 }

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use everhook_core::dispatch::{Command, Dispatch, Event, LeaseCommand, Ticket};
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::share::Tenants;
+use everhook_store::capacity::{Capacity, Slot};
 use everhook_store::error::StoreError;
-use everhook_store::slots::{Slot, Slots};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -23,14 +23,14 @@ use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
 
 /// How often to look for room.
-const ROOM_STEP: Duration = Duration::from_millis(1);
+const CAPACITY_STEP: Duration = Duration::from_millis(1);
 /// How long to wait for room, in steps.
-const ROOM_STEPS_MAX: u32 = 50;
+const CAPACITY_STEPS_MAX: u32 = 50;
 /// How long to wait while no slot is given back: whoever has them all hangs.
 const IDLE_STEPS_MAX: u32 = 5;
 
 /// The dispatch machine, shared between the dispatcher, the appends and the running tasks.
-pub(crate) struct Room<T> {
+pub(crate) struct NodeCapacity<T> {
     machine: Mutex<Machine<T>>,
     wake: Notify,
     /// How many places were given back so far.
@@ -43,10 +43,10 @@ struct Machine<T> {
     sleeps_until: Duration,
 }
 
-impl<T> Room<T> {
-    pub(crate) fn new(dispatch: Dispatch<T>) -> Room<T> {
+impl<T> NodeCapacity<T> {
+    pub(crate) fn new(dispatch: Dispatch<T>) -> NodeCapacity<T> {
         let machine = Machine { dispatch, sleeps_until: Duration::ZERO };
-        Room { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
+        NodeCapacity { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
     }
 
     /// There may be new work.
@@ -88,11 +88,11 @@ impl<T> Room<T> {
     /// waits in the store, and comes back from there at a price.
     pub(crate) async fn wait_for(&self, tasks: usize) {
         let (mut released, mut idle) = (self.released.load(Ordering::Relaxed), 0);
-        for _ in 0..ROOM_STEPS_MAX {
+        for _ in 0..CAPACITY_STEPS_MAX {
             if self.lock().dispatch.has_places_for(tasks) || idle >= IDLE_STEPS_MAX {
                 return;
             }
-            tokio::time::sleep(ROOM_STEP).await;
+            tokio::time::sleep(CAPACITY_STEP).await;
             let now = self.released.load(Ordering::Relaxed);
             idle = if now == released { idle + 1 } else { 0 };
             released = now;
@@ -142,15 +142,15 @@ impl<T> Room<T> {
     }
 }
 
-impl<T: Send + 'static> Room<T> {
+impl<T: Send + 'static> NodeCapacity<T> {
     /// The place of a leased task, which is given back when it is dropped.
     pub(crate) fn place(self: &Arc<Self>, lane: LaneId) -> Slot {
-        let slots: Arc<dyn Slots> = Arc::<Room<T>>::clone(self);
+        let slots: Arc<dyn Capacity> = Arc::<NodeCapacity<T>>::clone(self);
         Slot::held(&slots, lane)
     }
 }
 
-impl<T: Send> Slots for Room<T> {
+impl<T: Send> Capacity for NodeCapacity<T> {
     fn reserve(&self, lane: LaneId) -> bool {
         self.lock().dispatch.reserve(lane)
     }
@@ -166,7 +166,7 @@ pub(crate) trait Run: Send + Sync + 'static {
     /// A leased task with whatever it takes to run it.
     type Task: Send + 'static;
 
-    fn room(&self) -> &Room<Self::Task>;
+    fn capacity(&self) -> &NodeCapacity<Self::Task>;
 
     /// Starts a task, which has a slot; its end is reported to the machine.
     fn start(self: &Arc<Self>, ticket: Ticket<Self::Task>);
@@ -176,7 +176,7 @@ pub(crate) trait Run: Send + Sync + 'static {
 
     /// Tells the machine what happened, and does what it says.
     fn report(self: &Arc<Self>, events: impl IntoIterator<Item = Event<Self::Task>>, now: Duration) {
-        self.carry_out(self.room().handle(events, now), now);
+        self.carry_out(self.capacity().handle(events, now), now);
     }
 
     /// Does what the machine says, from this command on.
@@ -187,7 +187,7 @@ pub(crate) trait Run: Send + Sync + 'static {
                 Command::Start(ticket) => self.start(ticket),
                 Command::HandBack(ticket) => handed_back.push(ticket),
             }
-            next = self.room().poll(now);
+            next = self.capacity().poll(now);
         }
         if !handed_back.is_empty() {
             self.hand_back(handed_back);
@@ -237,26 +237,26 @@ enum Happened<T> {
 impl<S: Source> Dispatcher<S> {
     /// Runs until `stop`; a lease under way is finished first, because what it brings is ours.
     pub(crate) async fn run(&self, stop: CancellationToken) {
-        let (runner, room) = (self.source.runner(), self.source.runner().room());
+        let (runner, capacity) = (self.source.runner(), self.source.runner().capacity());
         let mut lease = None;
         loop {
-            room.stay_awake();
+            capacity.stay_awake();
             let now = self.clock.elapsed();
-            runner.carry_out(room.poll(now), now);
-            if let Some(ask) = room.update(|dispatch| dispatch.poll_lease(now)) {
+            runner.carry_out(capacity.poll(now), now);
+            if let Some(ask) = capacity.update(|dispatch| dispatch.poll_lease(now)) {
                 lease = self.begin(ask).map(Box::pin);
                 if lease.is_none() {
                     runner.report([Event::LeaseFailed { tickets: Vec::new() }], now);
                 }
             }
-            let wakeup = self.clock.instant(room.fall_asleep());
+            let wakeup = self.clock.instant(capacity.fall_asleep());
             let happened = tokio::select! {
                 biased;
                 () = stop.cancelled(), if lease.is_none() => Happened::Stop,
                 (session, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
                     Happened::Leased(session, grant)
                 }
-                () = room.wake.notified() => Happened::Wake,
+                () = capacity.wake.notified() => Happened::Wake,
                 () = tokio::time::sleep_until(wakeup) => Happened::Wake,
             };
             match happened {

@@ -33,7 +33,7 @@ use tracing::{error, info, warn};
 use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
 use crate::clock::Clock;
 use crate::delivery::{Deliverer, Deliveries, Delivery};
-use crate::dispatcher::{Dispatcher, Room};
+use crate::dispatcher::{Dispatcher, NodeCapacity};
 use crate::entropy::Entropy;
 use crate::group::Queue;
 use crate::jobs::counts::EndedCounts;
@@ -48,7 +48,7 @@ use crate::session::{NodeName, Sessions};
 use crate::settle::{Settler, SettlerParts};
 use crate::sweeper::Sweeper;
 use crate::transport::Transport;
-use crate::wakeup::{Rooms, Wakeups};
+use crate::wakeup::{NodeCapacities, Wakeups};
 
 /// Deliveries that are leased beyond the slots, to targets that answer fast.
 const DELIVERIES_AHEAD_MAX: usize = 500;
@@ -105,8 +105,8 @@ pub struct Engine {
     acceptor: Arc<Acceptor>,
     dispatcher: Arc<Dispatcher<Deliveries>>,
     jobs: Option<Arc<JobSubsystem>>,
-    deliveries_room: Arc<Room<Delivery>>,
-    jobs_room: Arc<Room<Work>>,
+    deliveries_capacity: Arc<NodeCapacity<Delivery>>,
+    jobs_capacity: Arc<NodeCapacity<Work>>,
     wakeups: Arc<Wakeups>,
     metrics: Arc<Metrics>,
     /// Deliveries and jobs under way.
@@ -158,13 +158,13 @@ impl Engine {
         }
         let poll_interval = apart(config.dispatch.poll_interval, &entropy);
         let dispatch = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch });
-        let deliveries_room =
-            Arc::new(Room::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX).in_steps(DELIVERIES_AHEAD_STEP)));
-        let jobs_room = Arc::new(Room::new(jobs_config.dispatch(poll_interval)));
+        let deliveries_capacity =
+            Arc::new(NodeCapacity::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX).in_steps(DELIVERIES_AHEAD_STEP)));
+        let jobs_capacity = Arc::new(NodeCapacity::new(jobs_config.dispatch(poll_interval)));
         let (metrics, counts) = (Arc::new(Metrics::new(clock.clone())), Arc::new(EndedCounts::default()));
         let hints = store.hints().filter(|_| config.wakeups);
-        let rooms = Rooms { deliveries: deliveries_room.clone(), jobs: jobs_room.clone() };
-        let wakeups = Arc::new(Wakeups::new(rooms, clock.clone(), hints));
+        let capacities = NodeCapacities { deliveries: deliveries_capacity.clone(), jobs: jobs_capacity.clone() };
+        let wakeups = Arc::new(Wakeups::new(capacities, clock.clone(), hints));
         let settler = Arc::new(Settler::new(SettlerParts {
             store: store.clone(),
             ids: ids.clone(),
@@ -189,7 +189,7 @@ impl Engine {
             sessions: sessions.clone(),
             settler: settler.clone(),
             clock: clock.clone(),
-            room: deliveries_room.clone(),
+            capacity: deliveries_capacity.clone(),
             running: running.clone(),
         });
         let source = Deliveries { store: store.clone(), deliverer: deliverer.clone() };
@@ -203,7 +203,7 @@ impl Engine {
             store: store.clone(),
             sessions: sessions.clone(),
             deliverer,
-            room: deliveries_room.clone(),
+            capacity: deliveries_capacity.clone(),
             wakeups: wakeups.clone(),
             metrics: metrics.clone(),
             delivers,
@@ -220,7 +220,7 @@ impl Engine {
                 wakeups: wakeups.clone(),
                 metrics: metrics.clone(),
                 counts,
-                room: jobs_room.clone(),
+                capacity: jobs_capacity.clone(),
                 outbound,
                 running: running.clone(),
                 stop: stop.clone(),
@@ -242,8 +242,8 @@ impl Engine {
             acceptor,
             dispatcher,
             jobs,
-            deliveries_room,
-            jobs_room,
+            deliveries_capacity,
+            jobs_capacity,
             wakeups,
             metrics,
             running,
@@ -383,7 +383,7 @@ impl Engine {
     }
 
     fn running(&self) -> usize {
-        self.deliveries_room.leased() + self.jobs_room.leased()
+        self.deliveries_capacity.leased() + self.jobs_capacity.leased()
     }
 
     /// The part that serves `op`, where jobs are enabled.
@@ -417,8 +417,8 @@ impl Accept for Engine {
 
     fn metrics(&self) -> String {
         self.metrics.render(Now {
-            running: self.deliveries_room.leased(),
-            jobs: self.jobs_room.leased(),
+            running: self.deliveries_capacity.leased(),
+            jobs: self.jobs_capacity.leased(),
             unsettled: self.settler.unsettled(),
             pool: self.store.pool_use(),
         })

@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use crate::clock::Clock;
 use crate::delivery::Delivery;
-use crate::dispatcher::Room;
+use crate::dispatcher::NodeCapacity;
 use crate::jobs::runner::Work;
 
 /// Other nodes are woken at most once in this time.
@@ -26,15 +26,15 @@ const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The node's room for either kind of work.
-pub(crate) struct Rooms {
-    pub(crate) deliveries: Arc<Room<Delivery>>,
-    pub(crate) jobs: Arc<Room<Work>>,
+pub(crate) struct NodeCapacities {
+    pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
+    pub(crate) jobs: Arc<NodeCapacity<Work>>,
 }
 
 /// Tells of work, and hears of it.
 pub(crate) struct Wakeups {
-    deliveries: Arc<Room<Delivery>>,
-    jobs: Arc<Room<Work>>,
+    deliveries: Arc<NodeCapacity<Delivery>>,
+    jobs: Arc<NodeCapacity<Work>>,
     /// Remote workers that wait for jobs.
     waiting: Notify,
     clock: Arc<Clock>,
@@ -44,8 +44,8 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    pub(crate) fn new(rooms: Rooms, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
-        let Rooms { deliveries, jobs } = rooms;
+    pub(crate) fn new(capacities: NodeCapacities, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
+        let NodeCapacities { deliveries, jobs } = capacities;
         Wakeups { deliveries, jobs, waiting: Notify::new(), clock, hints, told: Notify::new() }
     }
 

@@ -12,8 +12,8 @@ use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
+use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::slots::Slot;
 use everhook_store::{row, statement};
 
 use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, Messages, TaskRow, Tasks};

@@ -12,8 +12,8 @@ use everhook_core::message::{Message, Rest};
 use everhook_core::task::{Task, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::{PlannedTask, accepted, plan};
+use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, NewMessage};
-use everhook_store::slots::Slot;
 use everhook_store::sql::rows::names;
 use everhook_store::{columns, statement};
 

@@ -24,7 +24,7 @@ use crate::tx::Tx;
 columns! {
     /// Lanes to look through, each from its floor to a due time, for so many tasks.
     LaneScans of LaneScan {
-        environment: EnvironmentId, id: LaneId, floor: Timestamp, due_until: Timestamp, room: usize,
+        environment: EnvironmentId, id: LaneId, floor: Timestamp, due_until: Timestamp, capacity: usize,
     }
 
     /// Lanes whose next task is looked for from their floor, and when it is their turn again, if they have to wait for
@@ -91,7 +91,7 @@ struct ReadyLane {
     /// None if the application was deleted.
     revision: Option<i64>,
     /// How many tasks it may give.
-    room: usize,
+    capacity: usize,
 }
 
 impl ReadyLane {
@@ -127,7 +127,8 @@ impl PostgresStore {
         let limit = ask.limit.min(LEASE_TASKS_MAX);
         let full = full_lanes(ask);
         let tx = self.database.tx().await?;
-        let lanes_max = if limit == 0 || ask.per_lane == 0 && ask.rooms.is_empty() { 0 } else { LEASE_LANES_MAX };
+        let lanes_max =
+            if limit == 0 || ask.per_lane == 0 && ask.free_by_lane.is_empty() { 0 } else { LEASE_LANES_MAX };
         let next_lane = NextLane { full: full.clone(), limit: lanes_max };
         let (found, ready) = tx.begin((next_lane, NextReady { full: full.clone() })).await?;
         let (lanes, now) = read_lanes(found, ask);
@@ -265,11 +266,11 @@ fn lane_keys<'l>(lanes: impl Iterator<Item = &'l ReadyLane>) -> Keys {
 }
 
 fn full_lanes(ask: &DeliveryAsk) -> Vec<LaneId> {
-    ask.rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect()
+    ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect()
 }
 
 fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAsk) -> (Vec<ReadyLane>, Timestamp) {
-    let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
+    let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
     let now = rows.first().map_or(Timestamp::default(), |(_, _, now)| *now);
     let ready = |(lane, revision, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
         environment: lane.environment,
@@ -279,7 +280,7 @@ fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAs
         waiting: lane.waiting,
         floor: lane.floor,
         revision,
-        room: rooms.get(&lane.id).copied().unwrap_or(ask.per_lane),
+        capacity: free_by_lane.get(&lane.id).copied().unwrap_or(ask.per_lane),
     };
     (rows.into_iter().map(ready).collect(), now)
 }
@@ -297,7 +298,7 @@ async fn take_from(
         id: lane.id,
         floor: *floor,
         due_until: if lane.closing { Timestamp::NEVER } else { now },
-        room: lane.room.min(limit),
+        capacity: lane.capacity.min(limit),
     };
     let lane: LaneScans = lanes.iter().zip(&begun).map(scan).collect();
     let lease_task = LeaseTask { lane, priority: PRIORITY_DEFAULT, limit, owner: ask.session };
@@ -333,12 +334,12 @@ fn turns(
     let mut left = limit;
     let turn = |lane: &ReadyLane| {
         let (gave, last) = given.get(&lane.key()).copied().unwrap_or_default();
-        let asked = left.min(lane.room);
+        let asked = left.min(lane.capacity);
         left -= gave.min(left);
         match gave {
             _ if asked == 0 => Turn::Keep,
             _ if gave < asked => Turn::Drain,
-            _ if asked < lane.room => Turn::Keep,
+            _ if asked < lane.capacity => Turn::Keep,
             _ => Turn::Back(last),
         }
     };
@@ -387,7 +388,7 @@ mod tests {
     const DUE: Timestamp = Timestamp::from_millis(99_000);
     const SECONDS_LATER: Timestamp = Timestamp::from_millis(105_000);
 
-    fn lane(n: u8, room: usize) -> ReadyLane {
+    fn lane(n: u8, capacity: usize) -> ReadyLane {
         ReadyLane {
             environment: EnvironmentId(1),
             id: LaneId(Id::from_bytes([n; 20])),
@@ -396,7 +397,7 @@ mod tests {
             waiting: false,
             floor: Timestamp::default(),
             revision: None,
-            room,
+            capacity,
         }
     }
 

@@ -9,7 +9,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::cache::EndpointCache;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::shares::Shares;
+use everhook_store::shares::SearchShares;
 use everhook_store::store::{Op, Store};
 use tokio_postgres::Config;
 
@@ -64,7 +64,7 @@ pub struct PostgresStore {
     pub(crate) appetite: Appetites,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
-    pub(crate) shares: Shares,
+    pub(crate) shares: SearchShares,
     /// None where there is only a pooler, which has no line between its clients.
     pub(crate) wakeups: Option<Arc<Wakeups>>,
 }
@@ -98,7 +98,7 @@ impl PostgresStore {
             appetite: Appetites::default(),
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
-            shares: Shares::of(config.pool_size),
+            shares: SearchShares::of(config.pool_size),
         };
         store.ensure_partitions().await.map_err(|source| match refused_to_role(&source) {
             true => OpenError::NotGranted { address: address(&settings), source: Box::new(source) },

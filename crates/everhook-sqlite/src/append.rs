@@ -11,9 +11,9 @@ use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskState};
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
+use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
-use everhook_store::slots::Slot;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::dedup::{self, Claims};

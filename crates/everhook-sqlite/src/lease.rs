@@ -31,18 +31,18 @@ const LEASE_ROWS_STEP: usize = 16;
 
 /// Leases due tasks to the asking session.
 pub(crate) fn lease(tx: &Tx<'_>, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
-    let rooms: HashMap<LaneId, usize> = ask.rooms.iter().copied().collect();
-    let room = |lane: LaneId| rooms.get(&lane).copied().unwrap_or(ask.per_lane);
+    let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
+    let capacity = |lane: LaneId| free_by_lane.get(&lane).copied().unwrap_or(ask.per_lane);
     let limit = ask.limit.min(LEASE_TASKS_MAX);
     let mut taking = Taking::new(tx, ask, limit);
-    let ready = lanes(tx, LEASE_LANES_MAX, |lane| lane.ready_at <= tx.now, |lane| room(lane.id) > 0)?;
+    let ready = lanes(tx, LEASE_LANES_MAX, |lane| lane.ready_at <= tx.now, |lane| capacity(lane.id) > 0)?;
     for lane in &ready {
         if taking.is_full() {
             break;
         }
-        taking.take_from(lane, room(lane.id))?;
+        taking.take_from(lane, capacity(lane.id))?;
     }
-    let next = lanes(tx, 1, |_| true, |lane| room(lane.id) > 0)?;
+    let next = lanes(tx, 1, |_| true, |lane| capacity(lane.id) > 0)?;
     Ok(LeaseGrant {
         tasks: taking.tasks,
         jobs: Vec::new(),
@@ -137,9 +137,9 @@ impl<'t> Taking<'t> {
     }
 
     /// Leases what is due in a lane, up to its room, and says when it is to be looked at again.
-    fn take_from(&mut self, lane: &ReadyLane, room: usize) -> Result<(), Fault> {
+    fn take_from(&mut self, lane: &ReadyLane, capacity: usize) -> Result<(), Fault> {
         let key = (lane.environment.0, lane.id.as_bytes());
-        match self.look(lane, room)? {
+        match self.look(lane, capacity)? {
             // It stays first in line.
             Look::CutOff => {}
             // Behind every lane that is ready already: they take turns.
@@ -154,13 +154,13 @@ impl<'t> Taking<'t> {
         Ok(())
     }
 
-    fn look(&mut self, lane: &ReadyLane, room: usize) -> Result<Look, Fault> {
+    fn look(&mut self, lane: &ReadyLane, capacity: usize) -> Result<Look, Fault> {
         let mut taken = 0;
-        while taken < room {
+        while taken < capacity {
             if self.is_full() {
                 return Ok(Look::CutOff);
             }
-            let wanted = (room - taken).min(self.limit - self.tasks.len()).min(LEASE_ROWS_STEP);
+            let wanted = (capacity - taken).min(self.limit - self.tasks.len()).min(LEASE_ROWS_STEP);
             let tasks = self.lease_tasks(lane, wanted)?;
             taken += tasks.len();
             let is_drained = tasks.len() < wanted;

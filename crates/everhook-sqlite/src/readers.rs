@@ -10,7 +10,7 @@ use everhook_core::id::EnvironmentId;
 use everhook_core::limits::SEARCH_TIME_MAX;
 use everhook_store::backlog::PoolUse;
 use everhook_store::error::StoreError;
-use everhook_store::shares::Shares;
+use everhook_store::shares::SearchShares;
 use everhook_store::store::Op;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
@@ -39,17 +39,17 @@ pub(crate) enum Readers {
 pub(crate) struct Pool {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    room: Arc<Semaphore>,
-    shares: Shares,
+    capacity: Arc<Semaphore>,
+    shares: SearchShares,
 }
 
 impl Readers {
     /// Opens the first connection, so that a file that cannot be read is found out now.
     pub(crate) fn open(file: &Path) -> Result<Readers, rusqlite::Error> {
         let first = open::connect(file, Role::Read)?;
-        let room = Arc::new(Semaphore::new(READERS_MAX));
-        let (file, idle, shares) = (file.to_owned(), Mutex::new(vec![first]), Shares::of(READERS_MAX));
-        Ok(Readers::Pool(Arc::new(Pool { file, idle, room, shares })))
+        let capacity = Arc::new(Semaphore::new(READERS_MAX));
+        let (file, idle, shares) = (file.to_owned(), Mutex::new(vec![first]), SearchShares::of(READERS_MAX));
+        Ok(Readers::Pool(Arc::new(Pool { file, idle, capacity, shares })))
     }
 
     /// Runs `work` on a connection that sees everything committed before. A read with a share waits for the turn of its
@@ -79,7 +79,7 @@ impl Readers {
         let Readers::Pool(pool) = self else {
             return writer.write(Ask { op, class: Class::Change, rows: 1 }, move |tx| work(tx.conn)).await;
         };
-        let permit = Arc::clone(&pool.room).acquire_owned().await.map_err(|_| Refusal::Closed.during(op))?;
+        let permit = Arc::clone(&pool.capacity).acquire_owned().await.map_err(|_| Refusal::Closed.during(op))?;
         let pool = Arc::clone(pool);
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -91,14 +91,14 @@ impl Readers {
     /// How many reads are under way. Who waits for one is not counted.
     pub(crate) fn pool_use(&self) -> Option<PoolUse> {
         let Readers::Pool(pool) = self else { return None };
-        let busy = READERS_MAX.saturating_sub(pool.room.available_permits());
+        let busy = READERS_MAX.saturating_sub(pool.capacity.available_permits());
         Some(PoolUse { max: READERS_MAX, busy, waiting: 0 })
     }
 
     /// Closes the connections that are not in use, and refuses further reads.
     pub(crate) fn close(&self) {
         if let Readers::Pool(pool) = self {
-            pool.room.close();
+            pool.capacity.close();
             pool.lock().clear();
         }
     }
@@ -127,7 +127,7 @@ impl Pool {
         let done = within(&mut conn, time, work);
         // One that failed may be broken; the next reader opens another. One that was stopped in time is fine.
         let is_fine = done.as_ref().map_or_else(Fault::is_interrupted, |_| true);
-        if is_fine && !self.room.is_closed() {
+        if is_fine && !self.capacity.is_closed() {
             self.lock().push(conn);
         }
         done

@@ -70,7 +70,7 @@ pub(crate) struct Ask {
 /// A handle on the writer's thread.
 pub(crate) struct Writer {
     queue: Arc<Queue>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     /// Why nothing is written until the store is opened again.
     refusal: Arc<OnceLock<Refusal>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -90,8 +90,8 @@ impl Writer {
         let thread = Thread { conn, ids, clock, cache, checkpoints, identity, refusal: Arc::clone(&refusal) };
         let feed = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("everhook-writer".into()).spawn(move || thread.run(&feed))?;
-        let (room, thread) = (Arc::new(Semaphore::new(JOBS_MAX)), Mutex::new(Some(thread)));
-        Ok(Writer { queue, room, refusal, thread })
+        let (capacity, thread) = (Arc::new(Semaphore::new(JOBS_MAX)), Mutex::new(Some(thread)));
+        Ok(Writer { queue, capacity, refusal, thread })
     }
 
     /// Why nothing is written until the store is opened again, if that is so.
@@ -106,7 +106,7 @@ impl Writer {
         work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let closed = || Refusal::Closed.during(ask.op);
-        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| closed())?;
+        let permit = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
         let job = Write { op: ask.op, work: Some(work), done: None, reply, _permit: permit };
         if !self.queue.push(ask, Box::new(job)) {

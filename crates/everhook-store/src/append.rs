@@ -12,10 +12,10 @@ use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::cache::EndpointSet;
+use crate::capacity::Slot;
 use crate::dedup::{DedupKey, DedupScope, HASH_BYTES};
 use crate::ids::Ids;
 use crate::lease::{Appended, Leased};
-use crate::slots::Slot;
 
 /// Who holds a key that could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ pub struct QueueAsk {
     /// Its name.
     pub name: Name,
     /// Jobs of it at most.
-    pub room: usize,
+    pub capacity: usize,
 }
 
 /// The answer to a wish for jobs.

@@ -19,9 +19,9 @@ use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
+use crate::capacity::{Capacity, Slot};
 use crate::dedup::DedupKey;
 use crate::job::{JobAsk, JobGrant, LeasedJob};
-use crate::slots::{Slot, Slots};
 use crate::worker::Takes;
 
 /// What a node tells of itself when it begins a session.
@@ -113,7 +113,7 @@ pub struct FastPath {
     /// The holder.
     pub session: SessionId,
     /// Its room.
-    pub slots: Arc<dyn Slots>,
+    pub slots: Arc<dyn Capacity>,
 }
 
 /// What became of one appended message.
@@ -224,7 +224,7 @@ pub struct DeliveryAsk {
     /// Tasks at most.
     pub limit: usize,
     /// What lanes with running tasks have room for; zero means: do not look.
-    pub rooms: Vec<(LaneId, usize)>,
+    pub free_by_lane: Vec<(LaneId, usize)>,
     /// Room of every other lane.
     pub per_lane: usize,
 }

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::store::Op;
 
 /// How many searches run at once.
-pub struct Shares {
+pub struct SearchShares {
     all: Arc<Semaphore>,
     each: usize,
     /// One entry for each environment that ever searched: as many as operators created.
@@ -21,7 +21,7 @@ pub struct Shares {
 }
 
 /// Kept while a search runs.
-pub struct Share {
+pub struct SearchShare {
     _of_environment: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
@@ -31,15 +31,15 @@ pub struct Share {
 #[error("no turn within {} s: too many searches", SEARCH_WAIT_MAX.as_secs())]
 struct NoTurn;
 
-impl Shares {
+impl SearchShares {
     /// At most half of the connections for searches, and half of those for one environment; one of each at least.
-    pub fn of(connections: usize) -> Shares {
+    pub fn of(connections: usize) -> SearchShares {
         let all = (connections / 2).max(1);
-        Shares { all: Arc::new(Semaphore::new(all)), each: all.div_ceil(2), environments: Mutex::default() }
+        SearchShares { all: Arc::new(Semaphore::new(all)), each: all.div_ceil(2), environments: Mutex::default() }
     }
 
     /// Waits for the turn of a search.
-    pub async fn wait(&self, environment: EnvironmentId, op: Op) -> Result<Share, StoreError> {
+    pub async fn wait(&self, environment: EnvironmentId, op: Op) -> Result<SearchShare, StoreError> {
         let own = {
             let mut environments = self.environments.lock().expect("nothing panics while it holds this lock");
             Arc::clone(environments.entry(environment).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
@@ -50,7 +50,9 @@ impl Shares {
             (of_environment, Arc::clone(&self.all).acquire_owned().await)
         };
         match tokio::time::timeout(SEARCH_WAIT_MAX, turn).await {
-            Ok((Ok(of_environment), Ok(of_all))) => Ok(Share { _of_environment: of_environment, _of_all: of_all }),
+            Ok((Ok(of_environment), Ok(of_all))) => {
+                Ok(SearchShare { _of_environment: of_environment, _of_all: of_all })
+            }
             Ok(_) | Err(_) => Err(StoreError::Slow { op, source: Box::new(NoTurn) }),
         }
     }

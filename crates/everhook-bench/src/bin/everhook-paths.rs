@@ -33,11 +33,11 @@ use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
+use everhook_store::capacity::Capacity;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, Leased, NewAttempt, NewMessage, NewSession, Settlement};
 use everhook_store::resource::NewEndpoint;
-use everhook_store::slots::Slots;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::mem::MemStore;
 
@@ -143,7 +143,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
 /// A node that always has room.
 struct Unbounded;
 
-impl Slots for Unbounded {
+impl Capacity for Unbounded {
     fn reserve(&self, _: LaneId) -> bool {
         true
     }

@@ -137,8 +137,8 @@ impl Capacity {
 
     /// Whether the environment of a lane may have a free slot of the node.
     pub(super) fn environment_has_slot(&self, lane: LaneId) -> bool {
-        let has_room = |shares: &Shares| self.lane(lane).environment.is_none_or(|it| shares.slots.has_room(it));
-        self.shares.as_ref().is_none_or(has_room)
+        let has_capacity = |shares: &Shares| self.lane(lane).environment.is_none_or(|it| shares.slots.has_capacity(it));
+        self.shares.as_ref().is_none_or(has_capacity)
     }
 
     pub(super) fn lane_has_slot(&self, lane: LaneId) -> bool {
@@ -197,14 +197,14 @@ impl Capacity {
     }
 
     /// The lanes with leased tasks or with slots of their own, and how many tasks of each a lease may bring.
-    pub(super) fn rooms(&self) -> Vec<(LaneId, usize)> {
+    pub(super) fn free_by_lane(&self) -> Vec<(LaneId, usize)> {
         let leased = self.lanes.iter().filter(|(_, used)| used.leased > 0).map(|(lane, _)| lane);
-        let rooms = leased.chain(self.own.keys()).map(|lane| (*lane, self.room(*lane)));
-        rooms.collect::<BTreeMap<_, _>>().into_iter().collect()
+        let free_by_lane = leased.chain(self.own.keys()).map(|lane| (*lane, self.capacity(*lane)));
+        free_by_lane.collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
     /// How many tasks of a lane a lease may bring.
-    pub(super) fn room(&self, lane: LaneId) -> usize {
+    pub(super) fn capacity(&self, lane: LaneId) -> usize {
         let used = self.lane(lane);
         self.left(self.slots_of(lane), self.ahead_of(&used), used.leased)
     }

@@ -91,7 +91,7 @@ impl LeaseTimer {
         self.poll_at.min(self.due_at.max(self.due_from)).max(self.busy_until).max(self.paused_until)
     }
 
-    pub(super) fn begin(&mut self, rooms: &[(LaneId, usize)], now: Duration) {
+    pub(super) fn begin(&mut self, free_by_lane: &[(LaneId, usize)], now: Duration) {
         self.is_paused = false;
         if now >= self.due_at {
             self.due_at = Duration::MAX;
@@ -99,7 +99,7 @@ impl LeaseTimer {
         self.is_leasing = true;
         // A hint that arrives while the lease runs is kept: the lease may have looked before the work was there.
         self.is_hinted = false;
-        self.full = rooms.iter().filter(|(_, room)| *room == 0).map(|(lane, _)| *lane).collect();
+        self.full = free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
     }
 
     pub(super) fn failed(&mut self, now: Duration) {
@@ -112,7 +112,7 @@ impl LeaseTimer {
         self.is_leasing = false;
         self.has_backlog = count > 0 && next_ready == Some(Duration::ZERO);
         // A full lane was not looked at. If it has capacity now, it may have got it after the look.
-        let missed = self.full.iter().any(|lane| capacity.room(*lane) > 0);
+        let missed = self.full.iter().any(|lane| capacity.capacity(*lane) > 0);
         let next_ready = next_ready.unwrap_or(Duration::MAX);
         let wait = match count {
             _ if self.is_hinted || missed => Duration::ZERO,

@@ -19,12 +19,12 @@ fn dispatch_of(slots: usize, slots_per_lane: usize) -> Dispatch<u32> {
     Dispatch::new(DispatchConfig { slots, slots_per_lane, poll_interval: SECOND })
 }
 
-fn lease(limit: usize, rooms: &[(LaneId, usize)]) -> Option<LeaseCommand> {
-    Some(LeaseCommand { limit, rooms: rooms.to_vec(), per_lane: 2 })
+fn lease(limit: usize, free_by_lane: &[(LaneId, usize)]) -> Option<LeaseCommand> {
+    Some(LeaseCommand { limit, free_by_lane: free_by_lane.to_vec(), per_lane: 2 })
 }
 
 fn ticket(lane: LaneId, task: u32) -> Ticket<u32> {
-    Ticket { environment: EnvironmentId(1), lane, order: Order::Free, task }
+    Ticket { environment: EnvironmentId(1), lane, order: StartOrder::Free, task }
 }
 
 /// A lease that brought so many tasks of `LANE`.

@@ -14,7 +14,7 @@ use everhook_sender::Request;
 use http::header::HeaderMap;
 
 use crate::clock::Clock;
-use crate::dispatcher::Room;
+use crate::dispatcher::NodeCapacity;
 use crate::jobs::runner::{Work, record};
 use crate::outbound::{Outbound, Sent, Signed, header};
 use crate::session::Session;
@@ -24,7 +24,7 @@ use crate::settle::{AttemptEnd, AttemptRecord};
 pub(crate) struct Pusher {
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) room: Arc<Room<Work>>,
+    pub(crate) capacity: Arc<NodeCapacity<Work>>,
     /// How long a target may take, however long the job itself may: a push keeps its slot until then.
     pub(crate) timeout: Duration,
 }
@@ -47,7 +47,7 @@ impl Pusher {
         match sent {
             Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
-                self.room.pause(&failure.detail, self.clock.elapsed());
+                self.capacity.pause(&failure.detail, self.clock.elapsed());
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => {

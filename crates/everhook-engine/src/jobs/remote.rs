@@ -128,7 +128,7 @@ impl Remote {
     ) -> Result<(Vec<LeasedJob>, Option<Duration>), StoreError> {
         let Takes { environment, queues, kinds } = &worker.takes;
         let limit = limit.min(WORKER_LEASE_MAX);
-        let queue = |name| QueueAsk { environment: *environment, name, room: limit };
+        let queue = |name| QueueAsk { environment: *environment, name, capacity: limit };
         let queues = queues.iter().cloned().map(queue).collect();
         let (session, kinds) = (worker.session.id, kinds.clone());
         let grant = self.store.lease(LeaseAsk::Jobs(JobAsk { session, limit, queues, kinds, watched: true })).await?;

@@ -16,8 +16,8 @@ use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::capacity::Slot;
 use everhook_store::query;
-use everhook_store::slots::Slot;
 use everhook_store::store::{Reads, Store};
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Room, Run};
+use crate::dispatcher::{NodeCapacity, Run};
 use crate::jobs::handler::{Context, Finish, Handler};
 use crate::jobs::push::Pusher;
 use crate::session::{Session, Sessions};
@@ -58,7 +58,7 @@ pub(crate) struct Runner {
     pub(crate) settler: Arc<Settler>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) pusher: Pusher,
-    pub(crate) room: Arc<Room<Work>>,
+    pub(crate) capacity: Arc<NodeCapacity<Work>>,
     /// Fires when the grace period of a stop is over.
     pub(crate) interrupt: CancellationToken,
     pub(crate) running: TaskTracker,
@@ -69,8 +69,8 @@ pub(crate) struct Runner {
 impl Run for Runner {
     type Task = Work;
 
-    fn room(&self) -> &Room<Work> {
-        &self.room
+    fn capacity(&self) -> &NodeCapacity<Work> {
+        &self.capacity
     }
 
     fn start(self: &Arc<Self>, ticket: Ticket<Work>) {
@@ -82,7 +82,7 @@ impl Run for Runner {
         let runner = Arc::clone(self);
         self.running.spawn(async move {
             for Ticket { lane, task: Work { task, job, session, .. }, .. } in tickets {
-                runner.settle(task, job, runner.room.place(lane), session, AttemptEnd::HandedBack).await;
+                runner.settle(task, job, runner.capacity.place(lane), session, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -94,7 +94,7 @@ impl Runner {
         let mut next = Some(first);
         let mut in_a_row = 0;
         while let Some(Ticket { lane, task: work, .. }) = next {
-            self.run_one(work, self.room.place(lane)).await;
+            self.run_one(work, self.capacity.place(lane)).await;
             in_a_row += 1;
             if in_a_row % IN_A_ROW_MAX == 0 {
                 tokio::task::yield_now().await;
@@ -106,8 +106,8 @@ impl Runner {
     /// The next job for a runner that has ended one of `lane`.
     fn next(self: &Arc<Self>, lane: LaneId) -> Option<Ticket<Work>> {
         let now = self.clock.elapsed();
-        let (next, command) = match self.room.handle([Event::Ended(lane)], now) {
-            Some(Command::Start(next)) => (Some(next), self.room.poll(now)),
+        let (next, command) = match self.capacity.handle([Event::Ended(lane)], now) {
+            Some(Command::Start(next)) => (Some(next), self.capacity.poll(now)),
             command => (None, command),
         };
         // One freed slot may let two jobs start: one from the pool, and one that its environment is promised.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everhook_core::dispatch::{LeaseCommand, Order, Ticket};
+use everhook_core::dispatch::{LeaseCommand, StartOrder, Ticket};
 use everhook_core::id::{EnvironmentId, LaneId, SessionId};
 use everhook_core::name::Name;
 use everhook_core::queue::queue_id;
@@ -76,11 +76,11 @@ fn promised_of(tenants: &Tenants, asks: Vec<QueueAsk>, turn: usize) -> Vec<Queue
     for (environment, mut asks) in by_environment {
         let first = turn % asks.len();
         asks.rotate_left(first);
-        let mut rooms: Vec<usize> = asks.iter().map(|ask| ask.room).collect();
-        split(tenants.promised(environment), &mut rooms);
-        promised.extend(asks.into_iter().zip(rooms).map(|(ask, room)| QueueAsk { room, ..ask }));
+        let mut free_by_lane: Vec<usize> = asks.iter().map(|ask| ask.capacity).collect();
+        split(tenants.promised(environment), &mut free_by_lane);
+        promised.extend(asks.into_iter().zip(free_by_lane).map(|(ask, capacity)| QueueAsk { capacity, ..ask }));
     }
-    promised.retain(|ask| ask.room > 0);
+    promised.retain(|ask| ask.capacity > 0);
     promised
 }
 
@@ -110,7 +110,7 @@ impl JobSource {
     ) -> Result<(), StoreError> {
         let targets = if self.pushes { self.targets().await? } else { Queues::new() };
         let lanes = targets.iter().chain(&self.handled).map(|((environment, _), lane)| (*environment, *lane));
-        let mut tenants = self.runner.room.share_between(lanes);
+        let mut tenants = self.runner.capacity.share_between(lanes);
         if self.pushes {
             self.lease_shared(session, ask, &targets, None, &mut tenants, grant).await?;
         }
@@ -131,13 +131,15 @@ impl JobSource {
         tenants: &mut Tenants,
         grant: &mut Grant<Work>,
     ) -> Result<(), StoreError> {
-        let room = |lane: &LaneId| ask.rooms.iter().find(|(it, _)| it == lane).map_or(ask.per_lane, |(_, room)| *room);
+        let capacity = |lane: &LaneId| {
+            ask.free_by_lane.iter().find(|(it, _)| it == lane).map_or(ask.per_lane, |(_, capacity)| *capacity)
+        };
         let asks = queues.iter().map(|((environment, name), lane)| QueueAsk {
             environment: *environment,
             name: name.clone(),
-            room: room(lane),
+            capacity: capacity(lane),
         });
-        let asks: Vec<QueueAsk> = asks.filter(|queue| queue.room > 0).collect();
+        let asks: Vec<QueueAsk> = asks.filter(|queue| queue.capacity > 0).collect();
         let left = ask.limit.saturating_sub(grant.tickets.len());
         let pool = tenants.pool().min(left);
         if left == 0 || asks.is_empty() {
@@ -223,5 +225,5 @@ fn ticket(leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>, sessi
         (None, _, Some(target)) => How::Push(target),
         _ => How::Nobody,
     };
-    Ticket { environment, lane, order: Order::Free, task: Work { task, job, how, session: Arc::clone(session) } }
+    Ticket { environment, lane, order: StartOrder::Free, task: Work { task, job, how, session: Arc::clone(session) } }
 }

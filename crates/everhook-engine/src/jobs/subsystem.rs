@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Dispatcher, Room};
+use crate::dispatcher::{Dispatcher, NodeCapacity};
 use crate::engine::vital;
 use crate::group::Queue;
 use crate::jobs::counts::EndedCounts;
@@ -98,7 +98,7 @@ pub(crate) struct JobSubsystemParts {
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) counts: Arc<EndedCounts>,
-    pub(crate) room: Arc<Room<Work>>,
+    pub(crate) capacity: Arc<NodeCapacity<Work>>,
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) running: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -138,10 +138,10 @@ impl JobSubsystem {
             pusher: Pusher {
                 outbound: parts.outbound.clone(),
                 clock: clock.clone(),
-                room: parts.room.clone(),
+                capacity: parts.capacity.clone(),
                 timeout: config.push_timeout,
             },
-            room: parts.room.clone(),
+            capacity: parts.capacity.clone(),
             interrupt: parts.outbound.interrupt.clone(),
             running: parts.running.clone(),
             handled: Mutex::default(),

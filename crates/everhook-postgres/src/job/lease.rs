@@ -28,10 +28,10 @@ use crate::tx::Tx;
 
 columns! {
     /// Queues by number, with how many jobs each may give.
-    QueueRooms of QueueRoom { n: u32, room: usize }
+    QueueRooms of QueueRoom { n: u32, capacity: usize }
 
     /// Lanes, each with the number of its queue and how many jobs it may give.
-    LaneRooms of LaneRoom { environment: EnvironmentId, id: LaneId, queue: u32, room: usize }
+    LaneRooms of LaneRoom { environment: EnvironmentId, id: LaneId, queue: u32, capacity: usize }
 
     /// Queues with the time until which their rates are used up.
     BookedQueues of BookedQueue<'a> { environment: EnvironmentId, name: &'a str, until: Timestamp }
@@ -79,7 +79,7 @@ pub(crate) struct ReadyLane {
     /// How many more may be leased by the limit of its key.
     pub(crate) spare: usize,
     /// How many jobs it may give.
-    pub(crate) room: usize,
+    pub(crate) capacity: usize,
 }
 
 /// What lanes are told after the lease took from them.
@@ -158,12 +158,12 @@ async fn ready_lanes(
         queue.make_room(limit, now);
     }
     for lane in &mut lanes {
-        lane.room = queues[lane.queue].room;
+        lane.capacity = queues[lane.queue].capacity;
     }
     limit::limit_keys(tx, queues, &mut lanes).await?;
     // The queue goes first whose lanes wait longest.
     let mut first = vec![Timestamp::NEVER; queues.len()];
-    for lane in lanes.iter().filter(|lane| lane.room > 0) {
+    for lane in lanes.iter().filter(|lane| lane.capacity > 0) {
         first[lane.queue] = first[lane.queue].min(lane.ready_at);
     }
     lanes.sort_by_key(|lane| (first[lane.queue], lane.queue, lane.ready_at));
@@ -178,18 +178,18 @@ async fn take(
     lanes: &[ReadyLane],
     now: Timestamp,
 ) -> Result<Vec<LeasedJob>, Fault> {
-    let open: Vec<&ReadyLane> = lanes.iter().filter(|lane| lane.room > 0).collect();
+    let open: Vec<&ReadyLane> = lanes.iter().filter(|lane| lane.capacity > 0).collect();
     if open.is_empty() {
         return Ok(Vec::new());
     }
     let mut order: Vec<usize> = open.iter().map(|lane| lane.queue).collect();
     order.dedup();
-    let queue: QueueRooms = order.iter().map(|n| QueueRoom { n: number(*n), room: queues[*n].room }).collect();
+    let queue: QueueRooms = order.iter().map(|n| QueueRoom { n: number(*n), capacity: queues[*n].capacity }).collect();
     let lane_room = |lane: &&ReadyLane| LaneRoom {
         environment: lane.environment,
         id: lane.id,
         queue: number(lane.queue),
-        room: lane.room,
+        capacity: lane.capacity,
     };
     let lane: LaneRooms = open.iter().map(lane_room).collect();
     let limit_groups: Vec<Option<Id>> = open.iter().map(|lane| queues[lane.queue].limit_group).collect();
@@ -268,12 +268,12 @@ fn turns(
     for lane in lanes {
         let gave = given.get(&(lane.environment, lane.id)).copied().unwrap_or(0);
         let queue = &queues[lane.queue];
-        let asked = lane.room.min(left).min(queue.room.saturating_sub(turns.taken[lane.queue]));
+        let asked = lane.capacity.min(left).min(queue.capacity.saturating_sub(turns.taken[lane.queue]));
         left -= gave.min(left);
         turns.taken[lane.queue] += gave;
         match gave {
             // A limit of its key is in the way. It is not to stand before others whenever someone looks.
-            0 if lane.room == 0 && queue.room > 0 => {
+            0 if lane.capacity == 0 && queue.capacity > 0 => {
                 turns.barren.push(lane.id);
                 if lanes.iter().filter(|other| other.queue == lane.queue).count() >= share {
                     turns.defer.push((lane.environment, lane.id));
@@ -288,7 +288,7 @@ fn turns(
                     turns.barren.push(lane.id);
                 }
             }
-            _ if asked < lane.room => {}
+            _ if asked < lane.capacity => {}
             _ => {
                 turns.back.push((lane.environment, lane.id));
                 if gave >= lane.spare {

@@ -56,7 +56,7 @@ pub(crate) struct OpenQueue<'a> {
     /// How many more may be leased by its limit.
     spare: Option<usize>,
     /// How many it may give.
-    pub(crate) room: usize,
+    pub(crate) capacity: usize,
     /// How many it gave.
     pub(crate) taken: usize,
     /// Until when its rate is used up.
@@ -72,7 +72,7 @@ impl<'a> OpenQueue<'a> {
             is_locked: false,
             limit_group: is_limited.then(|| queue_id(ask.environment, &ask.name)),
             spare: None,
-            room: 0,
+            capacity: 0,
             taken: 0,
             booked_until,
             queue,
@@ -94,9 +94,9 @@ impl<'a> OpenQueue<'a> {
 
     /// Decides how many it may give, once what is leased of it was counted.
     pub(crate) fn make_room(&mut self, limit: usize, now: Timestamp) {
-        self.room = self.ask.room.min(limit).min(self.spare.unwrap_or(usize::MAX));
+        self.capacity = self.ask.capacity.min(limit).min(self.spare.unwrap_or(usize::MAX));
         if let Some(rate) = self.rate() {
-            (self.room, _) = rate.take(self.booked_until, now, self.room);
+            (self.capacity, _) = rate.take(self.booked_until, now, self.capacity);
         }
     }
 
@@ -135,7 +135,7 @@ pub(crate) struct OpenQueues<'a> {
 pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<OpenQueues<'a>, Fault> {
     // One that is named twice would be counted twice.
     let mut named = HashSet::with_capacity(ask.queues.len());
-    let with_room = ask.queues.iter().filter(|queue| queue.room > 0);
+    let with_room = ask.queues.iter().filter(|queue| queue.capacity > 0);
     let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
     let share = if ask.limit == 0 { 0 } else { LEASE_LANES_MAX.div_ceil(asks.len().max(1)) };
     let wanted = queue_keys(asks.iter().copied());
@@ -180,7 +180,7 @@ pub(crate) fn ready_lanes(
     let mut lanes = Vec::with_capacity(rows.len());
     for NextLane { n, environment, id, ready_at } in rows {
         let queue = queue_of(place(n, asked)?);
-        lanes.extend(queue.map(|queue| ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, room: 0 }));
+        lanes.extend(queue.map(|queue| ReadyLane { queue, environment, id, ready_at, spare: usize::MAX, capacity: 0 }));
     }
     Ok(lanes)
 }
@@ -267,7 +267,7 @@ pub(crate) async fn limit_keys(tx: &Tx<'_>, queues: &[OpenQueue<'_>], lanes: &mu
     let counted = tx.run(counts.statement()).await?;
     for (place, spare) in counts.spare(&counted)? {
         lanes[place].spare = spare;
-        lanes[place].room = lanes[place].room.min(spare);
+        lanes[place].capacity = lanes[place].capacity.min(spare);
     }
     Ok(())
 }

@@ -96,25 +96,25 @@ impl QueueSource {
         let environment = asked.environment;
         let found = queue::find_configured(tx.conn, environment, &asked.name)?;
         let (queue, booked_until) = found.unwrap_or_else(|| (Queue::new(asked.name.clone()), Timestamp::default()));
-        if queue.state != QueueState::Open || asked.room == 0 {
+        if queue.state != QueueState::Open || asked.capacity == 0 {
             return Ok(None);
         }
         let limit_group = queue.is_limited().then(|| queue_id(environment, &queue.name));
         let limit_left = match (queue.limit, limit_group) {
-            (Some(limit), Some(limit_group)) => room(limit, |most| count(tx, limit_group, None, most))?,
+            (Some(limit), Some(limit_group)) => capacity(limit, |most| count(tx, limit_group, None, most))?,
             _ => usize::MAX,
         };
         let by_rate = queue.rate.map_or(usize::MAX, |rate| rate.take(booked_until, tx.now, usize::MAX).0);
-        let left = asked.room.min(limit_left).min(by_rate);
+        let left = asked.capacity.min(limit_left).min(by_rate);
         let target = queue.target.clone().map(Arc::new);
         Ok(Some(QueueSource { environment, queue, target, limit_group, booked_until, limit_left, left, taken: 0 }))
     }
 
     /// How many more jobs of a lane may be leased. A lane without a concurrency key has no limit of its own.
-    fn key_room(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
+    fn key_capacity(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
         match (self.queue.key_limit, self.limit_group) {
             (Some(limit), Some(limit_group)) if lane.0 != limit_group => {
-                room(limit, |most| count(tx, limit_group, Some(lane), most))
+                capacity(limit, |most| count(tx, limit_group, Some(lane), most))
             }
             _ => Ok(usize::MAX),
         }
@@ -140,7 +140,7 @@ impl QueueSource {
 }
 
 /// What a limit leaves; no more is counted than can matter.
-fn room(limit: u32, count: impl FnOnce(u32) -> Result<u32, Fault>) -> Result<usize, Fault> {
+fn capacity(limit: u32, count: impl FnOnce(u32) -> Result<u32, Fault>) -> Result<usize, Fault> {
     let left = limit.saturating_sub(count(limit)?);
     Ok(usize::try_from(left).unwrap_or(usize::MAX))
 }
@@ -238,7 +238,7 @@ impl<'t> Taking<'t> {
                 if ready_at > self.tx.now || ready.len() - before == LEASE_LANES_MAX {
                     return Ok(false);
                 }
-                if source.key_room(self.tx, id)? > 0 {
+                if source.key_capacity(self.tx, id)? > 0 {
                     ready.push(ReadyLane { ready_at, id, source: index });
                 }
                 Ok(true)
@@ -271,7 +271,7 @@ impl<'t> Taking<'t> {
     fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
         let source = &self.sources[lane.source];
         let environment = source.environment;
-        let wanted = source.left.min(source.key_room(self.tx, lane.id)?).min(self.limit - self.jobs.len());
+        let wanted = source.left.min(source.key_capacity(self.tx, lane.id)?).min(self.limit - self.jobs.len());
         if wanted == 0 || self.is_full() {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl<'t> Taking<'t> {
         for source in self.sources.iter().filter(|source| source.limit_left > 0) {
             let from = source.booked_until(self.tx.now).unwrap_or_default();
             self.walk(source, |ready_at, lane| {
-                if self.foreign.contains(&(source.environment, lane)) || source.key_room(self.tx, lane)? == 0 {
+                if self.foreign.contains(&(source.environment, lane)) || source.key_capacity(self.tx, lane)? == 0 {
                     return Ok(true);
                 }
                 let at = ready_at.max(from);

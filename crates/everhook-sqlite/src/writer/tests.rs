@@ -132,10 +132,10 @@ async fn a_commit_that_fails_for_no_known_reason_is_in_doubt_and_the_last() {
 #[test]
 fn every_class_has_a_share_of_a_transaction() {
     let queue = Queue::default();
-    let room = Arc::new(Semaphore::new(10_000));
+    let capacity = Arc::new(Semaphore::new(10_000));
     let push = |class, rows| {
         let (reply, _) = oneshot::channel::<Result<(), StoreError>>();
-        let permit = Arc::clone(&room).try_acquire_owned().unwrap();
+        let permit = Arc::clone(&capacity).try_acquire_owned().unwrap();
         let work = Some(|_: &Tx<'_>| Ok(()));
         queue.push(
             Ask { op: Op::Prune, class, rows },

@@ -7,7 +7,7 @@ use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_store::lease::{Append, Appended, DeliveryAsk, NewMessage, Settlement};
 
-use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, fast, name};
 
 /// What an accepted message caused: how many tasks were taken at once, how many wait.
 #[track_caller]
@@ -19,9 +19,9 @@ fn counts(answer: &Appended) -> (usize, usize) {
 }
 
 pub(super) async fn a_node_with_room_takes_new_deliveries_at_once(fx: &Fixture) {
-    let (endpoint, session, room) = (fx.endpoint().await, fx.session().await, Room::of(5));
+    let (endpoint, session, capacity) = (fx.endpoint().await, fx.session().await, FixedCapacity::of(5));
     let new = fx.message();
-    let answer = fx.append_one(Some(fast(session, &room)), new.clone()).await;
+    let answer = fx.append_one(Some(fast(session, &capacity)), new.clone()).await;
     let Appended::Accepted { message, leased, pending: 0 } = answer else { panic!("{answer:?}") };
     assert_eq!(message.id, new.message.id);
     assert_eq!(message.payload, new.message.payload);
@@ -29,7 +29,7 @@ pub(super) async fn a_node_with_room_takes_new_deliveries_at_once(fx: &Fixture) 
     let [(leased, _slot)] = &leased[..] else { panic!("{leased:?}") };
     assert_eq!((leased.task.epoch, leased.task.lane), (1, endpoint.lane()));
     assert_eq!(leased.endpoint.as_ref().map(|endpoint| endpoint.id), Some(endpoint));
-    assert_eq!(room.left(), 4, "the task keeps its slot");
+    assert_eq!(capacity.left(), 4, "the task keeps its slot");
     assert_eq!(fx.lease(session).await.len(), 0, "nobody else can lease it");
     fx.end(&leased.task, session, NextRow::Gone).await;
 }
@@ -42,19 +42,19 @@ pub(super) async fn a_message_for_nobody_is_accepted(fx: &Fixture) {
 pub(super) async fn without_room_new_deliveries_wait_for_a_lease(fx: &Fixture) {
     fx.endpoint().await;
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(1));
-    let answer = fx.append_one(Some(fast(session, &room)), fx.message()).await;
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(1));
+    let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
     assert_eq!(counts(&answer), (1, 1));
     drop(answer);
-    assert_eq!(room.left(), 1, "a slot is free when the task lets go of it");
+    assert_eq!(capacity.left(), 1, "a slot is free when the task lets go of it");
     assert_eq!(counts(&fx.append_one(None, fx.message()).await), (0, 2));
 }
 
 pub(super) async fn a_new_delivery_does_not_overtake_the_backlog_of_its_lane(fx: &Fixture) {
-    let (busy, session, room) = (fx.endpoint().await, fx.session().await, Room::of(5));
+    let (busy, session, capacity) = (fx.endpoint().await, fx.session().await, FixedCapacity::of(5));
     fx.send().await;
     let idle = fx.endpoint().await;
-    let answer = fx.append_one(Some(fast(session, &room)), fx.message()).await;
+    let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
     let Appended::Accepted { leased, pending: 1, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(leased.iter().map(|(leased, _)| leased.task.lane).collect::<Vec<_>>(), [idle.lane()]);
     assert_eq!(fx.lease(session).await.iter().filter(|leased| leased.task.lane == busy.lane()).count(), 2);
@@ -62,10 +62,10 @@ pub(super) async fn a_new_delivery_does_not_overtake_the_backlog_of_its_lane(fx:
 
 pub(super) async fn a_new_delivery_does_not_overtake_the_one_before_it_in_the_batch(fx: &Fixture) {
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(1));
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(1));
     let batch = vec![fx.message(), fx.message(), fx.message()];
     let sent: Vec<_> = batch.iter().map(|new| new.message.id.0).collect();
-    let answers = fx.append(Some(fast(session, &room)), batch).await;
+    let answers = fx.append(Some(fast(session, &capacity)), batch).await;
     assert_eq!(answers.iter().map(counts).collect::<Vec<_>>(), [(1, 0), (0, 1), (0, 1)]);
     let waiting: Vec<_> = fx.lease(session).await.iter().map(|leased| leased.task.key.subject).collect();
     assert_eq!(waiting, sent[1..]);
@@ -75,22 +75,22 @@ pub(super) async fn a_retry_in_the_future_does_not_keep_new_deliveries_waiting(f
     let (session, leased) = fx.held().await;
     fx.end(&leased.task, session, NextRow::Pending { due_in: HOUR }).await;
     assert_eq!(fx.lease(session).await.len(), 0);
-    let answer = fx.append_one(Some(fast(session, &Room::of(1))), fx.message()).await;
+    let answer = fx.append_one(Some(fast(session, &FixedCapacity::of(1))), fx.message()).await;
     assert_eq!(counts(&answer), (1, 0));
 }
 
 pub(super) async fn a_retry_that_is_due_does_not_keep_new_deliveries_waiting(fx: &Fixture) {
     let (session, leased) = fx.held().await;
     fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
-    let answer = fx.append_one(Some(fast(session, &Room::of(1))), fx.message()).await;
+    let answer = fx.append_one(Some(fast(session, &FixedCapacity::of(1))), fx.message()).await;
     assert_eq!(counts(&answer), (1, 0));
     assert_eq!(fx.lease_one(session).await.task.key, leased.task.key, "it is leased in its turn");
 }
 
 pub(super) async fn new_deliveries_wait_until_those_before_them_are_leased(fx: &Fixture) {
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(5));
-    let send = async || counts(&fx.append_one(Some(fast(session, &room)), fx.message()).await);
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(5));
+    let send = async || counts(&fx.append_one(Some(fast(session, &capacity)), fx.message()).await);
     fx.send().await;
     fx.send().await;
     let one = DeliveryAsk { per_lane: 1, ..fx.ask(session) };
@@ -104,7 +104,7 @@ pub(super) async fn a_new_delivery_waits_while_its_lane_is_held(fx: &Fixture) {
     let (session, leased) = fx.held().await;
     let gone = fx.settlement(&leased.task, session, NextRow::Gone);
     fx.settle(&Settlement { hold_lane: Some(HOUR), ..gone }).await;
-    let answer = fx.append_one(Some(fast(session, &Room::of(1))), fx.message()).await;
+    let answer = fx.append_one(Some(fast(session, &FixedCapacity::of(1))), fx.message()).await;
     assert_eq!(counts(&answer), (0, 1));
 }
 
@@ -191,11 +191,11 @@ async fn later(fx: &Fixture, hours: u32) -> NewMessage {
 }
 
 pub(super) async fn a_message_for_later_waits_until_then(fx: &Fixture) {
-    let (endpoint, session, room) = (fx.endpoint().await, fx.session().await, Room::of(1));
+    let (endpoint, session, capacity) = (fx.endpoint().await, fx.session().await, FixedCapacity::of(1));
     let new = later(fx, 2).await;
     let (id, due) = (new.message.id, new.deliver_at);
-    assert_eq!(counts(&fx.append_one(Some(fast(session, &room)), new).await), (0, 1));
-    assert_eq!(room.left(), 1, "it takes no slot");
+    assert_eq!(counts(&fx.append_one(Some(fast(session, &capacity)), new).await), (0, 1));
+    assert_eq!(capacity.left(), 1, "it takes no slot");
     let grant = fx.lease_with(fx.ask(session)).await;
     assert_eq!(grant.tasks.len(), 0);
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR && wait <= 2 * HOUR), "{:?}", grant.next_ready);
@@ -205,10 +205,10 @@ pub(super) async fn a_message_for_later_waits_until_then(fx: &Fixture) {
 
 pub(super) async fn a_message_for_earlier_is_delivered_now(fx: &Fixture) {
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(1));
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(1));
     let past = fx.store.now().await.unwrap().minus(HOUR);
     let new = || NewMessage { deliver_at: Some(past), ..fx.message() };
-    assert_eq!(counts(&fx.append_one(Some(fast(session, &room)), new()).await), (1, 0));
+    assert_eq!(counts(&fx.append_one(Some(fast(session, &capacity)), new()).await), (1, 0));
     fx.append_one(None, new()).await;
     let leased = fx.lease_one(session).await;
     assert!(leased.task.due_at > past, "it does not go before what was there first");
@@ -216,9 +216,9 @@ pub(super) async fn a_message_for_earlier_is_delivered_now(fx: &Fixture) {
 
 pub(super) async fn a_message_for_later_keeps_no_other_waiting(fx: &Fixture) {
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(2));
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(2));
     let batch = vec![later(fx, 1).await, fx.message(), later(fx, 1).await, fx.message(), fx.message()];
-    let answers = fx.append(Some(fast(session, &room)), batch).await;
+    let answers = fx.append(Some(fast(session, &capacity)), batch).await;
     let answers: Vec<_> = answers.iter().map(counts).collect();
     assert_eq!(answers, [(0, 1), (1, 0), (0, 1), (1, 0), (0, 1)]);
     assert_eq!(fx.lease(session).await.len(), 1);

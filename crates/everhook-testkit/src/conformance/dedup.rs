@@ -3,7 +3,7 @@
 use everhook_core::id::MessageId;
 use everhook_store::lease::{Append, Appended, NewMessage};
 
-use crate::conformance::fixture::{Fixture, Room, fast, request_key};
+use crate::conformance::fixture::{FixedCapacity, Fixture, fast, request_key};
 
 #[track_caller]
 fn is_accepted(answer: &Appended) {
@@ -44,12 +44,12 @@ pub(super) async fn a_repeated_request_gets_the_message_of_the_first(fx: &Fixtur
 
 pub(super) async fn a_repeated_request_takes_no_slot(fx: &Fixture) {
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(3));
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(3));
     let first = fx.message_with_key("k", "body");
-    let answer = fx.append_one(Some(fast(session, &room)), first.clone()).await;
+    let answer = fx.append_one(Some(fast(session, &capacity)), first.clone()).await;
     is_accepted(&answer);
-    is_repeated(&fx.append_one(Some(fast(session, &room)), first.clone()).await, first.message.id);
-    assert_eq!(room.left(), 2);
+    is_repeated(&fx.append_one(Some(fast(session, &capacity)), first.clone()).await, first.message.id);
+    assert_eq!(capacity.left(), 2);
 }
 
 pub(super) async fn a_key_with_another_body_is_refused(fx: &Fixture) {

@@ -10,7 +10,7 @@ use everhook_core::task::Trigger;
 use everhook_store::history::{Redrive, Resend, Resent};
 use everhook_store::lease::{Appended, LeaseAsk, NewMessage, Settlement};
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast, request_key};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, request_key};
 
 const NOW: NextRow = NextRow::Pending { due_in: Duration::ZERO };
 
@@ -55,7 +55,7 @@ pub(super) async fn a_delivery_taken_at_once_is_being_sent(fx: &Fixture) {
     fx.endpoint().await;
     let (new, session) = (fx.message(), fx.session().await);
     let id = new.message.id;
-    let answer = fx.append_one(Some(fast(session, &Room::of(1))), new).await;
+    let answer = fx.append_one(Some(fast(session, &FixedCapacity::of(1))), new).await;
     assert!(matches!(answer, Appended::Accepted { pending: 0, .. }), "{answer:?}");
     assert_eq!(fx.state(id).await, DeliveryState::Sending);
 }

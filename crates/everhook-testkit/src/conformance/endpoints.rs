@@ -18,7 +18,9 @@ use everhook_store::query;
 use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
 use everhook_store::store::{Reads, Resources};
 
-use crate::conformance::fixture::{Fixture, HOUR, Room, fast, name, new_application, new_endpoint, request_key};
+use crate::conformance::fixture::{
+    FixedCapacity, Fixture, HOUR, fast, name, new_application, new_endpoint, request_key,
+};
 use crate::conformance::race::at_once;
 
 /// An endpoint with something in every field.
@@ -301,8 +303,8 @@ pub(super) async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_
         endpoint.metadata = [("k".to_owned(), "v".to_owned())].into();
         endpoint.headers = [("x-tenant".to_owned(), "7".to_owned())].into();
     });
-    let (endpoint, session, room) = (endpoint.await, fx.session().await, Room::of(5));
-    let answer = fx.append_one(Some(fast(session, &room)), fx.message()).await;
+    let (endpoint, session, capacity) = (endpoint.await, fx.session().await, FixedCapacity::of(5));
+    let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
     let Appended::Accepted { leased, .. } = answer else { panic!("{answer:?}") };
     let [(leased, _slot)] = &leased[..] else { panic!("{leased:?}") };
     let carried = leased.endpoint.as_ref().expect("it is there");

@@ -25,6 +25,7 @@ use everhook_core::scope::AppScope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
+use everhook_store::capacity::Capacity;
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Attempt, Redrive, Resend, Resent};
 use everhook_store::ids::Ids;
@@ -32,7 +33,6 @@ use everhook_store::lease::{
     Append, Appended, DeliveryAsk, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim,
     ReclaimAsk, Renewed, Settled, Settlement,
 };
-use everhook_store::slots::Slots;
 
 use crate::conformance::Fresh;
 use crate::conformance::stage::Stage;
@@ -224,7 +224,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
 
     /// A wish for everything there is.
     pub fn ask(&self, session: SessionId) -> DeliveryAsk {
-        DeliveryAsk { session, limit: PLENTY, rooms: Vec::new(), per_lane: PLENTY }
+        DeliveryAsk { session, limit: PLENTY, free_by_lane: Vec::new(), per_lane: PLENTY }
     }
 
     /// One delivery, leased by a new session.
@@ -351,7 +351,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
     }
 
     fn bystanding(&self) -> FastPath {
-        fast(self.bystander.session, &Room::of(usize::MAX))
+        fast(self.bystander.session, &FixedCapacity::of(usize::MAX))
     }
 
     fn shadow(&self, new: &NewMessage) -> NewMessage {
@@ -362,12 +362,12 @@ impl<S: Stage + ?Sized> Fixture<S> {
 }
 
 /// A node's room, as a number.
-pub struct Room(Mutex<usize>);
+pub struct FixedCapacity(Mutex<usize>);
 
-impl Room {
+impl FixedCapacity {
     /// Room for so many tasks.
-    pub fn of(slots: usize) -> Arc<Room> {
-        Arc::new(Room(Mutex::new(slots)))
+    pub fn of(slots: usize) -> Arc<FixedCapacity> {
+        Arc::new(FixedCapacity(Mutex::new(slots)))
     }
 
     /// How many tasks there is room for.
@@ -376,7 +376,7 @@ impl Room {
     }
 }
 
-impl Slots for Room {
+impl Capacity for FixedCapacity {
     fn reserve(&self, _: LaneId) -> bool {
         let mut left = self.0.lock().unwrap();
         let reserved = *left > 0;
@@ -390,8 +390,8 @@ impl Slots for Room {
 }
 
 /// A session that takes tasks at once, as long as it has room.
-pub fn fast(session: SessionId, room: &Arc<Room>) -> FastPath {
-    let slots: Arc<dyn Slots> = Arc::<Room>::clone(room);
+pub fn fast(session: SessionId, capacity: &Arc<FixedCapacity>) -> FastPath {
+    let slots: Arc<dyn Capacity> = Arc::<FixedCapacity>::clone(capacity);
     FastPath { session, slots }
 }
 

@@ -197,7 +197,7 @@ pub(super) async fn concurrency_keys_take_turns(fx: &Fixture) {
     let mut lanes = Vec::new();
     for _ in 0..3 {
         let mut ask = JobAsk { limit: 1, ..fx.job_ask(session) };
-        ask.queues[0].room = 1;
+        ask.queues[0].capacity = 1;
         lanes.extend(fx.lease_jobs_with(&ask).await.jobs.iter().map(|leased| leased.task.lane));
     }
     assert_eq!(lanes.len(), 3);
@@ -306,9 +306,9 @@ pub(super) async fn a_queue_that_is_named_twice_is_counted_once(fx: &Fixture) {
     }
     let session = fx.session().await;
     let mut ask = fx.job_ask_of(session, &["q", "q", "q"]);
-    (ask.queues[0].room, ask.queues[1].room) = (0, 1);
+    (ask.queues[0].capacity, ask.queues[1].capacity) = (0, 1);
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "the first that has room says how much");
-    ask.queues[1].room = PLENTY;
+    ask.queues[1].capacity = PLENTY;
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "and its limit is one");
 }
 
@@ -318,9 +318,9 @@ pub(super) async fn no_more_than_its_room_is_taken_of_a_queue(fx: &Fixture) {
     }
     let session = fx.session().await;
     let mut ask = fx.job_ask(session);
-    ask.queues[0].room = 2;
+    ask.queues[0].capacity = 2;
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 2);
-    ask.queues[0].room = 0;
+    ask.queues[0].capacity = 0;
     assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 0);
     assert_eq!(fx.lease_jobs_with(&JobAsk { limit: 2, ..fx.job_ask(session) }).await.jobs.len(), 2);
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
@@ -335,7 +335,7 @@ pub(super) async fn a_limit_holds_over_all_sessions(fx: &Fixture) {
     }
     let (one, two) = (fx.session().await, fx.session().await);
     let mut ask = fx.job_ask(one);
-    ask.queues[0].room = 2;
+    ask.queues[0].capacity = 2;
     let first = fx.lease_jobs_with(&ask).await.jobs;
     assert_eq!(first.len(), 2);
     assert_eq!(fx.lease_jobs(two).await.len(), 1);

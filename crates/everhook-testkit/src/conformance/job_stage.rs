@@ -71,7 +71,7 @@ impl Fixture {
 
     /// A wish for everything of these queues.
     pub fn job_ask_of(&self, session: SessionId, queues: &[&str]) -> JobAsk {
-        let ask = |queue: &&str| QueueAsk { environment: self.here, name: name(queue), room: PLENTY };
+        let ask = |queue: &&str| QueueAsk { environment: self.here, name: name(queue), capacity: PLENTY };
         let queues = queues.iter().map(ask).collect();
         JobAsk { session, limit: PLENTY, queues, kinds: Vec::new(), watched: false }
     }

@@ -120,7 +120,7 @@ pub(super) async fn a_lane_gives_no_more_than_it_has_room_for(fx: &Fixture) {
     for _ in 0..5 {
         fx.send().await;
     }
-    let ask = DeliveryAsk { rooms: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
+    let ask = DeliveryAsk { free_by_lane: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
     let tasks = fx.lease_with(ask.clone()).await.tasks;
     assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 3)]));
     let tasks = fx.lease_with(ask).await.tasks;
@@ -131,7 +131,7 @@ pub(super) async fn a_lane_without_room_is_not_looked_at(fx: &Fixture) {
     let full = fx.endpoint().await.lane();
     let session = fx.session().await;
     fx.send().await;
-    let grant = fx.lease_with(DeliveryAsk { rooms: vec![(full, 0)], ..fx.ask(session) }).await;
+    let grant = fx.lease_with(DeliveryAsk { free_by_lane: vec![(full, 0)], ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
     assert_eq!(fx.lease(session).await.len(), 1);
 }

@@ -13,7 +13,7 @@ use everhook_store::once::OnceRecord;
 use everhook_store::query;
 use everhook_store::store::Reads;
 
-use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, new_application, request_key};
+use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, new_application, request_key};
 
 #[track_caller]
 fn is_accepted(answer: &Appended) {
@@ -64,9 +64,9 @@ pub(super) async fn a_suppressed_message_is_not_there(fx: &Fixture) {
     fx.endpoint().await;
     let winner = win(fx, "k", None).await;
     let late = fx.message_once("k", None);
-    let (id, session, room) = (late.message.id, fx.session().await, Room::of(3));
-    is_suppressed(&fx.append_one(Some(fast(session, &room)), late).await, winner);
-    assert_eq!(room.left(), 3, "it takes no slot of the node");
+    let (id, session, capacity) = (late.message.id, fx.session().await, FixedCapacity::of(3));
+    is_suppressed(&fx.append_one(Some(fast(session, &capacity)), late).await, winner);
+    assert_eq!(capacity.left(), 3, "it takes no slot of the node");
     assert_eq!(fx.states(id).await, []);
 }
 

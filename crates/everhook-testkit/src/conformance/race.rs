@@ -20,7 +20,7 @@ use everhook_store::query;
 use everhook_store::store::Reads;
 use tokio::task::JoinSet;
 
-use crate::conformance::fixture::{Fixture, PLENTY, Room, fast, name, request_key};
+use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, request_key};
 use crate::conformance::stage::Stage;
 
 /// Leases one worker makes before a case gives up: far more than it needs, however the others get in its way.
@@ -329,7 +329,7 @@ pub(super) async fn racing_sweeps_never_share_a_task_and_get_them_all(fx: &Fixtu
 pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixture) {
     fx.endpoint().await;
     fx.endpoint().await;
-    let (session, room) = (fx.session().await, Room::of(25));
+    let (session, capacity) = (fx.session().await, FixedCapacity::of(25));
     let take = |path: FastPath, messages: Vec<NewMessage>, store: Arc<dyn Stage>| async move {
         let mut slots = Vec::new();
         let mut count = (0, 0);
@@ -347,7 +347,7 @@ pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixtur
     let work = handles(fx).take(4).map(|store| {
         let messages =
             (0..10).map(|n| NewMessage { keys: vec![request_key(&format!("{}-{n}", fx.id()), "")], ..fx.message() });
-        take(fast(session, &room), messages.collect(), store)
+        take(fast(session, &capacity), messages.collect(), store)
     });
     let done = at_once(work.collect()).await;
     let (leased, pending) = done.iter().fold((0, 0), |sum, ((l, p), _)| (sum.0 + l, sum.1 + p));

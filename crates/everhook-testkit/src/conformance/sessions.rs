@@ -9,7 +9,7 @@ use everhook_store::lease::{Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionReco
 use everhook_store::query;
 use everhook_store::store::Reads;
 
-use crate::conformance::fixture::{Fixture, HOUR, PLENTY, Room, fast};
+use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast};
 
 async fn is_open(fx: &Fixture, session: SessionId) -> bool {
     matches!(fx.store.renew_session(session).await.unwrap(), Renewed::Open(_))
@@ -169,7 +169,7 @@ pub(super) async fn a_task_taken_at_once_is_held_since_it_was_appended(fx: &Fixt
     fx.endpoint().await;
     let (holder, sweeper) = (fx.session().await, fx.session().await);
     let before = fx.store.now().await.unwrap();
-    fx.append_one(Some(fast(holder, &Room::of(1))), fx.message()).await;
+    fx.append_one(Some(fast(holder, &FixedCapacity::of(1))), fx.message()).await;
     let after = fx.store.now().await.unwrap();
     fx.store.close_session(holder).await.unwrap();
     let taken =
@@ -212,7 +212,7 @@ pub(super) async fn what_was_appended_for_a_closed_session_is_found(fx: &Fixture
     fx.store.close_session(closed).await.unwrap();
     let sent = fx.message();
     let id = sent.message.id.0;
-    fx.append_one(Some(fast(closed, &Room::of(1))), sent).await;
+    fx.append_one(Some(fast(closed, &FixedCapacity::of(1))), sent).await;
     let taken = fx.reclaim(sweeper, PLENTY).await;
     assert_eq!(taken.iter().map(|task| (task.key.subject, task.epoch)).collect::<Vec<_>>(), [(id, 2)]);
 }

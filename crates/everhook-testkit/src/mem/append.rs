@@ -8,10 +8,10 @@ use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
 use everhook_store::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
+use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
-use everhook_store::slots::Slot;
 
 use crate::mem::once;
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};

@@ -15,15 +15,15 @@ use crate::mem::tables::{LaneState, Tables, TaskPlace};
 pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk) -> LeaseGrant {
     let mut tasks: Vec<Leased> = Vec::new();
     for (environment, lane) in ready_lanes(tables, now, ask) {
-        let (room, left) = (room(ask, lane), ask.limit - tasks.len());
-        let taken = take(tables, now, (environment, lane), room.min(left));
+        let (capacity, left) = (capacity(ask, lane), ask.limit - tasks.len());
+        let taken = take(tables, now, (environment, lane), capacity.min(left));
         let count = taken.len();
         tasks.extend(taken.into_iter().map(|task| hand_out(tables, now, ask, task)));
-        let drained = (count < room.min(left)).then(|| drained(tables, environment, lane));
+        let drained = (count < capacity.min(left)).then(|| drained(tables, environment, lane));
         let Some(row) = tables.lane(environment, lane) else { continue };
         match drained {
             Some(next_due) => (row.next_due, row.waiting) = (next_due, false),
-            None if count == room => row.next_due = now,
+            None if count == capacity => row.next_due = now,
             // Cut off by the limit of this lease, no fault of the lane: it keeps its turn.
             None => {}
         }
@@ -36,14 +36,14 @@ fn ready_lanes(tables: &Tables, now: Timestamp, ask: &DeliveryAsk) -> Vec<(Envir
         .lanes
         .iter()
         .map(|(key, row)| (row.ready_at(), *key))
-        .filter(|(at, (_, lane))| *at <= now && room(ask, *lane) > 0)
+        .filter(|(at, (_, lane))| *at <= now && capacity(ask, *lane) > 0)
         .collect();
     ready.sort();
     ready.into_iter().take(LEASE_LANES_MAX).map(|(_, key)| key).collect()
 }
 
-fn room(ask: &DeliveryAsk, lane: LaneId) -> usize {
-    ask.rooms.iter().find(|(id, _)| *id == lane).map_or(ask.per_lane, |(_, room)| *room)
+fn capacity(ask: &DeliveryAsk, lane: LaneId) -> usize {
+    ask.free_by_lane.iter().find(|(id, _)| *id == lane).map_or(ask.per_lane, |(_, capacity)| *capacity)
 }
 
 fn take(tables: &Tables, now: Timestamp, lane: (EnvironmentId, LaneId), count: usize) -> Vec<Task> {
@@ -74,6 +74,6 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk, mut task: Ta
 }
 
 fn next_ready(tables: &Tables, ask: &DeliveryAsk) -> Option<Timestamp> {
-    let lanes = tables.lanes.iter().filter(|((_, lane), _)| room(ask, *lane) > 0);
+    let lanes = tables.lanes.iter().filter(|((_, lane), _)| capacity(ask, *lane) > 0);
     lanes.map(|(_, row)| row.ready_at()).min().filter(|at| *at < Timestamp::NEVER)
 }

@@ -22,21 +22,21 @@ type LaneKey = (EnvironmentId, LaneId);
 
 /// Leases due jobs, lane by lane: the lane that was ready first comes first, and one that gave all it was asked for goes to the back.
 pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &JobAsk) -> JobGrant {
-    let mut rooms = Rooms::new(tables, now, ask);
+    let mut capacities = QueueCapacities::new(tables, now, ask);
     let mut jobs = Vec::new();
     let mut barren = BTreeSet::new();
-    for lane in ready_lanes(tables, now, &rooms) {
+    for lane in ready_lanes(tables, now, &capacities) {
         let Some(name) = tables.queue_lanes.get(&lane).cloned() else { continue };
         let queue = queue_of(tables, lane.0, &name);
-        let room = rooms.of(tables, &queue, lane);
+        let capacity = capacities.of(tables, &queue, lane);
         let left = ask.limit - jobs.len();
-        let tasks = take(tables, now, ask, lane, room.min(left));
+        let tasks = take(tables, now, ask, lane, capacity.min(left));
         let count = tasks.len();
-        rooms.used(&(lane.0, name), count);
+        capacities.used(&(lane.0, name), count);
         jobs.extend(tasks.into_iter().map(|task| hand_out(tables, now, ask, &queue, task)));
         let next_due = match count {
-            _ if room == 0 || left == 0 => None,
-            _ if count == room && room <= left => Some(now),
+            _ if capacity == 0 || left == 0 => None,
+            _ if count == capacity && capacity <= left => Some(now),
             _ if count == left => None,
             // What is left may be of kinds that were not asked for: ready as before, but behind lanes that may have something.
             _ => {
@@ -48,56 +48,56 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &JobAsk) -> JobGra
             row.next_due = next_due;
         }
     }
-    rooms.book(tables, now);
+    capacities.book(tables, now);
     let next_ready = next_ready(tables, now, ask, &barren).map(|at| at.since(now));
     JobGrant { jobs, next_ready }
 }
 
 /// What each queue may still give.
-struct Rooms(BTreeMap<(EnvironmentId, Name), QueueRoom>);
+struct QueueCapacities(BTreeMap<(EnvironmentId, Name), QueueCapacity>);
 
-struct QueueRoom {
+struct QueueCapacity {
     left: usize,
     used: usize,
 }
 
-impl Rooms {
-    fn new(tables: &Tables, now: Timestamp, ask: &JobAsk) -> Rooms {
-        let mut rooms = BTreeMap::new();
+impl QueueCapacities {
+    fn new(tables: &Tables, now: Timestamp, ask: &JobAsk) -> QueueCapacities {
+        let mut capacities = BTreeMap::new();
         // Of one that is named twice the first counts.
-        for asked in ask.queues.iter().filter(|asked| asked.room > 0) {
-            let left = queue_room(tables, now, asked).min(asked.room);
-            rooms.entry((asked.environment, asked.name.clone())).or_insert(QueueRoom { left, used: 0 });
+        for asked in ask.queues.iter().filter(|asked| asked.capacity > 0) {
+            let left = queue_capacity(tables, now, asked).min(asked.capacity);
+            capacities.entry((asked.environment, asked.name.clone())).or_insert(QueueCapacity { left, used: 0 });
         }
-        Rooms(rooms)
+        QueueCapacities(capacities)
     }
 
     fn of(&self, tables: &Tables, queue: &Queue, lane: LaneKey) -> usize {
-        let left = self.0.get(&(lane.0, queue.name.clone())).map_or(0, |room| room.left);
-        left.min(key_room(tables, queue, lane))
+        let left = self.0.get(&(lane.0, queue.name.clone())).map_or(0, |capacity| capacity.left);
+        left.min(key_capacity(tables, queue, lane))
     }
 
     fn used(&mut self, queue: &(EnvironmentId, Name), count: usize) {
-        if let Some(room) = self.0.get_mut(queue) {
-            room.left -= count;
-            room.used += count;
+        if let Some(capacity) = self.0.get_mut(queue) {
+            capacity.left -= count;
+            capacity.used += count;
         }
     }
 
     /// Counts what was taken against the rates.
     fn book(&self, tables: &mut Tables, now: Timestamp) {
-        for (key, room) in &self.0 {
+        for (key, capacity) in &self.0 {
             if let Some(row) = tables.queues.get_mut(key)
                 && let Some(rate) = row.queue.rate
             {
-                row.booked_until = rate.take(row.booked_until, now, room.used).1;
+                row.booked_until = rate.take(row.booked_until, now, capacity.used).1;
             }
         }
     }
 }
 
 /// How many jobs a queue may give now, whoever asks.
-fn queue_room(tables: &Tables, now: Timestamp, asked: &QueueAsk) -> usize {
+fn queue_capacity(tables: &Tables, now: Timestamp, asked: &QueueAsk) -> usize {
     let row = tables.queues.get(&(asked.environment, asked.name.clone()));
     let by_rate = row.and_then(|row| Some(row.queue.rate?.take(row.booked_until, now, usize::MAX).0));
     by_rate.unwrap_or(usize::MAX).min(queue_room_at_any_rate(tables, asked))
@@ -113,7 +113,7 @@ fn queue_room_at_any_rate(tables: &Tables, asked: &QueueAsk) -> usize {
 }
 
 /// How many jobs of one concurrency key may be leased now. Without a key there is no such limit.
-fn key_room(tables: &Tables, queue: &Queue, (environment, lane): LaneKey) -> usize {
+fn key_capacity(tables: &Tables, queue: &Queue, (environment, lane): LaneKey) -> usize {
     let limit_group = queue_id(environment, &queue.name);
     match queue.key_limit {
         Some(limit) if lane.0 != limit_group => to_usize(limit).saturating_sub(leased(tables, limit_group, Some(lane))),
@@ -140,15 +140,15 @@ fn ready_at(tables: &Tables, lane: LaneKey) -> Timestamp {
     tables.lanes.get(&lane).map_or(Timestamp::NEVER, |row| row.next_due.max(row.hold_until))
 }
 
-fn ready_lanes(tables: &Tables, now: Timestamp, rooms: &Rooms) -> Vec<LaneKey> {
-    let has_room = |lane: &LaneKey, name: &Name| {
+fn ready_lanes(tables: &Tables, now: Timestamp, capacities: &QueueCapacities) -> Vec<LaneKey> {
+    let has_capacity = |lane: &LaneKey, name: &Name| {
         let queue = queue_of(tables, lane.0, name);
-        rooms.of(tables, &queue, *lane) > 0
+        capacities.of(tables, &queue, *lane) > 0
     };
     let mut ready: Vec<_> = tables
         .queue_lanes
         .iter()
-        .filter(|(lane, name)| ready_at(tables, **lane) <= now && has_room(lane, name))
+        .filter(|(lane, name)| ready_at(tables, **lane) <= now && has_capacity(lane, name))
         .map(|(lane, _)| (ready_at(tables, *lane), *lane))
         .collect();
     ready.sort();
@@ -188,7 +188,7 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
 /// have for this one are ready only if something becomes due there.
 fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk, barren: &BTreeSet<LaneKey>) -> Option<Timestamp> {
     let mut next = Timestamp::NEVER;
-    for asked in ask.queues.iter().filter(|asked| asked.room > 0) {
+    for asked in ask.queues.iter().filter(|asked| asked.capacity > 0) {
         let queue = queue_of(tables, asked.environment, &asked.name);
         let key = (asked.environment, asked.name.clone());
         let full = queue_room_at_any_rate(tables, asked) == 0;
@@ -197,7 +197,7 @@ fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk, barren: &BTreeSet<L
         for (lane, _) in tables.queue_lanes.iter().filter(|(lane, name)| lane.0 == key.0 && **name == key.1) {
             let ready = ready_at(tables, *lane);
             let foreign = ready <= now && barren.contains(lane);
-            if !full && !foreign && key_room(tables, &queue, *lane) > 0 {
+            if !full && !foreign && key_capacity(tables, &queue, *lane) > 0 {
                 next = next.min(ready.max(from));
             }
         }

@@ -8,7 +8,7 @@ use crate::dispatch::waiting::KEPT_WAITING;
 const MOMENT: Duration = Duration::from_millis(1);
 
 fn ordered(lane: LaneId, task: u32) -> Ticket<u32> {
-    Ticket { order: Order::AsLeased, ..ticket(lane, task) }
+    Ticket { order: StartOrder::AsLeased, ..ticket(lane, task) }
 }
 
 fn lane(number: u8) -> LaneId {

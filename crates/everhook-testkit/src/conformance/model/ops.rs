@@ -27,7 +27,7 @@ pub(super) enum Op {
     Close { session: usize },
     CloseExpired,
     Append { fast: Option<(usize, usize)>, drafts: Vec<Draft> },
-    Lease { session: usize, per_lane: usize, rooms: Vec<(usize, usize)> },
+    Lease { session: usize, per_lane: usize, free_by_lane: Vec<(usize, usize)> },
     Settle(Vec<Ending>),
     SayAgain { which: usize },
     Reclaim { session: usize },
@@ -84,15 +84,15 @@ pub(super) fn any_op() -> impl Strategy<Value = Op> {
     let session = || 0..SESSIONS;
     let place = || (0..ENVIRONMENTS, 0..ENDPOINTS).prop_map(|(environment, endpoint)| Place { environment, endpoint });
     let fast = option::of((session(), 0..4_usize));
-    let rooms = collection::vec((0..ENDPOINTS, 0..3_usize), 0..3);
+    let free_by_lane = collection::vec((0..ENDPOINTS, 0..3_usize), 0..3);
     prop_oneof![
         3 => (session(), any::<bool>()).prop_map(|(session, lasting)| Op::Open { session, lasting }),
         1 => session().prop_map(|session| Op::Renew { session }),
         1 => session().prop_map(|session| Op::Close { session }),
         1 => Just(Op::CloseExpired),
         8 => (fast, collection::vec(any_draft(), 1..4)).prop_map(|(fast, drafts)| Op::Append { fast, drafts }),
-        8 => (session(), prop_oneof![1..4_usize, Just(PLENTY)], rooms)
-            .prop_map(|(session, per_lane, rooms)| Op::Lease { session, per_lane, rooms: dedup(rooms) }),
+        8 => (session(), prop_oneof![1..4_usize, Just(PLENTY)], free_by_lane)
+            .prop_map(|(session, per_lane, free_by_lane)| Op::Lease { session, per_lane, free_by_lane: dedup(free_by_lane) }),
         8 => collection::vec(any_ending(), 1..5).prop_map(Op::Settle),
         1 => (0..5_usize).prop_map(|which| Op::SayAgain { which }),
         2 => session().prop_map(|session| Op::Reclaim { session }),
@@ -144,10 +144,10 @@ fn any_ending() -> impl Strategy<Value = Ending> {
 }
 
 /// A lane has one room.
-fn dedup(mut rooms: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    rooms.sort();
-    rooms.dedup_by_key(|(lane, _)| *lane);
-    rooms
+fn dedup(mut free_by_lane: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    free_by_lane.sort();
+    free_by_lane.dedup_by_key(|(lane, _)| *lane);
+    free_by_lane
 }
 
 /// An operation with the ids it brings along, the same for both stores.
@@ -213,7 +213,7 @@ impl Script {
 
     /// Brings everything to light.
     pub(super) fn closing_steps() -> Vec<Step> {
-        let lease = || Step::Do(Op::Lease { session: 0, per_lane: PLENTY, rooms: Vec::new() });
+        let lease = || Step::Do(Op::Lease { session: 0, per_lane: PLENTY, free_by_lane: Vec::new() });
         let close = (0..SESSIONS).map(|session| Step::Do(Op::Close { session }));
         let reclaim = Step::Do(Op::Reclaim { session: 0 });
         [Step::Look].into_iter().chain(close).chain([reclaim, lease(), lease(), Step::Look]).collect()

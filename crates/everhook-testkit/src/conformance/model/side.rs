@@ -27,7 +27,7 @@ use everhook_store::query;
 use everhook_store::store::Reads;
 
 use crate::conformance::fixture::{
-    HOUR, PLENTY, Room, fast, name, new_application, new_endpoint, new_message, request_key,
+    FixedCapacity, HOUR, PLENTY, fast, name, new_application, new_endpoint, new_message, request_key,
 };
 use crate::conformance::model::ops::{Draft, ENVIRONMENTS, Ending, Op, Place, Script, Step, Twist};
 use crate::conformance::stage::Stage;
@@ -108,7 +108,7 @@ impl Side {
                 closed.sort();
                 format!("{closed:?}")
             }
-            Op::Lease { session, per_lane, rooms } => self.lease(script, *session, *per_lane, rooms).await,
+            Op::Lease { session, per_lane, free_by_lane: free } => self.lease(script, *session, *per_lane, free).await,
             Op::SayAgain { which } => match self.said.iter().rev().nth(*which).cloned() {
                 Some(batch) => self.settle(batch).await,
                 None => String::new(),
@@ -165,7 +165,7 @@ impl Side {
     async fn append(&mut self, script: &Script, path: Option<(usize, usize)>, drafts: &[(usize, Draft)]) -> String {
         let now = self.store.now().await.unwrap();
         let messages = drafts.iter().map(|(message, draft)| self.new_message(script, *message, draft, now)).collect();
-        let path_here = path.map(|(session, room)| fast(script.sessions[session], &Room::of(room)));
+        let path_here = path.map(|(session, capacity)| fast(script.sessions[session], &FixedCapacity::of(capacity)));
         let answers = self.store.append(Append { fast: path_here, messages }).await.unwrap();
         let session = path.map_or(0, |(session, _)| session);
         let mut told = String::new();
@@ -201,12 +201,19 @@ impl Side {
         NewMessage { keys, once, deliver_at, ..NewMessage::new(self.environments[draft.environment], message) }
     }
 
-    async fn lease(&mut self, script: &Script, session: usize, per_lane: usize, rooms: &[(usize, usize)]) -> String {
+    async fn lease(
+        &mut self,
+        script: &Script,
+        session: usize,
+        per_lane: usize,
+        free_by_lane: &[(usize, usize)],
+    ) -> String {
         // A room names a lane by its id alone, and here two lanes have each id: a store that looks past as many lanes as there
         // are rooms without room may miss the next one. It costs a hint, which is allowed to be lost.
-        let hinted = rooms.iter().all(|(_, room)| *room > 0);
-        let rooms = rooms.iter().map(|(lane, room)| (script.endpoints[*lane].lane(), *room)).collect();
-        let ask = DeliveryAsk { session: script.sessions[session], limit: PLENTY * PLENTY, rooms, per_lane };
+        let hinted = free_by_lane.iter().all(|(_, capacity)| *capacity > 0);
+        let free_by_lane =
+            free_by_lane.iter().map(|(lane, capacity)| (script.endpoints[*lane].lane(), *capacity)).collect();
+        let ask = DeliveryAsk { session: script.sessions[session], limit: PLENTY * PLENTY, free_by_lane, per_lane };
         let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
         let next = if hinted { soon_or_later(grant.next_ready) } else { "unknown" };
         let told = self.remember(script, session, grant.tasks.iter().map(|leased| (leased.task, what(leased))));

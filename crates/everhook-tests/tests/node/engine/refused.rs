@@ -7,7 +7,7 @@ use everhook_core::limits::SETTLE_QUEUE_MAX;
 use everhook_engine::accept::Accept;
 use everhook_store::lease::Append;
 use everhook_store::store::{Op, Store};
-use everhook_testkit::conformance::fixture::{Room, fast};
+use everhook_testkit::conformance::fixture::{FixedCapacity, fast};
 
 use crate::engine::faulty::{Call, Fault};
 use crate::engine::fixture::{HOOK, add_endpoint, answering, engine, hanging, message, settled, store};
@@ -66,7 +66,7 @@ async fn a_stop_does_not_wait_for_what_cannot_be_taken_over() {
     add_endpoint(&store, "http://127.0.0.1:9/");
     // More than fits into the queue, held by nobody who lives.
     let messages = (0..SETTLE_QUEUE_MAX + 2000).map(|_| message("{}")).collect();
-    let dead = fast(SessionId(Id::MIN), &Room::of(usize::MAX));
+    let dead = fast(SessionId(Id::MIN), &FixedCapacity::of(usize::MAX));
     store.append(Append { fast: Some(dead), messages }).await.unwrap();
     for _ in 0..10_000 {
         store.layer.plan(Call::SettleGroup, Fault::NotDone);

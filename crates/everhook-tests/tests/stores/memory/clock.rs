@@ -51,7 +51,7 @@ impl Scene {
     }
 
     async fn lease(&self) -> (Vec<Task>, Option<Duration>) {
-        let ask = DeliveryAsk { session: SESSION, limit: 10, rooms: Vec::new(), per_lane: 10 };
+        let ask = DeliveryAsk { session: SESSION, limit: 10, free_by_lane: Vec::new(), per_lane: 10 };
         let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
         (grant.tasks.iter().map(|leased| leased.task).collect(), grant.next_ready)
     }

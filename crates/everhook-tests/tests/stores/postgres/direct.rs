@@ -9,7 +9,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::resource::{NewEndpoint, ResourceKey};
 use everhook_store::store::{Resources, Store};
-use everhook_testkit::conformance::fixture::{Room, fast, new_endpoint, request_key};
+use everhook_testkit::conformance::fixture::{FixedCapacity, fast, new_endpoint, request_key};
 use tokio_postgres::Client;
 
 use crate::postgres::database::Database;
@@ -30,8 +30,8 @@ async fn count(client: &Client, table: &str) -> i64 {
     client.query_one(&format!("select count(*) from everhook.{table}"), &[]).await.unwrap().get(0)
 }
 
-async fn append(stage: &Stage, messages: Vec<NewMessage>, room: &Arc<Room>) -> Vec<Appended> {
-    let fast = Some(fast(stage.session, room));
+async fn append(stage: &Stage, messages: Vec<NewMessage>, capacity: &Arc<FixedCapacity>) -> Vec<Appended> {
+    let fast = Some(fast(stage.session, capacity));
     everhook_store::store::Store::append(&*stage.store, Append { fast, messages }).await.unwrap()
 }
 
@@ -58,15 +58,15 @@ async fn a_usual_batch_is_one_statement() {
 async fn a_key_that_is_taken_undoes_the_guess_and_the_rest_is_accepted() {
     let database = Database::migrated().await;
     let (stage, client) = (warm(&database).await, database.client().await);
-    let (first, room) = (stage.message(key("k")), Room::of(10));
+    let (first, capacity) = (stage.message(key("k")), FixedCapacity::of(10));
     let id = first.message.id;
-    append(&stage, vec![first], &room).await;
-    let answers = append(&stage, vec![stage.message(key("other")), stage.message(key("k"))], &room).await;
+    append(&stage, vec![first], &capacity).await;
+    let answers = append(&stage, vec![stage.message(key("other")), stage.message(key("k"))], &capacity).await;
     assert!(matches!(&answers[0], Appended::Accepted { leased, .. } if leased.len() == 1), "{answers:?}");
     assert!(matches!(&answers[1], Appended::Repeated(repeated) if *repeated == id), "{answers:?}");
     assert_eq!((count(&client, "message").await, count(&client, "dedup").await), (3, 2));
     drop(answers);
-    assert_eq!(room.left(), 10, "the slots of a wrong guess are free again");
+    assert_eq!(capacity.left(), 10, "the slots of a wrong guess are free again");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_lane_with_a_backlog_is_not_overtaken() {
     let database = Database::migrated().await;
     let (stage, client) = (warm(&database).await, database.client().await);
     stage.append(vec![stage.message(vec![])]).await.unwrap();
-    let answers = append(&stage, vec![stage.message(key("k"))], &Room::of(10)).await;
+    let answers = append(&stage, vec![stage.message(key("k"))], &FixedCapacity::of(10)).await;
     assert!(matches!(&answers[0], Appended::Accepted { leased, pending: 1, .. } if leased.is_empty()), "{answers:?}");
     assert_eq!(count(&client, "task where state = 0").await, 2);
     assert_eq!(count(&client, "message").await, 3);
@@ -95,7 +95,7 @@ async fn endpoints_that_another_node_changed_are_noticed() {
         .await
         .unwrap()
         .is_done();
-    let answers = append(&stage, vec![stage.message(key("l"))], &Room::of(10)).await;
+    let answers = append(&stage, vec![stage.message(key("l"))], &FixedCapacity::of(10)).await;
     assert!(matches!(answers[0], Appended::NoApplication), "{answers:?}");
     assert_eq!(count(&database.client().await, "dedup").await, 1, "what is refused keeps no key");
 }

@@ -29,7 +29,7 @@ fn job(stage: &Stage, id: Id) -> NewJob {
 }
 
 async fn lease(stage: &Stage) -> Vec<Task> {
-    let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), room: 1000 };
+    let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), capacity: 1000 };
     let ask = JobAsk { session: stage.session, limit: 1000, queues: vec![queue], kinds: Vec::new(), watched: false };
     stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.into_iter().map(|leased| leased.task).collect()
 }

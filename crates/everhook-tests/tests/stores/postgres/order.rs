@@ -43,7 +43,7 @@ fn job_on(stage: &Stage, queue: &Name) -> Job {
 
 /// Enqueues a job and leases it, so that nothing waits in its lane.
 async fn leased(stage: &Stage, job: Job) -> Task {
-    let queue = QueueAsk { environment: stage.environment, name: job.queue.clone(), room: 10 };
+    let queue = QueueAsk { environment: stage.environment, name: job.queue.clone(), capacity: 10 };
     let new = NewJob { environment: stage.environment, job, run_at: RunAt::Now, key: None };
     stage.store.enqueue([new].into()).await.unwrap();
     let ask = JobAsk { session: stage.session, limit: 10, queues: vec![queue], kinds: Vec::new(), watched: false };

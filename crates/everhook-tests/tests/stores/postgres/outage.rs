@@ -181,7 +181,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
             database.store_with(|config| (config.url, config.pooler) = (through(&proxy, &database), pooler)).await;
         stage.append(vec![stage.message(Vec::new())]).await.unwrap();
         proxy.arm(Cut::Freeze);
-        let ask = DeliveryAsk { session: stage.session, limit: 10, rooms: Vec::new(), per_lane: 10 };
+        let ask = DeliveryAsk { session: stage.session, limit: 10, free_by_lane: Vec::new(), per_lane: 10 };
         let live = async {
             let client = database.client().await;
             let idle = "select count(*) from pg_stat_activity

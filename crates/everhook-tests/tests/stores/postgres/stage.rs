@@ -17,7 +17,7 @@ use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, DeliveryAsk, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
 use everhook_store::resource::NewEndpoint;
 use everhook_store::store::{Resources, Store};
-use everhook_testkit::conformance::fixture::{HOUR, Room, fast, new_application, new_endpoint, new_message};
+use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast, new_application, new_endpoint, new_message};
 
 /// One application with one endpoint, and a session.
 pub(crate) struct Stage {
@@ -65,8 +65,8 @@ impl Stage {
 
     /// Appends messages whose deliveries are this session's at once.
     pub(crate) async fn append_fast(&self, messages: Vec<NewMessage>) -> Result<Vec<Task>, StoreError> {
-        let room = Room::of(usize::MAX / 2);
-        let answers = self.store.append(Append { fast: Some(fast(self.session, &room)), messages }).await?;
+        let capacity = FixedCapacity::of(usize::MAX / 2);
+        let answers = self.store.append(Append { fast: Some(fast(self.session, &capacity)), messages }).await?;
         let tasks = |answer: Appended| match answer {
             Appended::Accepted { leased, .. } => leased.into_iter().map(|(leased, _)| leased.task),
             other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
-        let ask = DeliveryAsk { session: self.session, limit, rooms: Vec::new(), per_lane: limit };
+        let ask = DeliveryAsk { session: self.session, limit, free_by_lane: Vec::new(), per_lane: limit };
         Ok(self.store.lease(LeaseAsk::Deliveries(ask)).await?.tasks.into_iter().map(|leased| leased.task).collect())
     }
 

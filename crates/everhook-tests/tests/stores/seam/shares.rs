@@ -3,7 +3,7 @@
 use everhook_core::id::EnvironmentId;
 use everhook_store::error::StoreError;
 use everhook_store::query::QueryName;
-use everhook_store::shares::Shares;
+use everhook_store::shares::SearchShares;
 use everhook_store::store::Op;
 
 const ONE: EnvironmentId = EnvironmentId(1);
@@ -12,7 +12,7 @@ const LIST: Op = Op::Read(QueryName::Messages);
 
 #[tokio::test(start_paused = true)]
 async fn an_environment_leaves_room_for_others() {
-    let shares = Shares::of(8);
+    let shares = SearchShares::of(8);
     let first = shares.wait(ONE, LIST).await.unwrap();
     let _second = shares.wait(ONE, LIST).await.unwrap();
     assert!(matches!(shares.wait(ONE, LIST).await, Err(StoreError::Slow { op: LIST, .. })), "its share is taken");
@@ -23,7 +23,7 @@ async fn an_environment_leaves_room_for_others() {
 
 #[tokio::test(start_paused = true)]
 async fn searches_leave_room_for_the_rest() {
-    let shares = Shares::of(2);
+    let shares = SearchShares::of(2);
     let _first = shares.wait(ONE, LIST).await.unwrap();
     assert!(shares.wait(OTHER, LIST).await.is_err());
 }

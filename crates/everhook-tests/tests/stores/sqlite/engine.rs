@@ -7,7 +7,7 @@ use everhook_core::name::Name;
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Appended, DeliveryAsk, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Renewed, Settled};
 use everhook_store::store::Store;
-use everhook_testkit::conformance::fixture::{HOUR, Room, fast};
+use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast};
 
 use crate::sqlite::stage::Stage;
 
@@ -20,18 +20,18 @@ async fn a_free_lane_gives_tasks_at_once_until_the_room_is_used_up() {
     let stage = Stage::in_memory().await;
     stage.endpoint().await;
     let session = stage.session().await;
-    let room = Room::of(2);
+    let capacity = FixedCapacity::of(2);
     let messages = (0..3).map(|_| stage.message(Vec::new())).collect();
-    let answers = stage.append(Some(fast(session, &room)), messages).await;
+    let answers = stage.append(Some(fast(session, &capacity)), messages).await;
     let shape = |answer: &Appended| match answer {
         Appended::Accepted { leased, pending, .. } => (leased.len(), *pending),
         other => panic!("{other:?}"),
     };
     assert_eq!(answers.iter().map(shape).collect::<Vec<_>>(), [(1, 0), (1, 0), (0, 1)]);
     drop(answers);
-    assert_eq!(room.left(), 2);
+    assert_eq!(capacity.left(), 2);
     // The lane has a backlog now: nothing overtakes it, whatever the room.
-    let answers = stage.append(Some(fast(session, &room)), vec![stage.message(Vec::new())]).await;
+    let answers = stage.append(Some(fast(session, &capacity)), vec![stage.message(Vec::new())]).await;
     assert_eq!(shape(&answers[0]), (0, 1));
     assert_eq!(stage.lease(session).await.len(), 2);
 }
@@ -76,8 +76,9 @@ async fn lanes_take_turns_and_respect_their_room() {
     let lanes = [stage.endpoint().await.lane(), stage.endpoint().await.lane(), stage.endpoint().await.lane()];
     stage.send(5).await;
     let session = stage.session().await;
-    let ask = |rooms, limit| DeliveryAsk { session, limit, rooms, per_lane: 2 };
-    let lease = async |rooms, limit| stage.store.lease(LeaseAsk::Deliveries(ask(rooms, limit))).await.unwrap();
+    let ask = |free_by_lane, limit| DeliveryAsk { session, limit, free_by_lane, per_lane: 2 };
+    let lease =
+        async |free_by_lane, limit| stage.store.lease(LeaseAsk::Deliveries(ask(free_by_lane, limit))).await.unwrap();
     let count = |tasks: &[everhook_store::lease::Leased]| {
         lanes.map(|lane| tasks.iter().filter(|leased| leased.task.lane == lane).count())
     };
@@ -141,7 +142,7 @@ async fn only_what_closed_sessions_hold_is_reclaimed() {
     assert_eq!(stage.settle(&back).await, Settled::Done);
     let grant = stage
         .store
-        .lease(LeaseAsk::Deliveries(DeliveryAsk { session: sweeper, limit: 9, rooms: Vec::new(), per_lane: 9 }))
+        .lease(LeaseAsk::Deliveries(DeliveryAsk { session: sweeper, limit: 9, free_by_lane: Vec::new(), per_lane: 9 }))
         .await
         .unwrap();
     assert!(grant.tasks.is_empty());

@@ -3,7 +3,7 @@
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended};
 use everhook_store::store::{Op, Store};
-use everhook_testkit::conformance::fixture::{Room, fast};
+use everhook_testkit::conformance::fixture::{FixedCapacity, fast};
 
 use crate::sqlite::stage::Stage;
 
@@ -12,15 +12,16 @@ async fn one_job_that_fails_harms_no_other_and_leaks_no_slot() {
     let stage = Stage::in_memory().await;
     stage.endpoint().await;
     let session = stage.session().await;
-    let room = Room::of(1000);
+    let capacity = FixedCapacity::of(1000);
     let taken = stage.message(Vec::new());
     stage.append(None, vec![taken.clone()]).await;
     stage.lease(session).await;
-    let good =
-        || stage.store.append(Append { fast: Some(fast(session, &room)), messages: vec![stage.message(Vec::new())] });
+    let good = || {
+        stage.store.append(Append { fast: Some(fast(session, &capacity)), messages: vec![stage.message(Vec::new())] })
+    };
     // Its second message has the id of one that exists: the first one's row and slot have to go, too.
     let messages = vec![stage.message(Vec::new()), taken];
-    let bad = stage.store.append(Append { fast: Some(fast(session, &room)), messages });
+    let bad = stage.store.append(Append { fast: Some(fast(session, &capacity)), messages });
     let (before, failed, after, more) = tokio::join!(good(), bad, good(), good());
     assert!(matches!(failed, Err(StoreError::Refused { op: Op::Append, .. })), "{failed:?}");
     for answers in [before, after, more] {
@@ -30,7 +31,7 @@ async fn one_job_that_fails_harms_no_other_and_leaks_no_slot() {
             "{answers:?}"
         );
     }
-    assert_eq!(room.left(), 1000);
+    assert_eq!(capacity.left(), 1000);
 }
 
 #[tokio::test]

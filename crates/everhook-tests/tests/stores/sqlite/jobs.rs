@@ -100,7 +100,7 @@ async fn a_worker_with_little_room_does_not_stay_with_one_key() {
     let mut keys = Vec::new();
     for _ in 0..2 {
         // The queue has room for more than the worker.
-        let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), room: 100 };
+        let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), capacity: 100 };
         let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
         let granted = stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
         assert_eq!(granted.next_ready, Some(Duration::ZERO), "there is more");

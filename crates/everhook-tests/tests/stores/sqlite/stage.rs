@@ -104,7 +104,7 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, session: SessionId) -> Vec<Leased> {
-        let ask = DeliveryAsk { session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        let ask = DeliveryAsk { session, limit: 100, free_by_lane: Vec::new(), per_lane: 100 };
         self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
     }
 
@@ -119,7 +119,7 @@ impl Stage {
 
     /// Leases all there is on the queue `q`.
     pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
-        let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), room: 100 };
+        let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), capacity: 100 };
         let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: true };
         self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs
     }

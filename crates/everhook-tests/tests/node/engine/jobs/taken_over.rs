@@ -61,7 +61,7 @@ async fn a_job_that_keeps_killing_its_worker_ends_dead() {
         let (node, version) = ("doomed".to_owned(), String::new());
         let new = NewSession { id: session, node, role: Role::Worker, version, lease: LEASE, takes: None };
         store.open_session(new.clone()).await.unwrap();
-        let queue = QueueAsk { environment: ENVIRONMENT, name: QUEUE.parse().unwrap(), room: 1 };
+        let queue = QueueAsk { environment: ENVIRONMENT, name: QUEUE.parse().unwrap(), capacity: 1 };
         let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
         while store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.is_empty() {
             pause().await;

@@ -1,4 +1,4 @@
-//! Slots: the node's room for running tasks, as the append transaction sees it.
+//! Capacity: the node's slots for running tasks, as the append transaction sees it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everhook_core::id::LaneId;
 
 /// Where slots come from: the dispatcher of the node.
-pub trait Slots: Send + Sync {
+pub trait Capacity: Send + Sync {
     /// Takes a slot for one task of `lane`, if there is room.
     fn reserve(&self, lane: LaneId) -> bool;
     /// Gives it back.
@@ -16,18 +16,18 @@ pub trait Slots: Send + Sync {
 /// A slot that is held; dropping it frees it, so that a failed transaction leaks none.
 pub struct Slot {
     /// None if someone else gives it back.
-    slots: Option<Arc<dyn Slots>>,
+    slots: Option<Arc<dyn Capacity>>,
     lane: LaneId,
 }
 
 impl Slot {
     /// Takes a slot, if there is room.
-    pub fn reserve(slots: &Arc<dyn Slots>, lane: LaneId) -> Option<Slot> {
+    pub fn reserve(slots: &Arc<dyn Capacity>, lane: LaneId) -> Option<Slot> {
         slots.reserve(lane).then(|| Slot::held(slots, lane))
     }
 
     /// A slot that is counted already.
-    pub fn held(slots: &Arc<dyn Slots>, lane: LaneId) -> Slot {
+    pub fn held(slots: &Arc<dyn Capacity>, lane: LaneId) -> Slot {
         Slot { slots: Some(Arc::clone(slots)), lane }
     }
 
