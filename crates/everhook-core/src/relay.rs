@@ -21,7 +21,7 @@ const FLOOR_AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// The result of one read of an outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum PollResult {
     /// Rows were read; more may exist.
     Rows,
     Nothing,
@@ -33,35 +33,35 @@ pub enum Look {
 /// Decides how long to wait between reads: not at all while rows arrive, longer while the outbox is empty or busy,
 /// longer still where reads are slow, and with growing pauses while reads fail.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct RelayPace {
     poll_interval: Duration,
     idle: Duration,
     failing: Duration,
 }
 
-impl Pace {
+impl RelayPace {
     /// Starts with this interval as the upper bound between fast, successful reads.
-    pub const fn new(poll_interval: Duration) -> Pace {
-        Pace { poll_interval, idle: Duration::ZERO, failing: Duration::ZERO }
+    pub const fn new(poll_interval: Duration) -> RelayPace {
+        RelayPace { poll_interval, idle: Duration::ZERO, failing: Duration::ZERO }
     }
 
     /// Returns the pause after a read that took `took`.
-    pub fn after(&mut self, look: Look, took: Duration) -> Duration {
+    pub fn after(&mut self, look: PollResult, took: Duration) -> Duration {
         match look {
-            Look::Rows => {
-                *self = Pace::new(self.poll_interval);
+            PollResult::Rows => {
+                *self = RelayPace::new(self.poll_interval);
                 Duration::ZERO
             }
-            Look::Nothing | Look::Busy => {
-                let idle = if look == Look::Busy { self.poll_interval } else { self.idle * 2 };
+            PollResult::Nothing | PollResult::Busy => {
+                let idle = if look == PollResult::Busy { self.poll_interval } else { self.idle * 2 };
                 let idle = idle.max(PAUSE_MIN).min(self.poll_interval);
-                *self = Pace { idle, ..Pace::new(self.poll_interval) };
+                *self = RelayPace { idle, ..RelayPace::new(self.poll_interval) };
                 if took > self.poll_interval {
                     return idle.max((took * SLOW_PAUSE_FACTOR).min(SLOW_PAUSE_MAX));
                 }
                 idle
             }
-            Look::Failed => {
+            PollResult::Failed => {
                 self.failing = (self.failing * 2).clamp(RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
                 self.failing
             }
@@ -87,10 +87,11 @@ mod tests {
 
     #[test]
     fn the_pace_follows_what_is_found() {
-        let mut pace = Pace::new(Duration::from_millis(25));
-        let mut pauses =
-            |looks: &[Look]| looks.iter().map(|look| pace.after(*look, Duration::ZERO).as_millis()).collect::<Vec<_>>();
-        use Look::{Busy, Failed, Nothing, Rows};
+        let mut pace = RelayPace::new(Duration::from_millis(25));
+        let mut pauses = |looks: &[PollResult]| {
+            looks.iter().map(|look| pace.after(*look, Duration::ZERO).as_millis()).collect::<Vec<_>>()
+        };
+        use PollResult::{Busy, Failed, Nothing, Rows};
         assert_eq!(pauses(&[Nothing, Nothing, Nothing, Nothing]), [5, 10, 20, 25]);
         assert_eq!(pauses(&[Rows, Nothing, Busy, Rows]), [0, 5, 25, 0]);
         assert_eq!(pauses(&[Failed, Failed, Failed, Rows, Failed]), [100, 200, 400, 0, 100]);
@@ -99,15 +100,18 @@ mod tests {
 
     #[test]
     fn a_slow_look_is_followed_by_a_longer_pause() {
-        let mut pace = Pace::new(Duration::from_millis(25));
+        let mut pace = RelayPace::new(Duration::from_millis(25));
         let mut pause = |look, took| pace.after(look, Duration::from_millis(took)).as_millis();
-        assert_eq!([pause(Look::Nothing, 25), pause(Look::Nothing, 26), pause(Look::Nothing, 90)], [5, 260, 900]);
         assert_eq!(
-            [pause(Look::Nothing, 5000), pause(Look::Nothing, 1)],
+            [pause(PollResult::Nothing, 25), pause(PollResult::Nothing, 26), pause(PollResult::Nothing, 90)],
+            [5, 260, 900]
+        );
+        assert_eq!(
+            [pause(PollResult::Nothing, 5000), pause(PollResult::Nothing, 1)],
             [1000, 25],
             "it lasts no longer than it is slow"
         );
-        assert_eq!(pause(Look::Rows, 5000), 0, "what is there is relayed, however slowly it is found");
+        assert_eq!(pause(PollResult::Rows, 5000), 0, "what is there is relayed, however slowly it is found");
     }
 
     #[test]

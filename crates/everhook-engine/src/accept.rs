@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::delivery::{Deliverer, Delivery};
 use crate::dispatcher::NodeCapacity;
-use crate::group::{self, Queue, WRITERS, Weigh};
+use crate::group::{self, GroupQueue, WRITERS, Weigh};
 use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
 use crate::wakeup::Wakeups;
@@ -81,7 +81,7 @@ pub enum AcceptError {
     Stopping,
 }
 
-type Waiting = group::Waiting<NewMessage, Accepted>;
+type Waiting = group::QueuedRequest<NewMessage, Accepted>;
 
 impl Weigh for NewMessage {
     fn count(&self) -> usize {
@@ -103,7 +103,7 @@ pub(crate) struct Acceptor {
     pub(crate) metrics: Arc<Metrics>,
     /// Whether what it accepts may start here.
     pub(crate) delivers: bool,
-    pub(crate) queue: Queue<NewMessage, Accepted>,
+    pub(crate) queue: GroupQueue<NewMessage, Accepted>,
     /// How many tasks the last group of requests became: the best guess for the next one.
     pub(crate) last_tasks: AtomicUsize,
 }

@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Grant, NodeCapacity, Run, Source};
+use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
 use crate::outbound::{Outbound, Sent, Signed, header, internal};
 use crate::session::{Session, Sessions};
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
@@ -63,7 +63,7 @@ impl Source for Deliveries {
         &self.deliverer
     }
 
-    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<Delivery> {
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Delivery> {
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
         match self
             .store
@@ -73,9 +73,9 @@ impl Source for Deliveries {
             Ok(grant) => {
                 let tickets =
                     grant.tasks.into_iter().map(|leased| ticket(leased, session, StartOrder::AsLeased)).collect();
-                Grant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
+                WorkGrant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
             }
-            Err(error) => Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
+            Err(error) => WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
         }
     }
 }

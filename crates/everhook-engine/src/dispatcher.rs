@@ -196,7 +196,7 @@ pub(crate) trait Run: Send + Sync + 'static {
 }
 
 /// What a lease brought.
-pub(crate) struct Grant<T> {
+pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// When there may be more.
     pub(crate) next_ready: Option<Duration>,
@@ -214,7 +214,7 @@ pub(crate) trait Source: Send + Sync {
     fn runner(&self) -> &Arc<Self::Runner>;
 
     /// Leases tasks.
-    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<TaskOf<Self>>;
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<TaskOf<Self>>;
 }
 
 pub(crate) type TaskOf<S> = <<S as Source>::Runner as Run>::Task;
@@ -231,7 +231,7 @@ pub(crate) struct Dispatcher<S> {
 enum Happened<T> {
     Stop,
     Wake,
-    Leased(Arc<Session>, Grant<T>),
+    Leased(Arc<Session>, WorkGrant<T>),
 }
 
 impl<S: Source> Dispatcher<S> {
@@ -271,7 +271,7 @@ impl<S: Source> Dispatcher<S> {
     }
 
     /// Starts a lease, if there is a session to lease under.
-    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Session>, Grant<TaskOf<S>>)> + use<S>> {
+    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Session>, WorkGrant<TaskOf<S>>)> + use<S>> {
         let session = self.sessions.current()?;
         let (source, metrics) = (Arc::clone(&self.source), Arc::clone(&self.metrics));
         Some(async move {
@@ -282,8 +282,8 @@ impl<S: Source> Dispatcher<S> {
         })
     }
 
-    fn finish(&self, session: &Arc<Session>, grant: Grant<TaskOf<S>>) {
-        let Grant { tickets, next_ready, held_back, failed } = grant;
+    fn finish(&self, session: &Arc<Session>, grant: WorkGrant<TaskOf<S>>) {
+        let WorkGrant { tickets, next_ready, held_back, failed } = grant;
         let leased = match failed {
             None => Event::Leased { tickets, next_ready },
             Some(error) => {

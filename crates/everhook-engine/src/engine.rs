@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::delivery::{Deliverer, Deliveries, Delivery};
 use crate::dispatcher::{Dispatcher, NodeCapacity};
 use crate::entropy::Entropy;
-use crate::group::Queue;
+use crate::group::GroupQueue;
 use crate::jobs::counts::EndedCounts;
 use crate::jobs::maintenance::{Ages, Pruner};
 use crate::jobs::runner::Work;
@@ -156,7 +156,7 @@ impl Engine {
         if duties.is_server && jobs_config.handlers.is_none() {
             jobs_config.handlers = Some(Arc::new(Arc::clone(&pruner).into_handlers()));
         }
-        let poll_interval = apart(config.dispatch.poll_interval, &entropy);
+        let poll_interval = with_jitter(config.dispatch.poll_interval, &entropy);
         let dispatch = Dispatch::new(DispatchConfig { poll_interval, ..config.dispatch });
         let deliveries_capacity =
             Arc::new(NodeCapacity::new(dispatch.leasing_ahead(DELIVERIES_AHEAD_MAX).in_steps(DELIVERIES_AHEAD_STEP)));
@@ -207,7 +207,7 @@ impl Engine {
             wakeups: wakeups.clone(),
             metrics: metrics.clone(),
             delivers,
-            queue: Queue::default(),
+            queue: GroupQueue::default(),
             last_tasks: Default::default(),
         });
         let jobs = has_jobs.then(|| {
@@ -260,16 +260,16 @@ impl Engine {
         // Every node has a session, also one that never holds anything: it shows that the node lives and that the store
         // answers, and it brings the store's time.
         let (sessions, halt) = (Arc::clone(&self.sessions), self.halt.clone());
-        self.loops.spawn(vital(async move {
+        self.loops.spawn(abort_on_panic(async move {
             sessions.run(halt).await;
         }));
         // And every node settles: what remote workers say comes to any of them.
         let (settler, halt) = (Arc::clone(&self.settler), self.halt.clone());
-        self.loops.spawn(vital(async move {
+        self.loops.spawn(abort_on_panic(async move {
             halt.run_until_cancelled(settler.run()).await;
         }));
         let (store, stop) = (Arc::clone(&self.store), self.stop.clone());
-        self.loops.spawn(vital(async move {
+        self.loops.spawn(abort_on_panic(async move {
             stop.run_until_cancelled(maintain(store)).await;
         }));
         let (metrics, store, stop) = (Arc::clone(&self.metrics), Arc::clone(&self.store), self.stop.clone());
@@ -277,31 +277,31 @@ impl Engine {
             stop.run_until_cancelled(metrics.watch(&*store)).await;
         });
         let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-        self.loops.spawn(vital(async move {
-            stop.run_until_cancelled(wakeups.speak()).await;
+        self.loops.spawn(abort_on_panic(async move {
+            stop.run_until_cancelled(wakeups.broadcast_loop()).await;
         }));
         // Whoever neither delivers nor has workers waiting has nothing to be woken for.
         if self.role.delivers() || self.jobs(Op::Lease).is_ok() {
             let (wakeups, stop) = (Arc::clone(&self.wakeups), self.stop.clone());
-            self.loops.spawn(vital(async move {
+            self.loops.spawn(abort_on_panic(async move {
                 stop.run_until_cancelled(wakeups.listen()).await;
             }));
         }
         if self.role.accepts() {
             let (acceptor, stop, halt) = (Arc::clone(&self.acceptor), self.stop.clone(), self.halt.clone());
-            self.intake.spawn(vital(async move {
+            self.intake.spawn(abort_on_panic(async move {
                 halt.run_until_cancelled(acceptor.run(&stop)).await;
             }));
         }
         if self.delivers {
             let (dispatcher, stop, halt) = (Arc::clone(&self.dispatcher), self.stop.clone(), self.halt.clone());
-            self.intake.spawn(vital(async move {
+            self.intake.spawn(abort_on_panic(async move {
                 halt.run_until_cancelled(dispatcher.run(stop)).await;
             }));
         }
         if self.role.delivers() {
             let stop = self.stop.clone();
-            self.loops.spawn(vital(async move {
+            self.loops.spawn(abort_on_panic(async move {
                 sweeper.run(stop).await;
             }));
         }
@@ -324,7 +324,7 @@ impl Engine {
                 environments: Mutex::default(),
             };
             let (stop, halt) = (self.stop.clone(), self.halt.clone());
-            self.intake.spawn(vital(async move {
+            self.intake.spawn(abort_on_panic(async move {
                 halt.run_until_cancelled(relay.run(stop)).await;
             }));
         }
@@ -371,7 +371,7 @@ impl Engine {
         if tokio::time::timeout(FLUSH_DEADLINE, self.sessions.close_all()).await.is_err() {
             warn!("could not close the session: it expires by itself");
         }
-        let _ = tokio::time::timeout(FLUSH_DEADLINE, self.wakeups.part()).await;
+        let _ = tokio::time::timeout(FLUSH_DEADLINE, self.wakeups.notify_on_shutdown()).await;
     }
 
     async fn settled(&self) {
@@ -505,13 +505,13 @@ impl Transport for Nowhere {
 }
 
 /// A tenth more or less, so that nodes that were started together do not look for work together.
-fn apart(interval: Duration, entropy: &Entropy) -> Duration {
+fn with_jitter(interval: Duration, entropy: &Entropy) -> Duration {
     interval - interval / 10 + entropy.jitter().share_of(interval / 5)
 }
 
 /// A loop without which the node does not do its work. If it panics the process ends at once: others take over what it holds,
 /// instead of waiting for a node that heartbeats and does nothing.
-pub(crate) async fn vital(work: impl Future<Output = ()>) {
+pub(crate) async fn abort_on_panic(work: impl Future<Output = ()>) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
         error!("a loop of the engine panicked: ending the process, so that others take over");
         std::process::abort();

@@ -32,29 +32,29 @@ pub(crate) trait Weigh {
 pub(crate) type Answer<A> = oneshot::Sender<Result<A, AcceptError>>;
 
 /// A request that waits.
-pub(crate) struct Waiting<T, A> {
+pub(crate) struct QueuedRequest<T, A> {
     pub(crate) request: T,
     pub(crate) answer: Answer<A>,
 }
 
 /// Requests that wait for a transaction.
-pub(crate) struct Queue<T, A> {
-    sender: mpsc::Sender<Waiting<T, A>>,
-    waiting: Mutex<mpsc::Receiver<Waiting<T, A>>>,
+pub(crate) struct GroupQueue<T, A> {
+    sender: mpsc::Sender<QueuedRequest<T, A>>,
+    waiting: Mutex<mpsc::Receiver<QueuedRequest<T, A>>>,
 }
 
-impl<T, A> Default for Queue<T, A> {
-    fn default() -> Queue<T, A> {
+impl<T, A> Default for GroupQueue<T, A> {
+    fn default() -> GroupQueue<T, A> {
         let (sender, waiting) = mpsc::channel(APPEND_QUEUE_MAX);
-        Queue { sender, waiting: Mutex::new(waiting) }
+        GroupQueue { sender, waiting: Mutex::new(waiting) }
     }
 }
 
-impl<T: Weigh, A> Queue<T, A> {
+impl<T: Weigh, A> GroupQueue<T, A> {
     /// Puts a request into the queue and waits for its commit.
     pub(crate) async fn submit(&self, op: Op, request: T) -> Result<A, AcceptError> {
         let (answer, answered) = oneshot::channel();
-        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(Waiting { request, answer })).await;
+        let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(QueuedRequest { request, answer })).await;
         queued.map_err(|_| AcceptError::Overloaded)?.map_err(|_| AcceptError::Stopping)?;
         match tokio::time::timeout(COMMIT_DEADLINE, answered).await {
             Ok(answered) => answered.map_err(|_| AcceptError::Stopping)?,
@@ -63,7 +63,7 @@ impl<T: Weigh, A> Queue<T, A> {
     }
 
     /// Everything that waits, up to the bounds of one transaction; none when the end is reached.
-    pub(crate) async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting<T, A>>> {
+    pub(crate) async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<QueuedRequest<T, A>>> {
         // One writer waits for work at a time, so that it gets all of what has come, not a share.
         let mut waiting = self.waiting.lock().await;
         let first = match stop.run_until_cancelled(waiting.recv()).await {

@@ -16,7 +16,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
-use everhook_core::relay::{Look, Pace, id_time};
+use everhook_core::relay::{PollResult, RelayPace, id_time};
 use everhook_core::scope::Scope;
 use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
@@ -82,30 +82,30 @@ impl Relay {
     /// Relays until `stop`.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         let name = &self.source.name;
-        let mut pace = Pace::new(self.source.poll_interval);
+        let mut pace = RelayPace::new(self.source.poll_interval);
         let (mut failing, mut looked_up) = (false, None);
         while !stop.is_cancelled() {
             let began = self.clock.elapsed();
             let look = match self.source.outbox.relay(self).await {
-                Ok(Relayed::Rows(_)) => Look::Rows,
-                Ok(Relayed::Nothing) => Look::Nothing,
-                Ok(Relayed::Busy) => Look::Busy,
+                Ok(Relayed::Rows(_)) => PollResult::Rows,
+                Ok(Relayed::Nothing) => PollResult::Nothing,
+                Ok(Relayed::Busy) => PollResult::Busy,
                 Ok(Relayed::Failed(error)) => {
                     // The acceptor has told the log already.
                     debug!(error = &error as &dyn std::error::Error, "could not append what the outbox {name} holds");
-                    Look::Failed
+                    PollResult::Failed
                 }
                 Err(error) if !failing => {
                     let error = &error as &dyn std::error::Error;
                     warn!(error, outbox = name, "could not read the outbox {name}: trying again, its rows wait");
-                    Look::Failed
+                    PollResult::Failed
                 }
-                Err(_) => Look::Failed,
+                Err(_) => PollResult::Failed,
             };
-            if failing && look != Look::Failed {
+            if failing && look != PollResult::Failed {
                 info!(outbox = name, "the outbox {name} is relayed again");
             }
-            failing = look == Look::Failed;
+            failing = look == PollResult::Failed;
             let pause = pace.after(look, self.clock.elapsed().saturating_sub(began));
             if !failing && looked_up.is_none_or(|at| self.clock.elapsed().saturating_sub(at) >= STATUS_INTERVAL) {
                 looked_up = Some(self.clock.elapsed());

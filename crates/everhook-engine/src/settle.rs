@@ -33,8 +33,8 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::jobs::counts::EndedCounts;
 use crate::metrics::Metrics;
-use crate::progress::Progress;
 use crate::session::Session;
+use crate::stall_watch::StallWatch;
 use crate::wakeup::Wakeups;
 
 /// Transactions under way at once at most: the second only helps while the first hangs.
@@ -149,7 +149,7 @@ pub(crate) struct Settler {
     /// What gave its slot back and is not written.
     unsettled: TaskTracker,
     /// Of the writers, a batch at a time.
-    progress: Progress,
+    stall_watch: StallWatch,
 }
 
 /// What a settler stands on.
@@ -182,13 +182,13 @@ impl Settler {
             waiting: Mutex::new(waiting),
             turn: Mutex::default(),
             unsettled: TaskTracker::new(),
-            progress: Progress::default(),
+            stall_watch: StallWatch::default(),
         }
     }
 
     /// For how long no batch was written although one is to be.
     pub(crate) fn stalled(&self) -> Duration {
-        self.progress.stalled(self.clock.elapsed())
+        self.stall_watch.stalled(self.clock.elapsed())
     }
 
     /// Waits until everything is written that gave its slot back before.
@@ -239,7 +239,7 @@ impl Settler {
             // One writer waits for work at a time, so that it gets all of what has come, not a share.
             let mut waiting = self.waiting.lock().await;
             batch.extend(waiting.recv().await);
-            self.progress.begin(self.clock.elapsed());
+            self.stall_watch.begin(self.clock.elapsed());
             let mut turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
             if let Ok(last) = &mut turn {
                 let nobody_asks = batch.iter().all(|ended| matches!(ended.by, AttemptHolder::Node(_)));
@@ -258,7 +258,7 @@ impl Settler {
             }
             drop(waiting);
             self.write(&mut batch).await;
-            self.progress.end(self.clock.elapsed());
+            self.stall_watch.end(self.clock.elapsed());
             drop(turn);
             batch.clear();
         }

@@ -84,7 +84,7 @@ impl Wakeups {
     }
 
     /// Wakes the other nodes whenever there was a hint.
-    pub(crate) async fn speak(&self) {
+    pub(crate) async fn broadcast_loop(&self) {
         let Some(hints) = &self.hints else { return };
         let mut failures = Failures::default();
         loop {
@@ -109,7 +109,7 @@ impl Wakeups {
     }
 
     /// Wakes the other nodes now: what this one hands back is theirs.
-    pub(crate) async fn part(&self) {
+    pub(crate) async fn notify_on_shutdown(&self) {
         if let Some(hints) = &self.hints
             && let Err(error) = hints.notify().await
         {

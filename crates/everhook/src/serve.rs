@@ -28,7 +28,7 @@ use crate::files;
 use crate::first_key::FirstKey;
 use crate::logging::Logs;
 use crate::outboxes;
-use crate::patience::Patience;
+use crate::startup_retry::StartupRetry;
 use crate::store::{self, Opened};
 
 /// How long clients may finish their requests after the deliveries have ended.
@@ -39,9 +39,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let files = files::fit(&mut config);
-    let patience = Patience::begin(config.database_wait);
+    let startup = StartupRetry::begin(config.database_wait);
     let opened = tokio::select! {
-        opened = patience.insist(|| store::open_server(&config)) => opened?,
+        opened = startup.run(|| store::open_server(&config)) => opened?,
         _ = signals.next() => {
             info!("stopped before the start was complete");
             return Ok(());
@@ -54,7 +54,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
-    let engine = patience.insist(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
+    let engine = startup.run(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
@@ -80,7 +80,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
     let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
     let asked = tokio::select! {
-        greeting = patience.insist(|| greeting(&config, &opened, &addresses)) => {
+        greeting = startup.run(|| greeting(&config, &opened, &addresses)) => {
             print(&greeting?)?;
             signals.next().await
         }

@@ -37,7 +37,7 @@ struct LaneUse {
     running: usize,
     /// A task that others start behind has a slot and has not begun.
     is_starting: bool,
-    pace: Pace,
+    pace: LanePace,
     /// Known where environments share the node.
     environment: Option<EnvironmentId>,
 }
@@ -188,7 +188,7 @@ impl Capacity {
         self.lanes.retain(|_, used| {
             used.pace.turn(now);
             if used.pace.ahead() == 0 {
-                used.pace = Pace::default();
+                used.pace = LanePace::default();
             }
             ahead += used.pace.ahead();
             !used.is_over()
@@ -257,18 +257,18 @@ impl Capacity {
 
 /// How many tasks of a lane end in a moment.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct LanePace {
     since: Duration,
     ended: usize,
     before: usize,
 }
 
-impl Pace {
+impl LanePace {
     fn turn(&mut self, now: Duration) {
         let span = now.saturating_sub(self.since);
         if span >= AHEAD {
             let share = AHEAD.as_secs_f64() / span.as_secs_f64();
-            *self = Pace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };
+            *self = LanePace { since: now, ended: 0, before: (self.ended as f64 * share) as usize };
         }
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::accept::AcceptError;
-use crate::group::{Queue, WRITERS, Waiting, Weigh};
+use crate::group::{GroupQueue, QueuedRequest, WRITERS, Weigh};
 use crate::metrics::Metrics;
 use crate::wakeup::Wakeups;
 
@@ -29,7 +29,7 @@ pub(crate) struct Enqueuer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) queue: Queue<Vec<NewJob>, Vec<Enqueued>>,
+    pub(crate) queue: GroupQueue<Vec<NewJob>, Vec<Enqueued>>,
 }
 
 impl Enqueuer {
@@ -55,7 +55,7 @@ impl Enqueuer {
         }
     }
 
-    async fn write(&self, group: Vec<Waiting<Vec<NewJob>, Vec<Enqueued>>>) {
+    async fn write(&self, group: Vec<QueuedRequest<Vec<NewJob>, Vec<Enqueued>>>) {
         let lengths: Vec<usize> = group.iter().map(|waiting| waiting.request.len()).collect();
         let (jobs, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|w| (w.request, w.answer)).unzip();
         let jobs: Arc<[NewJob]> = jobs.into_iter().flatten().collect();

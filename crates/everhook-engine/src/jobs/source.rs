@@ -23,7 +23,7 @@ use everhook_store::worker::Takes;
 use tracing::warn;
 
 use crate::clock::Clock;
-use crate::dispatcher::{Grant, Source};
+use crate::dispatcher::{Source, WorkGrant};
 use crate::jobs::handler::Handlers;
 use crate::jobs::runner::{How, Runner, Work};
 use crate::session::Session;
@@ -92,8 +92,8 @@ impl Source for JobSource {
         &self.runner
     }
 
-    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> Grant<Work> {
-        let mut grant = Grant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None };
+    async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Work> {
+        let mut grant = WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: None };
         if let Err(error) = self.lease_all(session, &ask, &mut grant).await {
             grant.failed = Some(error);
         }
@@ -106,7 +106,7 @@ impl JobSource {
         &self,
         session: &Arc<Session>,
         ask: &LeaseCommand,
-        grant: &mut Grant<Work>,
+        grant: &mut WorkGrant<Work>,
     ) -> Result<(), StoreError> {
         let targets = if self.pushes { self.targets().await? } else { Queues::new() };
         let lanes = targets.iter().chain(&self.handled).map(|((environment, _), lane)| (*environment, *lane));
@@ -129,7 +129,7 @@ impl JobSource {
         queues: &Queues,
         handlers: Option<&Handlers>,
         tenants: &mut Tenants,
-        grant: &mut Grant<Work>,
+        grant: &mut WorkGrant<Work>,
     ) -> Result<(), StoreError> {
         let capacity = |lane: &LaneId| {
             ask.free_by_lane.iter().find(|(it, _)| it == lane).map_or(ask.per_lane, |(_, capacity)| *capacity)
@@ -160,7 +160,7 @@ impl JobSource {
         Ok(())
     }
 
-    async fn take(&self, ask: JobAsk, grant: &mut Grant<Work>) -> Result<Vec<LeasedJob>, StoreError> {
+    async fn take(&self, ask: JobAsk, grant: &mut WorkGrant<Work>) -> Result<Vec<LeasedJob>, StoreError> {
         if ask.limit == 0 || ask.queues.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,8 +15,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::dispatcher::{Dispatcher, NodeCapacity};
-use crate::engine::vital;
-use crate::group::Queue;
+use crate::engine::abort_on_panic;
+use crate::group::GroupQueue;
 use crate::jobs::counts::EndedCounts;
 use crate::jobs::enqueue::Enqueuer;
 use crate::jobs::handler::Handlers;
@@ -169,7 +169,7 @@ impl JobSubsystem {
             store: store.clone(),
             wakeups: parts.wakeups.clone(),
             metrics: parts.metrics.clone(),
-            queue: Queue::default(),
+            queue: GroupQueue::default(),
         });
         let remote = Remote {
             store: store.clone(),
@@ -188,7 +188,7 @@ impl JobSubsystem {
         let (stop, parts) = (&self.parts.stop, &self.parts);
         let until_stop = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             let stop = stop.clone();
-            loops.spawn(vital(async move {
+            loops.spawn(abort_on_panic(async move {
                 stop.run_until_cancelled(work).await;
             }));
         };
@@ -201,12 +201,12 @@ impl JobSubsystem {
             return;
         }
         let (enqueuer, stop, over) = (Arc::clone(&self.enqueuer), stop.clone(), halt.clone());
-        intake.spawn(vital(async move {
+        intake.spawn(abort_on_panic(async move {
             over.run_until_cancelled(enqueuer.run(&stop)).await;
         }));
         let (counts, store, halt) = (Arc::clone(&parts.counts), Arc::clone(&parts.store), halt.clone());
         let over = halt.clone();
-        loops.spawn(vital(async move { counts.run(&*store, over).await }));
+        loops.spawn(abort_on_panic(async move { counts.run(&*store, over).await }));
         if config.schedules {
             let (store, wakeups) = (Arc::clone(&parts.store), Arc::clone(&parts.wakeups));
             until_stop(Box::pin(schedules::run(store, wakeups, Arc::clone(&parts.metrics))));
@@ -217,12 +217,12 @@ impl JobSubsystem {
         }
         if parts.duties.runs_jobs {
             let (dispatcher, stop, over) = (Arc::clone(&self.dispatcher), parts.stop.clone(), halt.clone());
-            intake.spawn(vital(async move {
+            intake.spawn(abort_on_panic(async move {
                 over.run_until_cancelled(dispatcher.run(stop)).await;
             }));
             // Also while the node stops: what runs then can still be cancelled.
             let (runner, interval) = (Arc::clone(&self.runner), parts.lease_time / 4);
-            loops.spawn(vital(async move {
+            loops.spawn(abort_on_panic(async move {
                 halt.run_until_cancelled(runner.watch(interval)).await;
             }));
         }

@@ -14,18 +14,18 @@ const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The deadline of a start, across all of its steps.
-pub(crate) struct Patience {
+pub(crate) struct StartupRetry {
     until: Instant,
 }
 
-impl Patience {
+impl StartupRetry {
     #[expect(clippy::disallowed_methods, reason = "a start has its own deadline, before any other clock exists")]
-    pub(crate) fn begin(wait: Duration) -> Patience {
-        Patience { until: Instant::now() + wait }
+    pub(crate) fn begin(wait: Duration) -> StartupRetry {
+        StartupRetry { until: Instant::now() + wait }
     }
 
     /// Repeats `attempt` until it succeeds, fails permanently, or the deadline passes.
-    pub(crate) async fn insist<T, F>(&self, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
+    pub(crate) async fn run<T, F>(&self, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
     where
         F: Future<Output = anyhow::Result<T>>,
     {

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 /// What is under way, and when it last got on.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(Mutex<State>);
+pub(crate) struct StallWatch(Mutex<StallState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StallState {
     under_way: usize,
     /// When the last piece ended, or the first one began after a pause.
     last: Duration,
 }
 
-impl Progress {
+impl StallWatch {
     /// A piece begins.
     pub(crate) fn begin(&self, now: Duration) {
         let mut state = self.lock();
@@ -40,7 +40,7 @@ impl Progress {
         if state.under_way == 0 { Duration::ZERO } else { now.saturating_sub(state.last) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StallState> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 }
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn work_that_ends_now_and_then_gets_on() {
-        let progress = Progress::default();
+        let progress = StallWatch::default();
         assert_eq!(progress.stalled(100 * SECOND), Duration::ZERO, "there is none");
         progress.begin(100 * SECOND);
         progress.begin(105 * SECOND);
