@@ -23,7 +23,7 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::lease::NewMessage;
-use everhook_store::outbox::{Batch, Done, Outbox, OutboxRow, Relayed, Relayer};
+use everhook_store::outbox::{Done, Outbox, OutboxBatch, OutboxRow, Relayed, Relayer};
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
 use everhook_store::uids::{Found, Uids};
@@ -125,7 +125,7 @@ impl Relay {
     /// What a row becomes, or why it becomes nothing.
     async fn judge(
         &self,
-        batch: &Batch,
+        batch: &OutboxBatch,
         row: &OutboxRow,
         id: Id,
         missing: &mut Missing,
@@ -254,7 +254,7 @@ impl Relay {
     }
 
     /// Tells of a batch that was appended.
-    fn tell(&self, batch: &Batch, done: &Done) {
+    fn tell(&self, batch: &OutboxBatch, done: &Done) {
         let name = &self.source.name;
         for (row, reason) in &done.set_aside {
             warn!(outbox = name, outbox.row = row, "set row {row} of the outbox {name} aside: {reason}");
@@ -265,7 +265,7 @@ impl Relay {
 
 #[async_trait]
 impl Relayer for Relay {
-    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError> {
+    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
         let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
         let at = id_time(self.clock.now(), batch.floor);
         let mut members = Vec::with_capacity(batch.rows.len());

@@ -17,9 +17,9 @@ use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::{row, statement};
 
 use crate::columns::{DueLane, DueLanes, Expiries, ExpiryRow, Keys, MessageRow, Messages, TaskRow, Tasks};
+use crate::dedup::{self, Owners};
 use crate::endpoints::{self, AppKey, EndpointSets};
 use crate::error::Fault;
-use crate::keys::{self, Owners};
 use crate::once;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
@@ -98,7 +98,7 @@ impl PostgresStore {
     async fn append_as(&self, tx: &Tx<'_>, append: &Append) -> Result<Vec<Appended>, Fault> {
         let (sets, now, Lanes { free, waiting }) = self.read_for_plan(tx, append).await?;
         let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
-        let mut owners = Owners::take(tx, keys::claims(wanted)).await?;
+        let mut owners = Owners::take(tx, dedup::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
         let mut slots = once::SlotClaims::lock(tx, &append.messages, now).await?;

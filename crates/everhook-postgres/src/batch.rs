@@ -12,9 +12,9 @@ use everhook_store::statement;
 use crate::append::FindApplicationRevision;
 use crate::catalog::id_bounds;
 use crate::columns::Keys;
+use crate::dedup;
 use crate::error::Fault;
 use crate::job::batch::Changes;
-use crate::keys;
 use crate::store::PostgresStore;
 
 statement! {
@@ -39,7 +39,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, new.id.0).await?
         {
             tx.roll_back().await?;
             let known = if holder.body == key.body {

@@ -18,7 +18,7 @@ use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Notification, Socket};
 use tracing::{debug, warn};
 
-use crate::error::OpenError;
+use crate::error::PostgresOpenError;
 use crate::hosts::{Hosts, connect_wait, want_primary};
 use crate::tls::MakeTls;
 
@@ -49,8 +49,8 @@ pub(crate) enum Route {
 }
 
 /// The settings of a connection to `url`.
-pub(crate) fn settings(url: &str, route: Route) -> Result<Config, OpenError> {
-    let mut config: Config = url.parse().map_err(OpenError::BadUrl)?;
+pub(crate) fn settings(url: &str, route: Route) -> Result<Config, PostgresOpenError> {
+    let mut config: Config = url.parse().map_err(PostgresOpenError::BadUrl)?;
     if config.get_application_name().is_none() {
         config.application_name("everhook");
     }
@@ -93,9 +93,9 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(config: &Config) -> Result<Connector, OpenError> {
+    pub(crate) fn new(config: &Config) -> Result<Connector, PostgresOpenError> {
         let tls = MakeTls::new(config.get_ssl_mode())
-            .map_err(|source| OpenError::Connect { address: address(config), source: Box::new(source) })?;
+            .map_err(|source| PostgresOpenError::Connect { address: address(config), source: Box::new(source) })?;
         Ok(Connector { tls, hosts: Arc::default() })
     }
 
@@ -116,9 +116,9 @@ impl Connector {
     }
 
     /// Opens a connection, or says why not, within the time that one may take.
-    pub(crate) async fn open_now(&self, config: &Config) -> Result<Client, OpenError> {
+    pub(crate) async fn open_now(&self, config: &Config) -> Result<Client, PostgresOpenError> {
         let opened = timeout(connect_wait(config), self.open(config)).await;
-        let failed = |source| OpenError::Connect { address: address(config), source };
+        let failed = |source| PostgresOpenError::Connect { address: address(config), source };
         match opened {
             Ok(Ok((client, _driver))) => Ok(client),
             Ok(Err(error)) => Err(failed(Box::new(error))),

@@ -7,7 +7,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 /// Why a store could not be opened or migrated.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresOpenError {
     /// The text is no URL of a PostgreSQL.
     #[error("not a PostgreSQL connection URL, such as postgres://user:password@host:5432/database")]
     BadUrl(#[source] tokio_postgres::Error),
@@ -96,20 +96,20 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl PostgresOpenError {
     /// Whether the same may succeed later without anyone's doing: nobody answers, or the server is starting, stopping, full
     /// of connections or not the primary yet.
     pub fn may_pass(&self) -> bool {
         let source = match self {
-            OpenError::Connect { source, .. } | OpenError::Statement { source, .. } => source,
-            OpenError::BadUrl(_)
-            | OpenError::NoHost
-            | OpenError::NoSchema { .. }
-            | OpenError::SchemaTooOld { .. }
-            | OpenError::SchemaTooNew { .. }
-            | OpenError::UnsafeSetting { .. }
-            | OpenError::NotGranted { .. }
-            | OpenError::OwnOutbox { .. } => return false,
+            PostgresOpenError::Connect { source, .. } | PostgresOpenError::Statement { source, .. } => source,
+            PostgresOpenError::BadUrl(_)
+            | PostgresOpenError::NoHost
+            | PostgresOpenError::NoSchema { .. }
+            | PostgresOpenError::SchemaTooOld { .. }
+            | PostgresOpenError::SchemaTooNew { .. }
+            | PostgresOpenError::UnsafeSetting { .. }
+            | PostgresOpenError::NotGranted { .. }
+            | PostgresOpenError::OwnOutbox { .. } => return false,
         };
         let mut causes = std::iter::successors(Some(&**source as &dyn std::error::Error), |cause| cause.source());
         match causes.find_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code()) {

@@ -20,8 +20,8 @@ use everhook_store::history::{
 use everhook_store::piece::Piece;
 use everhook_store::{fields, row, statement};
 
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::lease::{FindMessage, MessageKey};
 use crate::store::PostgresStore;
 
@@ -109,7 +109,7 @@ impl PostgresStore {
         event_id: &Name,
     ) -> Result<Option<MessageId>, Fault> {
         let key = DedupKey::event_id(application, event_id);
-        Ok(keys::find(&self.database, environment, &key).await?.map(MessageId))
+        Ok(dedup::find(&self.database, environment, &key).await?.map(MessageId))
     }
 
     pub(crate) async fn list_messages_once(

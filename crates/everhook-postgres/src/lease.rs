@@ -111,7 +111,7 @@ struct Taken {
 
 /// What a lane is told after the lease took from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum LaneTurn {
     /// It gave all it was asked for, the last of it due at this time: to the back.
     Back(Timestamp),
     /// It has nothing more that is due.
@@ -137,16 +137,16 @@ impl PostgresStore {
             return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: ready.map(wait) });
         }
         let taken = self.take(&tx, ask, limit, &lanes, now).await?;
-        let turns = turns(&lanes, &taken, limit, now, |lane| self.looks.is_old(lane.key(), now));
+        let turns = turns(&lanes, &taken, limit, now, |lane| self.scan_cursors.is_old(lane.key(), now));
         let (messages, ready) = turn_lanes(&tx, full, &lanes, &turns, &taken.tasks, now).await?;
-        let tasks = self.dress(&tx, &lanes, taken.tasks, messages).await?;
+        let tasks = self.attach_payloads(&tx, &lanes, taken.tasks, messages).await?;
         let next_ready = [ready.map(wait), next_stay(&turns, now)].into_iter().flatten().min();
         tx.commit().await?;
         for ((lane, turn), begun) in lanes.iter().zip(turns).zip(taken.begun) {
             match turn {
-                Turn::Stay { until, .. } => self.looks.remember(lane.key(), until, begun == lane.floor, now),
-                Turn::Back(_) | Turn::Drain => self.looks.forget(lane.key()),
-                Turn::Keep => {}
+                LaneTurn::Stay { until, .. } => self.scan_cursors.remember(lane.key(), until, begun == lane.floor, now),
+                LaneTurn::Back(_) | LaneTurn::Drain => self.scan_cursors.forget(lane.key()),
+                LaneTurn::Keep => {}
             }
         }
         Ok(LeaseGrant { tasks, jobs: Vec::new(), next_ready })
@@ -162,7 +162,7 @@ impl PostgresStore {
         now: Timestamp,
     ) -> Result<Taken, Fault> {
         let floors: Vec<Timestamp> = lanes.iter().map(|lane| lane.floor).collect();
-        let begun = lanes.iter().map(|lane| self.looks.begin(lane.key(), lane.floor, now)).collect();
+        let begun = lanes.iter().map(|lane| self.scan_cursors.begin(lane.key(), lane.floor, now)).collect();
         let taken = take_from(tx, ask, limit, lanes, begun, now).await?;
         if taken.tasks.is_empty() && taken.begun != floors {
             return take_from(tx, ask, limit, lanes, floors, now).await;
@@ -171,7 +171,7 @@ impl PostgresStore {
     }
 
     /// Adds messages and endpoints to tasks.
-    async fn dress(
+    async fn attach_payloads(
         &self,
         tx: &Tx<'_>,
         lanes: &[ReadyLane],
@@ -190,7 +190,7 @@ impl PostgresStore {
             ((environment, message.application, message.id), Arc::new(message))
         };
         let found: HashMap<_, Arc<Message>> = messages.into_iter().map(keyed).collect();
-        let dress = |task: Task| {
+        let attach_payloads = |task: Task| {
             let lane = lane_of(&task);
             let key = lane.map(|lane| (lane.environment, lane.application, MessageId(task.key.subject)));
             let set = lane.and_then(|lane| sets.get(&(lane.environment, lane.application)));
@@ -200,7 +200,7 @@ impl PostgresStore {
                 endpoint: set.and_then(|set| set.find(everhook_core::id::EndpointId(task.lane.0)).cloned()),
             }
         };
-        Ok(tasks.into_iter().map(dress).collect())
+        Ok(tasks.into_iter().map(attach_payloads).collect())
     }
 }
 
@@ -210,7 +210,7 @@ async fn turn_lanes(
     tx: &Tx<'_>,
     full: Vec<LaneId>,
     lanes: &[ReadyLane],
-    turns: &[Turn],
+    turns: &[LaneTurn],
     tasks: &[Task],
     now: Timestamp,
 ) -> Result<(Vec<(EnvironmentId, Message)>, Option<i64>), Fault> {
@@ -219,25 +219,25 @@ async fn turn_lanes(
     let mut known = full;
     for (lane, turn) in lanes.iter().zip(turns) {
         match turn {
-            Turn::Back(last) => {
+            LaneTurn::Back(last) => {
                 back.push(lane);
                 if last.since(lane.floor) >= FLOOR_STEP && !lane.closing {
                     drain.push((lane, Some(now)));
                 }
             }
-            Turn::Drain => {
+            LaneTurn::Drain => {
                 if lane.waiting {
                     calm.push(lane);
                 }
                 drain.push((lane, None));
             }
-            Turn::Stay { next, .. } => {
+            LaneTurn::Stay { next, .. } => {
                 known.push(lane.id);
                 if lane.waiting && *next > now {
                     calm.push(lane);
                 }
             }
-            Turn::Keep => {}
+            LaneTurn::Keep => {}
         }
     }
     let turn = |(lane, turn_at): &(&ReadyLane, Option<Timestamp>)| LaneTurn {
@@ -325,7 +325,7 @@ fn turns(
     limit: usize,
     now: Timestamp,
     is_old: impl Fn(&ReadyLane) -> bool,
-) -> Vec<Turn> {
+) -> Vec<LaneTurn> {
     let mut given: HashMap<(EnvironmentId, LaneId), (usize, Timestamp)> = HashMap::new();
     for task in &taken.tasks {
         let (count, last) = given.entry((task.key.environment, task.lane)).or_default();
@@ -337,28 +337,28 @@ fn turns(
         let asked = left.min(lane.capacity);
         left -= gave.min(left);
         match gave {
-            _ if asked == 0 => Turn::Keep,
-            _ if gave < asked => Turn::Drain,
-            _ if asked < lane.capacity => Turn::Keep,
-            _ => Turn::Back(last),
+            _ if asked == 0 => LaneTurn::Keep,
+            _ if gave < asked => LaneTurn::Drain,
+            _ if asked < lane.capacity => LaneTurn::Keep,
+            _ => LaneTurn::Back(last),
         }
     };
-    let turns: Vec<Turn> = lanes.iter().map(turn).collect();
-    if lanes.len() > STAY_LANES_MAX || turns.contains(&Turn::Keep) {
+    let turns: Vec<LaneTurn> = lanes.iter().map(turn).collect();
+    if lanes.len() > STAY_LANES_MAX || turns.contains(&LaneTurn::Keep) {
         return turns;
     }
-    let stay = |((turn, lane), next): ((Turn, &ReadyLane), Timestamp)| match turn {
+    let stay = |((turn, lane), next): ((LaneTurn, &ReadyLane), Timestamp)| match turn {
         _ if lane.closing || is_old(lane) => turn,
-        Turn::Back(last) => Turn::Stay { until: last, next: now },
-        Turn::Drain if next <= now.plus(SOON) => Turn::Stay { until: now, next },
+        LaneTurn::Back(last) => LaneTurn::Stay { until: last, next: now },
+        LaneTurn::Drain if next <= now.plus(SOON) => LaneTurn::Stay { until: now, next },
         _ => turn,
     };
     turns.into_iter().zip(lanes).zip(taken.next_due.iter().copied()).map(stay).collect()
 }
 
 /// How long until a lane that stays as it is has to be looked at again.
-fn next_stay(turns: &[Turn], now: Timestamp) -> Option<Duration> {
-    let next = |turn: &Turn| if let Turn::Stay { next, .. } = turn { Some(next.since(now)) } else { None };
+fn next_stay(turns: &[LaneTurn], now: Timestamp) -> Option<Duration> {
+    let next = |turn: &LaneTurn| if let LaneTurn::Stay { next, .. } = turn { Some(next.since(now)) } else { None };
     turns.iter().filter_map(next).min()
 }
 
@@ -418,7 +418,7 @@ mod tests {
     }
 
     /// What lanes are told that gave so many and have their next task due then.
-    fn told(lanes: &[ReadyLane], gave: &[usize], next_due: Timestamp, limit: usize, old: bool) -> Vec<Turn> {
+    fn told(lanes: &[ReadyLane], gave: &[usize], next_due: Timestamp, limit: usize, old: bool) -> Vec<LaneTurn> {
         let tasks = lanes.iter().zip(gave).flat_map(|(lane, gave)| vec![task(lane); *gave]).collect();
         let taken =
             Taken { tasks, begun: vec![Timestamp::default(); lanes.len()], next_due: vec![next_due; lanes.len()] };
@@ -429,7 +429,7 @@ mod tests {
     fn lanes_that_were_all_asked_are_not_written() {
         let lanes = [lane(1, 2), lane(2, 2)];
         let soon = NOW.plus(SOON);
-        let (more, empty) = (Turn::Stay { until: DUE, next: NOW }, Turn::Stay { until: NOW, next: soon });
+        let (more, empty) = (LaneTurn::Stay { until: DUE, next: NOW }, LaneTurn::Stay { until: NOW, next: soon });
         assert_eq!(told(&lanes, &[2, 1], soon, 9, false), [more, empty]);
         assert_eq!(next_stay(&[empty], NOW), Some(SOON));
         assert_eq!(next_stay(&[empty, more], NOW), Some(Duration::ZERO));
@@ -438,18 +438,18 @@ mod tests {
     #[test]
     fn lanes_take_turns_where_not_all_were_asked() {
         let lanes = [lane(1, 2), lane(2, 2), lane(3, 2)];
-        assert_eq!(told(&lanes, &[2, 1, 1], NOW, 4, false), [Turn::Back(DUE), Turn::Drain, Turn::Keep]);
+        assert_eq!(told(&lanes, &[2, 1, 1], NOW, 4, false), [LaneTurn::Back(DUE), LaneTurn::Drain, LaneTurn::Keep]);
         let many: Vec<ReadyLane> = (0..=STAY_LANES_MAX).map(|n| lane(n as u8, 2)).collect();
-        assert!(told(&many, &[], NOW, 4, false).iter().all(|turn| *turn == Turn::Drain), "there are many");
+        assert!(told(&many, &[], NOW, 4, false).iter().all(|turn| *turn == LaneTurn::Drain), "there are many");
         let few = &many[1..];
-        assert!(told(few, &[], NOW, 4, false).iter().all(|turn| matches!(turn, Turn::Stay { .. })));
+        assert!(told(few, &[], NOW, 4, false).iter().all(|turn| matches!(turn, LaneTurn::Stay { .. })));
     }
 
     #[test]
     fn a_lane_is_written_every_now_and_then_and_when_it_has_nothing_for_a_while() {
-        assert_eq!(told(&[lane(1, 2), lane(2, 2)], &[2, 1], NOW, 9, true), [Turn::Back(DUE), Turn::Drain]);
-        assert_eq!(told(&[lane(1, 2)], &[1], SECONDS_LATER, 9, false), [Turn::Drain]);
+        assert_eq!(told(&[lane(1, 2), lane(2, 2)], &[2, 1], NOW, 9, true), [LaneTurn::Back(DUE), LaneTurn::Drain]);
+        assert_eq!(told(&[lane(1, 2)], &[1], SECONDS_LATER, 9, false), [LaneTurn::Drain]);
         let closing = ReadyLane { closing: true, ..lane(1, 2) };
-        assert_eq!(told(&[closing], &[1], NOW, 9, false), [Turn::Drain]);
+        assert_eq!(told(&[closing], &[1], NOW, 9, false), [LaneTurn::Drain]);
     }
 }

@@ -5,31 +5,32 @@
 //! would lose what it confirmed. Decides nothing: decisions are in the core, statements in `queries/`.
 
 mod append;
-mod appetite;
 mod backlog;
 mod batch;
 mod catalog;
 mod columns;
 mod connection;
-mod direct;
+mod dedup;
 mod endpoints;
 mod error;
 mod history;
 mod hosts;
 mod job;
-mod keys;
 mod lease;
-mod looks;
+mod lease_sizing;
 mod migrate;
 mod once;
 mod operations;
+mod optimistic_append;
 mod outbox;
 mod partition;
+mod preplan;
 mod queue;
 mod reads;
 mod redrive;
 mod renew;
 mod retention;
+mod scan_cursor;
 mod schedule;
 mod session;
 mod settle;
@@ -40,13 +41,12 @@ mod tx;
 mod url;
 mod value;
 mod wakeup;
-mod warm;
 mod worker;
 
 use everhook_store::sql::statement::Dialect;
 
-pub use crate::error::OpenError;
-pub use crate::migrate::{MigrationReport, migrate};
+pub use crate::error::PostgresOpenError;
+pub use crate::migrate::{PostgresMigrationReport, migrate};
 pub use crate::outbox::PostgresOutbox;
 pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::connection::{Connector, Route, address, settings};
-use crate::error::OpenError;
+use crate::error::PostgresOpenError;
 
 /// One step.
 struct Migration {
@@ -52,7 +52,7 @@ const SCHEMA_LOCK: i64 = 0x6576_6572_686f_6f6b;
 
 /// What a migration did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MigrationReport {
+pub struct PostgresMigrationReport {
     /// The version it found; 0 if there was no schema.
     pub from: i32,
     /// The version it left.
@@ -62,17 +62,17 @@ pub struct MigrationReport {
 }
 
 /// Creates or upgrades the schema. Running it again, or twice at once, is harmless.
-pub async fn migrate(url: &str) -> Result<MigrationReport, OpenError> {
+pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenError> {
     // What it does works through a pooler as well, where there is nothing else.
     let config = settings(url, Route::Pooler)?;
     let address = address(&config);
     let client = Connector::new(&config)?.open_now(&config).await?;
-    let failed = |source| OpenError::Statement {
+    let failed = |source| PostgresOpenError::Statement {
         address: address.clone(),
         what: "migrate the schema",
         source: Box::new(source),
     };
-    let mut report = MigrationReport { from: 0, to: 0, applied: Vec::new() };
+    let mut report = PostgresMigrationReport { from: 0, to: 0, applied: Vec::new() };
     for round in 0..=MIGRATIONS.len() {
         begin(&client).await.map_err(failed)?;
         let found = read_version(&client).await.map_err(failed)?;
@@ -100,22 +100,22 @@ pub(crate) struct SchemaVersion {
 }
 
 /// Refuses a schema that this binary cannot work with.
-pub(crate) fn check(address: &str, found: SchemaVersion) -> Result<(), OpenError> {
+pub(crate) fn check(address: &str, found: SchemaVersion) -> Result<(), PostgresOpenError> {
     if found.version == 0 {
-        return Err(OpenError::NoSchema { address: address.to_owned() });
+        return Err(PostgresOpenError::NoSchema { address: address.to_owned() });
     }
     if found.version < SCHEMA_VERSION {
         let (address, found) = (address.to_owned(), found.version);
-        return Err(OpenError::SchemaTooOld { address, found, needed: SCHEMA_VERSION });
+        return Err(PostgresOpenError::SchemaTooOld { address, found, needed: SCHEMA_VERSION });
     }
     check_not_too_new(address, found)
 }
 
-fn check_not_too_new(address: &str, found: SchemaVersion) -> Result<(), OpenError> {
+fn check_not_too_new(address: &str, found: SchemaVersion) -> Result<(), PostgresOpenError> {
     if found.compatible_from <= SCHEMA_VERSION {
         return Ok(());
     }
-    Err(OpenError::SchemaTooNew {
+    Err(PostgresOpenError::SchemaTooNew {
         address: address.to_owned(),
         found: found.version,
         oldest: found.compatible_from,

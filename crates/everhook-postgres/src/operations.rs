@@ -34,8 +34,8 @@ use everhook_store::store::{Op, Store};
 use everhook_store::worker::Takes;
 use tokio::time::Instant;
 
-use crate::appetite::{job_bytes, message_bytes};
 use crate::error::Fault;
+use crate::lease_sizing::{job_bytes, message_bytes};
 use crate::partition::Week;
 use crate::store::PostgresStore;
 

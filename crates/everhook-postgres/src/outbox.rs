@@ -16,14 +16,15 @@ use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, Batch, Done, IDENTITY_BYTES, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
+    AsideChange, AsideRow, Done, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Relayed, Relayer,
+    aside_bytes,
 };
 use everhook_store::piece::Piece;
 use everhook_store::store::Op;
 use everhook_store::{columns, row, statement};
 
 use crate::connection::{Connector, Route, address, settings};
-use crate::error::{Fault, OpenError};
+use crate::error::{Fault, PostgresOpenError};
 use crate::migrate;
 use crate::store::pool;
 use crate::tx::{Database, Tx};
@@ -90,33 +91,33 @@ const POOL_SIZE: usize = 2;
 
 impl PostgresOutbox {
     /// The outbox in a database that need not be there yet: it is connected to when it is looked into.
-    pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, OpenError> {
+    pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(&settings)?;
         Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler } })
     }
 
     /// Makes an outbox in a database that is not Everhook's own. Doing it again is harmless.
-    pub async fn install(url: &str) -> Result<(), OpenError> {
+    pub async fn install(url: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
         let client = Connector::new(&config)?.open_now(&config).await?;
-        let failed = |source| OpenError::Statement {
+        let failed = |source| PostgresOpenError::Statement {
             address: address(&config),
             what: "install the outbox",
             source: Box::new(source),
         };
         if migrate::read_version(&client).await.map_err(failed)?.version > 0 {
-            return Err(OpenError::OwnOutbox { address: address(&config) });
+            return Err(PostgresOpenError::OwnOutbox { address: address(&config) });
         }
         client.batch_execute(&format!("begin; {} commit", schema::POSTGRES)).await.map_err(failed)
     }
 
     /// Lets a role call `everhook.send`, and nothing else.
-    pub async fn grant(url: &str, role: &str) -> Result<(), OpenError> {
+    pub async fn grant(url: &str, role: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
         let client = Connector::new(&config)?.open_now(&config).await?;
         client.batch_execute(&format!("begin; {} commit", schema::grant(role))).await.map_err(|source| {
-            OpenError::Statement {
+            PostgresOpenError::Statement {
                 address: address(&config),
                 what: "grant the right to send",
                 source: Box::new(source),
@@ -137,7 +138,7 @@ impl PostgresOutbox {
         let (rows_max, bytes_max) = (OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX);
         let rows = tx.run(ListOutbox { rows_max, bytes_max, row_bytes_max: OUTBOX_ROW_BYTES_MAX }).await?;
         let floor = floor.and_then(|floor| Id::from_slice(&floor));
-        let mut batch = Batch { identity, floor, ..Batch::default() };
+        let mut batch = OutboxBatch { identity, floor, ..OutboxBatch::default() };
         for (id, flaw, said) in rows {
             match (flaw, said) {
                 (None, Some(said)) => batch.rows.push(said.row(id)),

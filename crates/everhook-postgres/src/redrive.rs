@@ -10,8 +10,8 @@ use everhook_store::statement;
 use crate::append::{AppendTask, lower_lanes_due};
 use crate::catalog::endpoint::FindEndpoint;
 use crate::columns::{DueLane, DueLanes, TaskRow};
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::lease::{FindMessage, MessageKey};
 use crate::store::PostgresStore;
 use crate::tx::Now;
@@ -29,7 +29,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         if let Some(key) = &resend.key
-            && let Some(holder) = keys::take_one(&tx, environment, key, resend.message.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, resend.message.0).await?
         {
             tx.roll_back().await?;
             return Ok(if holder.body == key.body { Resent::Repeated } else { Resent::KeyReused });

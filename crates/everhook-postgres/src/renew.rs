@@ -29,11 +29,11 @@ pub(crate) struct Renewals {
     config: Config,
     connector: Connector,
     pooler: bool,
-    line: Mutex<Line>,
+    line: Mutex<RenewalLine>,
 }
 
 #[derive(Default)]
-struct Line {
+struct RenewalLine {
     open: Option<Open>,
     timeline: Timeline,
 }

@@ -10,14 +10,14 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::piece::Piece;
-use everhook_store::schedule::{Run, ScheduleRecord, form};
+use everhook_store::schedule::{Run, ScheduleRecord, encoding};
 use everhook_store::sql::rows::ScheduleRow;
 use everhook_store::{fields, statement};
 use tracing::warn;
 
 use crate::catalog::name_bounds;
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::store::PostgresStore;
 
 fields! {
@@ -62,7 +62,7 @@ impl PostgresStore {
         tx.begin(()).await?;
         let mut repeats = false;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, new.schedule.id.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, new.schedule.id.0).await?
         {
             if holder.body != key.body {
                 tx.roll_back().await?;
@@ -152,8 +152,8 @@ impl ScheduleFields {
     fn new(new: &ScheduleRecord, now: Timestamp) -> ScheduleFields {
         let state = if new.paused { ScheduleState::paused() } else { ScheduleState::begin(&new.schedule, now) };
         ScheduleFields {
-            spec: form::spec(&new.schedule),
-            starts: form::starts(&new.starts),
+            spec: encoding::spec(&new.schedule),
+            starts: encoding::starts(&new.starts),
             paused: new.paused,
             next: state.next,
             queued: state.queued,

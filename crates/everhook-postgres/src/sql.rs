@@ -9,11 +9,11 @@ use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
 
 use crate::catalog::{application, endpoint, environment, event_type};
-use crate::job::{batch as job_batch, change, enqueue, lease as job_lease, limit, list, output};
+use crate::job::{batch as job_batch, enqueue, lease as job_lease, limit, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, direct, endpoints, history, keys, lease, once, outbox, partition, queue, redrive, renew,
-    retention, schedule, session, settle, tx, worker,
+    append, backlog, batch, dedup, endpoints, history, lease, once, optimistic_append, outbox, partition, queue,
+    redrive, renew, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module that declares some.
@@ -22,8 +22,8 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     application::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
-    change::STATEMENTS,
-    direct::STATEMENTS,
+    steer::STATEMENTS,
+    optimistic_append::STATEMENTS,
     endpoint::STATEMENTS,
     endpoints::STATEMENTS,
     enqueue::STATEMENTS,
@@ -34,9 +34,9 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     history::STATEMENTS,
     job_batch::STATEMENTS,
     job_lease::STATEMENTS,
-    keys::STATEMENTS,
+    dedup::STATEMENTS,
     lease::STATEMENTS,
-    list::STATEMENTS,
+    query::STATEMENTS,
     once::STATEMENTS,
     outbox::STATEMENTS,
     output::STATEMENTS,

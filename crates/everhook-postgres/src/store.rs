@@ -13,17 +13,17 @@ use everhook_store::shares::SearchShares;
 use everhook_store::store::{Op, Store};
 use tokio_postgres::Config;
 
-use crate::appetite::Appetites;
 use crate::connection::{CONNECT_WAIT, Connector, Route, address, settings};
-use crate::direct::Guesses;
-use crate::error::{Fault, OpenError, Remedy, refused_to_role};
+use crate::error::{Fault, PostgresOpenError, Remedy, refused_to_role};
 use crate::hosts::connect_wait;
-use crate::looks::Looks;
+use crate::lease_sizing::LeaseSizings;
 use crate::migrate;
+use crate::optimistic_append::Speculations;
 use crate::outbox::PostgresOutbox;
 use crate::partition::{self, Week};
 use crate::renew::Renewals;
 use crate::retention::{DropPause, KeyCursor};
+use crate::scan_cursor::ScanCursors;
 use crate::tx::{Database, Now, within};
 use crate::wakeup::Wakeups;
 
@@ -59,9 +59,9 @@ pub struct PostgresStore {
     pub(crate) renewals: Renewals,
     pub(crate) cache: EndpointCache,
     pub(crate) ids: Arc<Ids>,
-    pub(crate) guesses: Guesses,
-    pub(crate) looks: Looks,
-    pub(crate) appetite: Appetites,
+    pub(crate) speculations: Speculations,
+    pub(crate) scan_cursors: ScanCursors,
+    pub(crate) sizing: LeaseSizings,
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
     pub(crate) shares: SearchShares,
@@ -71,7 +71,7 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Connects, and checks that the schema is known and that the server keeps what it confirms. Does not migrate.
-    pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, OpenError> {
+    pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, PostgresOpenError> {
         let route = if config.pooler { Route::Pooler } else { Route::Direct };
         let settings = settings(&config.url, route)?;
         let connector = Connector::new(&settings)?;
@@ -93,18 +93,18 @@ impl PostgresStore {
             wakeups,
             cache: EndpointCache::default(),
             ids,
-            guesses: Guesses::default(),
-            looks: Looks::default(),
-            appetite: Appetites::default(),
+            speculations: Speculations::default(),
+            scan_cursors: ScanCursors::default(),
+            sizing: LeaseSizings::default(),
             key_cursor: KeyCursor::default(),
             drop_pause: DropPause::default(),
             shares: SearchShares::of(config.pool_size),
         };
         store.ensure_partitions().await.map_err(|source| match refused_to_role(&source) {
-            true => OpenError::NotGranted { address: address(&settings), source: Box::new(source) },
+            true => PostgresOpenError::NotGranted { address: address(&settings), source: Box::new(source) },
             false => {
                 let (address, what) = (address(&settings), "create partitions");
-                OpenError::Statement { address, what, source: Box::new(source) }
+                PostgresOpenError::Statement { address, what, source: Box::new(source) }
             }
         })?;
         Ok(store)
@@ -171,7 +171,7 @@ impl PostgresStore {
     }
 }
 
-pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, OpenError> {
+pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, PostgresOpenError> {
     let (at, wait) = (address(&settings), connect_wait(&settings));
     // The driver of a connection notices when it ends; asking each time would cost a round trip.
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -184,14 +184,14 @@ pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Resul
         .create_timeout(Some(wait))
         .recycle_timeout(Some(CONNECT_WAIT))
         .build()
-        .map_err(|source| OpenError::Connect { address: at, source: Box::new(source) })
+        .map_err(|source| PostgresOpenError::Connect { address: at, source: Box::new(source) })
 }
 
 /// Refuses a schema that this binary does not know, and a server that would lose what it confirmed.
-async fn check_server(settings: &Config, connector: &Connector) -> Result<(), OpenError> {
+async fn check_server(settings: &Config, connector: &Connector) -> Result<(), PostgresOpenError> {
     let at = address(settings);
     let client = connector.open_now(settings).await?;
-    let failed = |source: Fault| OpenError::Statement {
+    let failed = |source: Fault| PostgresOpenError::Statement {
         address: at.clone(),
         what: "read its settings",
         source: Box::new(source),
@@ -201,7 +201,7 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Op
     let rows = within(client.query_typed(unsafe_settings, &[])).await.map_err(failed)?;
     if let Some(row) = rows.first() {
         let setting = row.try_get(0).map_err(Fault::Statement).map_err(failed)?;
-        return Err(OpenError::UnsafeSetting { address: at, setting });
+        return Err(PostgresOpenError::UnsafeSetting { address: at, setting });
     }
     let found = within(migrate::read_version(&client)).await.map_err(failed)?;
     migrate::check(&at, found)

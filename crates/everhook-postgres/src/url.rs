@@ -3,13 +3,13 @@
 use tokio_postgres::Config;
 
 use crate::connection::address;
-use crate::error::OpenError;
+use crate::error::PostgresOpenError;
 
 /// Refuses a URL that no connection can be made with.
-pub fn check_url(url: &str) -> Result<(), OpenError> {
-    let config: Config = url.parse().map_err(OpenError::BadUrl)?;
+pub fn check_url(url: &str) -> Result<(), PostgresOpenError> {
+    let config: Config = url.parse().map_err(PostgresOpenError::BadUrl)?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(OpenError::NoHost);
+        return Err(PostgresOpenError::NoHost);
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ mod tests {
             assert!(refused.to_string().contains("names no host") && !refused.to_string().contains("hunter2"), "{url}");
         }
         for url in ["postgres://db:port/x", "postgres://db/x?nonsense=1", "postgres://db/x?sslmode=maybe"] {
-            assert!(matches!(check_url(url), Err(OpenError::BadUrl(_))), "{url}");
+            assert!(matches!(check_url(url), Err(PostgresOpenError::BadUrl(_))), "{url}");
         }
         for url in ["postgres://db", "postgres:///x?host=/run/pg", "postgresql://me:a%40b@a,b/x"] {
             check_url(url).unwrap();

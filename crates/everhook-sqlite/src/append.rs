@@ -17,9 +17,9 @@ use everhook_store::once::{Suppression, Suppressions};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::dedup::{self, Claims};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::once;
-use crate::rows::{self, Record};
+use crate::rows::{self, Reader};
 use crate::writer::Tx;
 
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
@@ -32,7 +32,7 @@ const LIST_ENDPOINT_APPLICATION: &str = include_str!("../queries/list_endpoint_a
 
 /// Appends messages, one answer for each.
 pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault> {
-    let mut batch = Batch {
+    let mut batch = AppendBatch {
         tx,
         fast: append.fast,
         claims: Claims::new(tx)?,
@@ -100,7 +100,7 @@ pub(crate) fn touch_lane(
 
 /// What a lane is to the rest of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum BatchLane {
     /// Tasks may start at once.
     Free,
     /// It is held, or new deliveries wait in it, which nothing may overtake.
@@ -109,18 +109,18 @@ enum Lane {
     Touched,
 }
 
-struct Batch<'t> {
+struct AppendBatch<'t> {
     tx: &'t Tx<'t>,
     fast: Option<FastPath>,
     claims: Claims<'t>,
     append_message: CachedStatement<'t>,
     append_task: CachedStatement<'t>,
     applications: Applications,
-    lanes: HashMap<(EnvironmentId, LaneId), Lane>,
+    lanes: HashMap<(EnvironmentId, LaneId), BatchLane>,
     suppressed: Suppressions,
 }
 
-impl Batch<'_> {
+impl AppendBatch<'_> {
     fn append(&mut self, new: NewMessage) -> Result<Appended, Fault> {
         let tx = self.tx;
         let mut taken = Vec::new();
@@ -207,7 +207,7 @@ impl Batch<'_> {
     /// Whether the lane of a pending task may not know yet when it is due.
     fn must_touch(&mut self, task: &Task) -> bool {
         task.due_at > self.tx.now
-            || self.lanes.insert((task.key.environment, task.lane), Lane::Touched) != Some(Lane::Touched)
+            || self.lanes.insert((task.key.environment, task.lane), BatchLane::Touched) != Some(BatchLane::Touched)
     }
 
     /// A slot of this node, if the lane has nothing that the task would overtake.
@@ -221,27 +221,27 @@ impl Batch<'_> {
                 state
             }
         };
-        if state != Lane::Free {
+        if state != BatchLane::Free {
             return Ok(None);
         }
         let slot = Slot::reserve(&fast.slots, lane);
         if slot.is_none() {
             // This one will wait, so every later one of the batch has to wait behind it.
-            self.lanes.insert((environment, lane), Lane::Busy);
+            self.lanes.insert((environment, lane), BatchLane::Busy);
         }
         Ok(slot)
     }
 }
 
-fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Lane, Fault> {
+fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<BatchLane, Fault> {
     let mut find = tx.conn.prepare_cached(FIND_LANE)?;
     let mut rows = find.query(params![environment.0, lane.as_bytes()])?;
     let row = rows.next()?.ok_or(Fault::Corrupt { table: "lane", column: "id" })?;
-    let record = Record::new(row, "lane");
+    let record = Reader::new(row, "lane");
     let (state, waiting, hold_until): (i16, bool, _) =
         (record.get(0, "state")?, record.get(1, "waiting")?, record.time(2, "hold_until")?);
     let free = state == 0 && !waiting && hold_until <= tx.now;
-    Ok(if free { Lane::Free } else { Lane::Busy })
+    Ok(if free { BatchLane::Free } else { BatchLane::Busy })
 }
 
 /// The endpoints of applications as of this transaction, each looked up once.

@@ -8,8 +8,8 @@ use everhook_core::time::Timestamp;
 use everhook_store::backlog::Backlog;
 use rusqlite::{Connection, params};
 
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 
 const COUNT_BACKLOG: &str = include_str!("../queries/count_backlog.sql");
 
@@ -18,7 +18,7 @@ pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault>
     let (limit, lanes) = (BACKLOG_COUNTED_MAX as i64, BACKLOG_LANES_MAX as i64);
     let mut count = conn.prepare_cached(COUNT_BACKLOG)?;
     let mut rows = count.query_and_then(params![limit, now.as_micros(), lanes, PRIORITY_DEFAULT], |row| {
-        let record = Record::new(row, "task");
+        let record = Reader::new(row, "task");
         let (pending, dead): (i64, i64) = (record.get(0, "pending")?, record.get(1, "dead")?);
         let due_for: i64 = record.get(2, "due_for")?;
         Ok(Backlog {

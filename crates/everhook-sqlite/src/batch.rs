@@ -18,9 +18,9 @@ use rusqlite::{Connection, Row, params};
 
 use crate::append;
 use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
-use crate::failure::Fault;
-use crate::job::{find as find_job, steer};
-use crate::rows::{ABOVE_IDS, BELOW_IDS, Record, to_json};
+use crate::error::Fault;
+use crate::job::{query as find_job, steer};
+use crate::rows::{ABOVE_IDS, BELOW_IDS, Reader, to_json};
 use crate::sql::read_at;
 use crate::writer::Tx;
 
@@ -58,7 +58,7 @@ fn announce(
 fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<Vec<FailedJob>, Fault> {
     let mut list = tx.conn.prepare_cached(LIST_JOB_FAILED)?;
     let params = params![environment.0, id.as_bytes(), limit(BATCH_FAILED_LISTED_MAX)];
-    let read = |row: &Row<'_>| Record::new(row, "task").id(0, "subject").map(JobId);
+    let read = |row: &Row<'_>| Reader::new(row, "task").id(0, "subject").map(JobId);
     let dead = list.query_and_then(params, read)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut failed = Vec::with_capacity(dead.len());
     for id in dead {

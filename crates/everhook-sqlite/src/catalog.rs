@@ -8,8 +8,8 @@ use everhook_store::dedup::DedupKey;
 use rusqlite::{Connection, ToSql};
 
 use crate::dedup::{self, Claims};
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 pub(crate) mod application;
@@ -84,7 +84,7 @@ pub(crate) fn scan_end(
     all.push(&offset);
     let mut find = conn.prepare_cached(&directed(sql, order))?;
     let mut rows = find.query(all.as_slice())?;
-    rows.next()?.map(|row| Record::new(row, "scan").id(0, "id")).transpose()
+    rows.next()?.map(|row| Reader::new(row, "scan").id(0, "id")).transpose()
 }
 
 /// A number of rows as SQLite counts them.

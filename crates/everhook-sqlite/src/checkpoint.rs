@@ -39,7 +39,7 @@ impl Checkpoints {
             pages.store(u32::try_from(count).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        let conn = open::connect(file, open::Role::Checkpoint)?;
+        let conn = open::connect(file, open::ConnectionRole::Checkpoint)?;
         let (start, starts) = sync_channel(1);
         let (copies, copied) = sync_channel(1);
         let copy = move || {

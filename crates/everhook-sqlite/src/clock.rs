@@ -46,7 +46,7 @@ impl TimeSource for SystemSource {
 }
 
 /// The clock of one open store.
-pub(crate) struct Clock {
+pub(crate) struct StoreClock {
     /// Forward steps up to this are followed at once.
     followed_max: Duration,
     source: Arc<dyn TimeSource>,
@@ -63,20 +63,20 @@ struct Reading {
     said: bool,
 }
 
-impl Clock {
+impl StoreClock {
     /// The clock of whoever keeps the leases of a store.
-    pub(crate) fn new(source: Arc<dyn TimeSource>) -> Clock {
-        Clock::following(FOLLOWED_MAX, source)
+    pub(crate) fn new(source: Arc<dyn TimeSource>) -> StoreClock {
+        StoreClock::following(FOLLOWED_MAX, source)
     }
 
     /// The clock of a process beside that one, which leaves the leases alone.
-    pub(crate) fn beside(source: Arc<dyn TimeSource>) -> Clock {
-        Clock::following(Duration::MAX, source)
+    pub(crate) fn beside(source: Arc<dyn TimeSource>) -> StoreClock {
+        StoreClock::following(Duration::MAX, source)
     }
 
-    fn following(followed_max: Duration, source: Arc<dyn TimeSource>) -> Clock {
+    fn following(followed_max: Duration, source: Arc<dyn TimeSource>) -> StoreClock {
         let (monotonic, now) = (source.monotonic(), source.wall());
-        Clock {
+        StoreClock {
             followed_max,
             source,
             last: Mutex::new(Reading { monotonic, now, behind: Duration::ZERO, said: false }),
@@ -88,7 +88,7 @@ impl Clock {
         timestamp(self.read(&mut self.lock()))
     }
 
-    /// How far the wall clock has stepped forward; the writer moves leases by this and then calls [`Clock::advance`].
+    /// How far the wall clock has stepped forward; the writer moves leases by this and then calls [`StoreClock::advance`].
     pub(crate) fn step(&self) -> Option<Duration> {
         let now = self.read(&mut self.lock());
         let step = self.source.wall().saturating_sub(now);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_clock_keeps_to_its_pace_whatever_the_wall_clock_does() {
-        let clock = Clock::new(Arc::new(SystemSource::new()));
+        let clock = StoreClock::new(Arc::new(SystemSource::new()));
         let at = |wall| clock.next(NOW, 2 * SECOND, wall);
         assert_eq!(at(NOW + 2 * SECOND), NOW + 2 * SECOND);
         assert_eq!(at(NOW + 2 * SECOND + FOLLOWED_MAX), NOW + 2 * SECOND + FOLLOWED_MAX, "a little is followed");

@@ -1,12 +1,12 @@
 //! Keys under which something is accepted once, taken inside the transaction that accepts it.
 
 use everhook_core::id::{EnvironmentId, Id};
-use everhook_store::append::Holder;
+use everhook_store::append::KeyHolder;
 use everhook_store::dedup::DedupKey;
 use rusqlite::{CachedStatement, params};
 
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 const APPEND_DEDUP: &str = include_str!("../queries/append_dedup.sql");
@@ -30,7 +30,7 @@ impl<'t> Claims<'t> {
         environment: EnvironmentId,
         key: &DedupKey,
         object: Id,
-    ) -> Result<Option<Holder>, Fault> {
+    ) -> Result<Option<KeyHolder>, Fault> {
         let (tx, scope) = (self.tx, key.scope.to_db());
         let expires_at = tx.now.plus(key.kept).as_micros();
         let taken = self.append.execute(params![
@@ -48,8 +48,8 @@ impl<'t> Claims<'t> {
         let mut find = tx.conn.prepare_cached(FIND_DEDUP)?;
         let mut rows = find.query(params![environment.0, scope, key.hash])?;
         let row = rows.next()?.ok_or(Fault::Corrupt { table: "dedup", column: "hash" })?;
-        let record = Record::new(row, "dedup");
-        Ok(Some(Holder { object: record.id(0, "object")?, body: record.get(1, "body")? }))
+        let record = Reader::new(row, "dedup");
+        Ok(Some(KeyHolder { object: record.id(0, "object")?, body: record.get(1, "body")? }))
     }
 }
 

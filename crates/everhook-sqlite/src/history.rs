@@ -10,8 +10,8 @@ use everhook_store::piece::Piece;
 use rusqlite::{Connection, ToSql, params};
 
 use crate::catalog::{directed, limit, scan_end};
-use crate::failure::Fault;
-use crate::rows::{self, Record};
+use crate::error::Fault;
+use crate::rows::{self, Reader};
 use crate::writer::Tx;
 
 pub(crate) mod attempt;
@@ -41,7 +41,7 @@ pub(crate) fn find(
             let mut find = conn.prepare_cached(FIND_DEDUP)?;
             let mut rows = find.query(params![environment.0, key.scope.to_db(), key.hash])?;
             match rows.next()? {
-                Some(row) => MessageId(Record::new(row, "dedup").id(0, "object")?),
+                Some(row) => MessageId(Reader::new(row, "dedup").id(0, "object")?),
                 None => return Ok(None),
             }
         }

@@ -3,7 +3,7 @@
 //! Settling is the engine's, in [`crate::settle`]; a batch is told of every end in [`crate::batch`].
 
 pub(crate) mod enqueue;
-pub(crate) mod find;
 pub(crate) mod lease;
+pub(crate) mod query;
 pub(crate) mod row;
 pub(crate) mod steer;

@@ -14,8 +14,8 @@ use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
 use rusqlite::{Row, params};
 
 use crate::append::Applications;
-use crate::failure::Fault;
-use crate::rows::{self, Record};
+use crate::error::Fault;
+use crate::rows::{self, Reader};
 use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
@@ -86,7 +86,7 @@ fn lanes(
 }
 
 fn read_lane(row: &Row<'_>) -> Result<ReadyLane, Fault> {
-    let record = Record::new(row, "lane");
+    let record = Reader::new(row, "lane");
     Ok(ReadyLane {
         environment: record.environment(0)?,
         id: LaneId(record.id(1, "id")?),
@@ -98,7 +98,7 @@ fn read_lane(row: &Row<'_>) -> Result<ReadyLane, Fault> {
 
 /// How a look at a lane ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum ScanEnd {
     /// It gave all it was asked for and may have more.
     Filled,
     /// The lease is full before the lane was.
@@ -141,24 +141,24 @@ impl<'t> Taking<'t> {
         let key = (lane.environment.0, lane.id.as_bytes());
         match self.look(lane, capacity)? {
             // It stays first in line.
-            Look::CutOff => {}
+            ScanEnd::CutOff => {}
             // Behind every lane that is ready already: they take turns.
-            Look::Filled => {
+            ScanEnd::Filled => {
                 let next_due = if lane.is_closing { 0 } else { self.tx.now.as_micros() };
                 self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, next_due])?;
             }
-            Look::Drained => {
+            ScanEnd::Drained => {
                 self.tx.conn.prepare_cached(REFILL_LANE)?.execute(params![key.0, key.1, PRIORITY_DEFAULT])?;
             }
         }
         Ok(())
     }
 
-    fn look(&mut self, lane: &ReadyLane, capacity: usize) -> Result<Look, Fault> {
+    fn look(&mut self, lane: &ReadyLane, capacity: usize) -> Result<ScanEnd, Fault> {
         let mut taken = 0;
         while taken < capacity {
             if self.is_full() {
-                return Ok(Look::CutOff);
+                return Ok(ScanEnd::CutOff);
             }
             let wanted = (capacity - taken).min(self.limit - self.tasks.len()).min(LEASE_ROWS_STEP);
             let tasks = self.lease_tasks(lane, wanted)?;
@@ -168,10 +168,10 @@ impl<'t> Taking<'t> {
                 self.add(lane, task)?;
             }
             if is_drained {
-                return Ok(Look::Drained);
+                return Ok(ScanEnd::Drained);
             }
         }
-        Ok(Look::Filled)
+        Ok(ScanEnd::Filled)
     }
 
     fn lease_tasks(&self, lane: &ReadyLane, limit: usize) -> Result<Vec<Task>, Fault> {
@@ -220,7 +220,7 @@ impl<'t> Taking<'t> {
 }
 
 fn read_task(row: &Row<'_>, lane: &ReadyLane) -> Result<Task, Fault> {
-    let record = Record::new(row, "task");
+    let record = Reader::new(row, "task");
     let key =
         TaskKey { environment: lane.environment, subject: record.id(0, "subject")?, id: TaskId(record.id(1, "id")?) };
     Ok(Task {

@@ -23,7 +23,7 @@ mod catalog;
 mod checkpoint;
 mod clock;
 mod dedup;
-mod failure;
+mod error;
 mod history;
 mod identity;
 mod job;
@@ -46,17 +46,17 @@ mod worker;
 mod writer;
 
 pub use clock::TimeSource;
-pub use migrate::{MigrationReport, migrate};
-pub use open::{Holder, OpenAs, OpenError};
+pub use migrate::{SqliteMigrationReport, migrate};
+pub use open::{FileHolder, OpenAs, SqliteOpenError};
 pub use outbox::SqliteOutbox;
 
 use crate::checkpoint::Checkpoints;
-use crate::clock::{Clock, SystemSource};
-use crate::failure::{Fault, Refusal};
+use crate::clock::{StoreClock, SystemSource};
+use crate::error::{Fault, Refusal};
 use crate::identity::Identity;
-use crate::open::{Cause, Role};
+use crate::open::{Cause, ConnectionRole};
 use crate::readers::Readers;
-use crate::writer::{Ask, Class, Tx, Writer};
+use crate::writer::{Tx, WriteAsk, WriteClass, Writer};
 
 /// How query files are expanded.
 const DIALECT: Dialect = Dialect::Sqlite;
@@ -65,7 +65,7 @@ const DIALECT: Dialect = Dialect::Sqlite;
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
-    clock: Arc<Clock>,
+    clock: Arc<StoreClock>,
     /// Held while this process serves the folder.
     lock: Mutex<Option<File>>,
 }
@@ -73,7 +73,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store in `folder`. A server makes it if it is not there, migrates it and ends the sessions of earlier servers;
     /// beside a server it has to be there, with the schema of this binary.
-    pub fn open(folder: &Path, open_as: OpenAs, ids: Arc<Ids>) -> Result<SqliteStore, OpenError> {
+    pub fn open(folder: &Path, open_as: OpenAs, ids: Arc<Ids>) -> Result<SqliteStore, SqliteOpenError> {
         SqliteStore::open_by(Arc::new(SystemSource::new()), folder, open_as, ids)
     }
 
@@ -83,7 +83,7 @@ impl SqliteStore {
         folder: &Path,
         open_as: OpenAs,
         ids: Arc<Ids>,
-    ) -> Result<SqliteStore, OpenError> {
+    ) -> Result<SqliteStore, SqliteOpenError> {
         open::check_version()?;
         let (file, lock) = match open_as {
             OpenAs::Server => {
@@ -94,7 +94,7 @@ impl SqliteStore {
             OpenAs::Beside => (open::existing_file(folder)?, None),
         };
         let named = |error: rusqlite::Error| Cause::from(error).at(&file);
-        let mut conn = open::connect(&file, Role::Write).map_err(named)?;
+        let mut conn = open::connect(&file, ConnectionRole::Write).map_err(named)?;
         match open_as {
             OpenAs::Beside => migrate::require(&conn, &file)?,
             OpenAs::Server => {
@@ -113,8 +113,8 @@ impl SqliteStore {
         };
         let readers = Readers::open(&file).map_err(named)?;
         let clock = match open_as {
-            OpenAs::Server => Clock::new(time),
-            OpenAs::Beside => Clock::beside(time),
+            OpenAs::Server => StoreClock::new(time),
+            OpenAs::Beside => StoreClock::beside(time),
         };
         let clock = Arc::new(clock);
         let identity = Identity::of(&file).map_err(|error| Cause::from(error).at(&file))?;
@@ -124,11 +124,11 @@ impl SqliteStore {
     }
 
     /// Opens an empty store that lives in memory, for tests.
-    pub fn open_in_memory(ids: Arc<Ids>) -> Result<SqliteStore, OpenError> {
+    pub fn open_in_memory(ids: Arc<Ids>) -> Result<SqliteStore, SqliteOpenError> {
         let name = Path::new(":memory:");
         let mut conn = open::connect_in_memory().map_err(|error| Cause::from(error).at(name))?;
         migrate::apply(&mut conn, name)?;
-        let clock = Arc::new(Clock::new(Arc::new(SystemSource::new())));
+        let clock = Arc::new(StoreClock::new(Arc::new(SystemSource::new())));
         let writer = Writer::start(conn, ids, Arc::clone(&clock), None, None);
         let writer = writer.map_err(|error| Cause::from(error).at(name))?;
         Ok(SqliteStore { writer, readers: Readers::Writer, clock, lock: Mutex::new(None) })
@@ -144,7 +144,7 @@ impl SqliteStore {
 
     async fn write<T: Send + 'static>(
         &self,
-        ask: Ask,
+        ask: WriteAsk,
         work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.writer.write(ask, work).await
@@ -156,7 +156,7 @@ impl SqliteStore {
         op: Op,
         work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write(Ask { op, class: Class::Change, rows: 1 }, work).await
+        self.write(WriteAsk { op, class: WriteClass::Change, rows: 1 }, work).await
     }
 
     /// A read that the store does for itself.
@@ -177,7 +177,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         // The file may have been replaced by another database under the same name.
         if self.writer.refusal() == Some(Refusal::FileLost) {
-            return Err(Refusal::FileLost.during(op));
+            return Err(Refusal::FileLost.into_store_error(op));
         }
         self.readers.read(&self.writer, op, share, work).await
     }

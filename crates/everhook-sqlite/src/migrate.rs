@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tracing::info;
 
 use crate::clock;
-use crate::open::{self, Cause, OpenError, Role};
+use crate::open::{self, Cause, ConnectionRole, SqliteOpenError};
 
 /// One step.
 struct Migration {
@@ -54,7 +54,7 @@ const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (
 
 /// What a migration did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MigrationReport {
+pub struct SqliteMigrationReport {
     /// The schema's version before; 0 for a new file.
     pub from: i64,
     /// The schema's version now.
@@ -64,11 +64,11 @@ pub struct MigrationReport {
 }
 
 /// Brings the file in `folder` up to date; made if it is not there. Nobody may serve it meanwhile.
-pub fn migrate(folder: &Path) -> Result<MigrationReport, OpenError> {
+pub fn migrate(folder: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> {
     open::check_version()?;
     let file = open::ensure_file(folder)?;
     let _lock = open::lock(folder)?;
-    let mut conn = open::connect(&file, Role::Write).map_err(|error| Cause::from(error).at(&file))?;
+    let mut conn = open::connect(&file, ConnectionRole::Write).map_err(|error| Cause::from(error).at(&file))?;
     let report = apply(&mut conn, &file)?;
     open::mark_used(folder);
     open::sync_folder(folder).map_err(|error| Cause::Io(error).at(folder))?;
@@ -81,7 +81,7 @@ const fn known() -> i64 {
 }
 
 /// Applies every step that the file lacks.
-pub(crate) fn apply(conn: &mut Connection, file: &Path) -> Result<MigrationReport, OpenError> {
+pub(crate) fn apply(conn: &mut Connection, file: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> {
     let named = |error: rusqlite::Error| Cause::from(error).at(file);
     conn.execute_batch(CREATE_SCHEMA_VERSION).map_err(named)?;
     let from = check(conn, file)?;
@@ -92,7 +92,7 @@ pub(crate) fn apply(conn: &mut Connection, file: &Path) -> Result<MigrationRepor
             applied.push(step.name);
         }
     }
-    Ok(MigrationReport { from, to: from.max(known()), applied })
+    Ok(SqliteMigrationReport { from, to: from.max(known()), applied })
 }
 
 /// Applies one step, unless someone did so meanwhile.
@@ -110,22 +110,22 @@ fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite:
 }
 
 /// Accepts a schema that this binary can run on without changing it.
-pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), OpenError> {
+pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), SqliteOpenError> {
     let found = check(conn, file)?;
     if found == 0 {
         return Err(open::missing(file));
     }
     if found < known() {
-        return Err(OpenError::OlderSchema { path: file.to_owned(), found, known: known() });
+        return Err(SqliteOpenError::OlderSchema { path: file.to_owned(), found, known: known() });
     }
     Ok(())
 }
 
 /// The schema's version, 0 for a new file; refuses one that is too new.
-pub(crate) fn check(conn: &Connection, file: &Path) -> Result<i64, OpenError> {
+pub(crate) fn check(conn: &Connection, file: &Path) -> Result<i64, SqliteOpenError> {
     let (found, needs) = read_version(conn).map_err(|error| Cause::from(error).at(file))?;
     if needs > known() {
-        return Err(OpenError::NewerSchema { path: file.to_owned(), found, needs, known: known() });
+        return Err(SqliteOpenError::NewerSchema { path: file.to_owned(), found, needs, known: known() });
     }
     Ok(found)
 }

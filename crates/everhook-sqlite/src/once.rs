@@ -9,8 +9,8 @@ use everhook_store::once::{OnceRecord, Suppressions};
 use rusqlite::{Connection, Row, params};
 
 use crate::catalog::{NAME_ENDS, bounds, directed, limit};
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 const FIND_ONCE: &str = include_str!("../queries/find_once.sql");
@@ -61,7 +61,7 @@ fn read(
 ) -> Result<Option<OnceSlot>, Fault> {
     let mut claim = tx.conn.prepare_cached(CLAIM_ONCE)?;
     let mut rows = claim.query(params![environment.0, application.as_bytes(), key.as_str()])?;
-    rows.next()?.map(|row| slot(&Record::new(row, "once_slot"), 0)).transpose()
+    rows.next()?.map(|row| slot(&Reader::new(row, "once_slot"), 0)).transpose()
 }
 
 fn keep(
@@ -122,7 +122,7 @@ pub(crate) fn reset(
 }
 
 /// Reads phase, winner and winner's phase, from column `first` on.
-fn slot(record: &Record<'_>, first: usize) -> Result<OnceSlot, Fault> {
+fn slot(record: &Reader<'_>, first: usize) -> Result<OnceSlot, Fault> {
     Ok(OnceSlot {
         phase: Phase::from_db(record.get(first, "phase")?),
         winner: MessageId(record.id(first + 1, "winner")?),
@@ -131,7 +131,7 @@ fn slot(record: &Record<'_>, first: usize) -> Result<OnceSlot, Fault> {
 }
 
 fn record(row: &Row<'_>) -> Result<OnceRecord, Fault> {
-    let record = Record::new(row, "once_slot");
+    let record = Reader::new(row, "once_slot");
     Ok(OnceRecord {
         key: record.name(0, "key")?,
         slot: slot(&record, 1)?,

@@ -43,7 +43,7 @@ pub enum OpenAs {
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// The folder or a file in it cannot be made or read.
     #[error("could not open {}: check that the folder exists and that this user may write to it", path.display())]
     Folder {
@@ -66,7 +66,7 @@ pub enum OpenError {
         /// Which file.
         path: PathBuf,
         /// The other process, if it can be told.
-        holder: Holder,
+        holder: FileHolder,
     },
     /// The folder had a store, and it is not there any more.
     #[error("{} is missing or empty, but the folder has held a store: restore the file from a backup; to start over with an empty \
@@ -126,9 +126,9 @@ pub enum OpenError {
 
 /// The process that holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder(Option<u32>);
+pub struct FileHolder(Option<u32>);
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for FileHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(pid) => write!(f, " (pid {pid})"),
@@ -157,28 +157,28 @@ impl From<std::io::Error> for Cause {
 }
 
 impl Cause {
-    pub(crate) fn at(self, path: &Path) -> OpenError {
+    pub(crate) fn at(self, path: &Path) -> SqliteOpenError {
         let path = path.to_owned();
         match self {
             Cause::Sql(source) if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                OpenError::Full { path, source }
+                SqliteOpenError::Full { path, source }
             }
-            Cause::Sql(source) => OpenError::Database { path, source },
-            Cause::Io(source) => OpenError::Folder { path, source },
+            Cause::Sql(source) => SqliteOpenError::Database { path, source },
+            Cause::Io(source) => SqliteOpenError::Folder { path, source },
         }
     }
 }
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ConnectionRole {
     Write,
     Read,
     Checkpoint,
 }
 
 /// Makes the folder and an empty file in it if they are not there, for this user alone, and names the file.
-pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, OpenError> {
+pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
     if !folder.is_dir() {
         create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
     }
@@ -190,7 +190,7 @@ pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, OpenError> {
 }
 
 /// Names the file in the folder, which has to be there.
-pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, OpenError> {
+pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
     let file = folder.join(FILE);
     check_not_lost(folder, &file)?;
     match std::fs::metadata(&file) {
@@ -202,8 +202,8 @@ pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, OpenError> {
 }
 
 /// There is no database of ours; says so with a path that does not depend on where the command was typed.
-pub(crate) fn missing(file: &Path) -> OpenError {
-    OpenError::Missing { path: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()) }
+pub(crate) fn missing(file: &Path) -> SqliteOpenError {
+    SqliteOpenError::Missing { path: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()) }
 }
 
 /// Opens a file to be written; one that is not there is made, for this user alone.
@@ -232,7 +232,7 @@ pub(crate) fn warn_if_shared(folder: &Path) {
 
 /// Refuses to begin an empty store where there was one: its file was deleted, or cut to nothing. SQLite would take either for a
 /// new database, and would drop a log that is left of the old one.
-fn check_not_lost(folder: &Path, file: &Path) -> Result<(), OpenError> {
+fn check_not_lost(folder: &Path, file: &Path) -> Result<(), SqliteOpenError> {
     let length = |path: &Path| match std::fs::metadata(path) {
         Ok(found) => Ok(found.len()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
@@ -242,7 +242,7 @@ fn check_not_lost(folder: &Path, file: &Path) -> Result<(), OpenError> {
     if length(file)? > 0 || (length(&marker)? == 0 && length(&log)? == 0) {
         return Ok(());
     }
-    Err(OpenError::Lost { path: file.to_owned(), marker })
+    Err(SqliteOpenError::Lost { path: file.to_owned(), marker })
 }
 
 /// Marks the folder as one that has a store. A disk without room for the mark is no reason not to serve.
@@ -271,7 +271,7 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Takes the lock of the folder for as long as the answer lives.
-pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
+pub(crate) fn lock(folder: &Path) -> Result<File, SqliteOpenError> {
     let path = folder.join(LOCK_FILE);
     let mut file = open_private(&path).map_err(|error| Cause::Io(error).at(&path))?;
     match file.try_lock() {
@@ -280,7 +280,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(OpenError::InUse { path: folder.join(FILE), holder: Holder(pid) });
+            return Err(SqliteOpenError::InUse { path: folder.join(FILE), holder: FileHolder(pid) });
         }
     }
     let write_pid = |file: &mut File| {
@@ -293,15 +293,15 @@ pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
 }
 
 /// Refuses a SQLite that loses data.
-pub(crate) fn check_version() -> Result<(), OpenError> {
+pub(crate) fn check_version() -> Result<(), SqliteOpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
-        return Err(OpenError::BadSqlite(rusqlite::version()));
+        return Err(SqliteOpenError::BadSqlite(rusqlite::version()));
     }
     Ok(())
 }
 
 /// Opens a connection with the settings of its role, to a file that is there.
-pub(crate) fn connect(file: &Path, role: Role) -> Result<Connection, rusqlite::Error> {
+pub(crate) fn connect(file: &Path, role: ConnectionRole) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
     configure(&conn, role)?;
@@ -311,7 +311,7 @@ pub(crate) fn connect(file: &Path, role: Role) -> Result<Connection, rusqlite::E
 /// Opens a database that lives in memory, and in this connection only.
 pub(crate) fn connect_in_memory() -> Result<Connection, rusqlite::Error> {
     let conn = Connection::open_in_memory()?;
-    configure(&conn, Role::Write)?;
+    configure(&conn, ConnectionRole::Write)?;
     Ok(conn)
 }
 
@@ -320,10 +320,10 @@ pub(crate) fn keep_log(conn: &Connection) -> Result<(), rusqlite::Error> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
-fn configure(conn: &Connection, role: Role) -> Result<(), rusqlite::Error> {
+fn configure(conn: &Connection, role: ConnectionRole) -> Result<(), rusqlite::Error> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    if role == Role::Write {
+    if role == ConnectionRole::Write {
         // Counts only for a file that is still empty; retention gives pages back later, a few at a time.
         conn.pragma_update(None, "auto_vacuum", "incremental")?;
         // Answers with the mode that is in force; a database in memory stays "memory".
@@ -337,8 +337,8 @@ fn configure(conn: &Connection, role: Role) -> Result<(), rusqlite::Error> {
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_KEPT, |_| Ok(()))?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-    let cache_kib = if role == Role::Write { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
+    let cache_kib = if role == ConnectionRole::Write { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
     conn.pragma_update(None, "cache_size", -cache_kib)?;
-    conn.pragma_update(None, "query_only", role == Role::Read)?;
+    conn.pragma_update(None, "query_only", role == ConnectionRole::Read)?;
     Ok(())
 }

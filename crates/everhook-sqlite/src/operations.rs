@@ -34,12 +34,12 @@ use everhook_store::worker::Takes;
 
 use crate::SqliteStore;
 use crate::catalog::{application, endpoint, environment, event_type};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::{self, steer};
 use crate::queue::{self, stats};
 use crate::schedule::{self, fire};
-use crate::writer::{Ask, Class, Tx};
+use crate::writer::{Tx, WriteAsk, WriteClass};
 use crate::{append, batch, lease, once, reads, session, settle, worker};
 
 #[async_trait]
@@ -69,17 +69,17 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, append: Append) -> Result<Vec<Appended>, StoreError> {
-        let ask = Ask { op: Op::Append, class: Class::Append, rows: append.messages.len() };
+        let ask = WriteAsk { op: Op::Append, class: WriteClass::Append, rows: append.messages.len() };
         self.write(ask, move |tx| append::append(tx, append)).await
     }
 
     async fn enqueue(&self, jobs: Arc<[NewJob]>) -> Result<Vec<Enqueued>, StoreError> {
-        let ask = Ask { op: Op::Enqueue, class: Class::Append, rows: jobs.len() };
+        let ask = WriteAsk { op: Op::Enqueue, class: WriteClass::Append, rows: jobs.len() };
         self.write(ask, move |tx| job::enqueue::enqueue(tx, &jobs)).await
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let change = |rows| Ask { op: Op::Lease, class: Class::Change, rows };
+        let change = |rows| WriteAsk { op: Op::Lease, class: WriteClass::Change, rows };
         match ask {
             LeaseAsk::Deliveries(ask) => self.write(change(ask.limit), move |tx| lease::lease(tx, &ask)).await,
             LeaseAsk::Jobs(ask) => {
@@ -89,7 +89,7 @@ impl Store for SqliteStore {
     }
 
     async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
-        let ask = Ask { op: Op::Settle, class: Class::Settle, rows: ends.len() };
+        let ask = WriteAsk { op: Op::Settle, class: WriteClass::Settle, rows: ends.len() };
         self.write(ask, move |tx| settle::settle(tx, &ends)).await
     }
 
@@ -102,7 +102,7 @@ impl Store for SqliteStore {
                 Ok(overdue.into_iter().map(Reclaimed::from).collect())
             }
         };
-        self.write(Ask { op: Op::Reclaim, class: Class::Maintenance, rows: limit }, reclaim).await
+        self.write(WriteAsk { op: Op::Reclaim, class: WriteClass::Maintenance, rows: limit }, reclaim).await
     }
 
     async fn report_progress(
@@ -135,7 +135,7 @@ impl Store for SqliteStore {
                 Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
             }
         };
-        self.write(Ask { op: Op::Steer, class: Class::Change, rows }, steer).await
+        self.write(WriteAsk { op: Op::Steer, class: WriteClass::Change, rows }, steer).await
     }
 
     async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
@@ -170,12 +170,12 @@ impl Store for SqliteStore {
         id: BatchId,
         resolve: Resolve,
     ) -> Result<WithMade<Resolved>, StoreError> {
-        let ask = Ask { op: Op::ResolveBatch, class: Class::Change, rows: resolve.jobs.len() };
+        let ask = WriteAsk { op: Op::ResolveBatch, class: WriteClass::Change, rows: resolve.jobs.len() };
         self.write(ask, move |tx| batch::resolve(tx, scope.environment, id, &resolve.jobs, resolve.how)).await
     }
 
     async fn fire_due(&self, limit: usize) -> Result<FiredAll, StoreError> {
-        let ask = Ask { op: Op::FireDue, class: Class::Change, rows: limit };
+        let ask = WriteAsk { op: Op::FireDue, class: WriteClass::Change, rows: limit };
         self.write(ask, move |tx| fire::fire_due(tx, limit)).await
     }
 

@@ -14,15 +14,15 @@ use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, Batch, Done, Outbox, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
+    AsideChange, AsideRow, Done, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
 };
 use everhook_store::piece::Piece;
 use everhook_store::store::Op;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use crate::failure::{Fault, Refusal};
-use crate::open::{Cause, OpenError, open_private};
+use crate::error::{Fault, Refusal};
+use crate::open::{Cause, SqliteOpenError, open_private};
 
 const LIST_OUTBOX: &str = include_str!("../queries/list_outbox.sql");
 const SET_ASIDE_OUTBOX: &str = include_str!("../queries/set_aside_outbox.sql");
@@ -54,7 +54,7 @@ impl SqliteOutbox {
     }
 
     /// Makes an outbox in a file. Doing it again is harmless.
-    pub fn install(file: &Path) -> Result<(), OpenError> {
+    pub fn install(file: &Path) -> Result<(), SqliteOpenError> {
         // A new file is this user's alone: its rows are payloads.
         open_private(file).map_err(|error| Cause::from(error).at(file))?;
         let install = || {
@@ -85,7 +85,7 @@ impl SqliteOutbox {
         });
         match done.await {
             Ok(done) => done.map_err(|fault: Fault| fault.into_store_error(op)),
-            Err(_) => Err(Refusal::Panicked.during(op)),
+            Err(_) => Err(Refusal::Panicked.into_store_error(op)),
         }
     }
 }
@@ -98,7 +98,7 @@ fn connect(file: &Path) -> Result<Connection, Fault> {
 }
 
 /// Floor and rows of one moment, so that whoever else relays the file has raised the one if it deleted the others.
-fn read_batch(connection: &mut Connection) -> Result<Option<Batch>, Fault> {
+fn read_batch(connection: &mut Connection) -> Result<Option<OutboxBatch>, Fault> {
     if connection.prepare_cached(ANY_OUTBOX)?.query_row([], |_| Ok(())).optional()?.is_none() {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ fn read_batch(connection: &mut Connection) -> Result<Option<Batch>, Fault> {
     let mut statement = snapshot.prepare_cached(LIST_OUTBOX)?;
     let limits = [OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX, OUTBOX_ROW_BYTES_MAX].map(|limit| limit as i64);
     let mut rows = statement.query(limits)?;
-    let mut batch = Batch { identity, floor, ..Batch::default() };
+    let mut batch = OutboxBatch { identity, floor, ..OutboxBatch::default() };
     while let Some(row) = rows.next()? {
         match row.get::<_, Option<String>>(13)?.map_or_else(|| check_texts(row), Err) {
             Ok(()) => batch.rows.push(read_row(row)?),

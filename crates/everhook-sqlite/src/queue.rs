@@ -14,8 +14,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::catalog::{NAME_ENDS, bounds, directed, limit};
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::sql::read_at;
 use crate::writer::Tx;
 
@@ -81,7 +81,7 @@ pub(crate) fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<
     let mut after = slice.after.clone();
     while queues.len() < slice.limit {
         let (above, below) = bounds(after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
-        let read = |row: &Row<'_>| Ok(Record::new(row, "queue").name(0, "name"));
+        let read = |row: &Row<'_>| Ok(Reader::new(row, "queue").name(0, "name"));
         let Some(name) = next.query_row(params![environment.0, above, below], read).optional()? else { break };
         let name = name?;
         let configured = find_configured(conn, environment, &name)?;
@@ -140,7 +140,7 @@ fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Deleti
 pub(crate) fn list_targets(conn: &Connection) -> Result<Vec<(EnvironmentId, Name)>, Fault> {
     let mut list = conn.prepare_cached(LIST_QUEUE_TARGET)?;
     let read = |row: &Row<'_>| {
-        let record = Record::new(row, "queue");
+        let record = Reader::new(row, "queue");
         Ok((record.environment(0)?, record.name(1, "name")?))
     };
     list.query_and_then([], read)?.collect()

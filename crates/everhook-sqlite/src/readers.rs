@@ -16,9 +16,9 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::clock;
-use crate::failure::{Fault, Refusal};
-use crate::open::{self, Role};
-use crate::writer::{Ask, Class, Writer};
+use crate::error::{Fault, Refusal};
+use crate::open::{self, ConnectionRole};
+use crate::writer::{WriteAsk, WriteClass, Writer};
 
 /// Reads at once; past it, callers wait.
 const READERS_MAX: usize = 4;
@@ -46,7 +46,7 @@ pub(crate) struct Pool {
 impl Readers {
     /// Opens the first connection, so that a file that cannot be read is found out now.
     pub(crate) fn open(file: &Path) -> Result<Readers, rusqlite::Error> {
-        let first = open::connect(file, Role::Read)?;
+        let first = open::connect(file, ConnectionRole::Read)?;
         let capacity = Arc::new(Semaphore::new(READERS_MAX));
         let (file, idle, shares) = (file.to_owned(), Mutex::new(vec![first]), SearchShares::of(READERS_MAX));
         Ok(Readers::Pool(Arc::new(Pool { file, idle, capacity, shares })))
@@ -77,15 +77,16 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let Readers::Pool(pool) = self else {
-            return writer.write(Ask { op, class: Class::Change, rows: 1 }, move |tx| work(tx.conn)).await;
+            return writer.write(WriteAsk { op, class: WriteClass::Change, rows: 1 }, move |tx| work(tx.conn)).await;
         };
-        let permit = Arc::clone(&pool.capacity).acquire_owned().await.map_err(|_| Refusal::Closed.during(op))?;
+        let permit =
+            Arc::clone(&pool.capacity).acquire_owned().await.map_err(|_| Refusal::Closed.into_store_error(op))?;
         let pool = Arc::clone(pool);
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             pool.with(time, work).map_err(|fault| fault.into_store_error(op))
         });
-        read.await.unwrap_or_else(|_| Err(Refusal::Panicked.during(op)))
+        read.await.unwrap_or_else(|_| Err(Refusal::Panicked.into_store_error(op)))
     }
 
     /// How many reads are under way. Who waits for one is not counted.
@@ -122,7 +123,7 @@ impl Pool {
         let idle = self.lock().pop();
         let mut conn = match idle {
             Some(conn) => conn,
-            None => open::connect(&self.file, Role::Read)?,
+            None => open::connect(&self.file, ConnectionRole::Read)?,
         };
         let done = within(&mut conn, time, work);
         // One that failed may be broken; the next reader opens another. One that was stopped in time is fine.

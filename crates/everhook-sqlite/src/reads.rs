@@ -6,9 +6,9 @@ use everhook_store::query::{Answer, Query};
 use rusqlite::Connection;
 
 use crate::catalog::{application, endpoint, environment, event_type};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
-use crate::job::find as job;
+use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{backlog, batch, once, schedule, session, worker};
 

@@ -18,9 +18,9 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::SqliteStore;
 use crate::catalog::limit;
-use crate::failure::Fault;
-use crate::rows::Record;
-use crate::writer::{Ask, Class, Tx};
+use crate::error::Fault;
+use crate::rows::Reader;
+use crate::writer::{Tx, WriteAsk, WriteClass};
 
 /// Rows that are too young, one after the other, after which nothing old is expected: tables are read in the order in which they were written.
 const YOUNG_MAX: usize = 1000;
@@ -105,7 +105,7 @@ impl Rule {
             && young < YOUNG_MAX
             && let Some(row) = rows.next()?
         {
-            match Record::new(row, "retention").variant(verdict_at, "verdict", Verdict::from_db)? {
+            match Reader::new(row, "retention").variant(verdict_at, "verdict", Verdict::from_db)? {
                 Verdict::Forget => chosen.push((0..verdict_at).map(|index| row.get(index)).collect::<Result<_, _>>()?),
                 Verdict::Keep => young = 0,
                 Verdict::Young => young += 1,
@@ -155,7 +155,7 @@ impl SqliteStore {
             Ok((rule, chosen))
         };
         let (rule, chosen) = self.read(Op::Prune, choose).await?;
-        let ask = Ask { op: Op::Prune, class: Class::Maintenance, rows: chosen.len() };
+        let ask = WriteAsk { op: Op::Prune, class: WriteClass::Maintenance, rows: chosen.len() };
         let removed = self.write(ask, move |tx| rule.remove(tx, &chosen)).await?;
         Ok(if what == Prunable::Sessions { removed + self.prune_lanes(limit).await? } else { removed })
     }
@@ -164,7 +164,7 @@ impl SqliteStore {
     /// a queue is known that nobody configured.
     async fn prune_lanes(&self, limit: usize) -> Result<usize, StoreError> {
         let lanes = self.read(Op::Prune, move |conn| empty_lanes(conn, limit)).await?;
-        let ask = Ask { op: Op::Prune, class: Class::Maintenance, rows: lanes.len() };
+        let ask = WriteAsk { op: Op::Prune, class: WriteClass::Maintenance, rows: lanes.len() };
         self.write(ask, move |tx| prune_lanes(tx, &lanes)).await
     }
 }
@@ -183,7 +183,7 @@ fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<EmptyLane>, Fault> 
     while lanes.len() < most
         && let Some(row) = rows.next()?
     {
-        let record = Record::new(row, "lane");
+        let record = Reader::new(row, "lane");
         let (environment, lane): (_, LaneId) = (record.environment(0)?, LaneId(record.id(1, "id")?));
         let queue: Name = record.name(2, "queue")?;
         if lane != job::lane(environment, &queue, None) {
@@ -198,7 +198,7 @@ fn prune_lanes(tx: &Tx<'_>, lanes: &[EmptyLane]) -> Result<usize, Fault> {
     let mut leased =
         tx.conn.prepare_cached("select environment, lane from task indexed by task_owner where state = 1")?;
     let read = |row: &Row<'_>| {
-        let record = Record::new(row, "task");
+        let record = Reader::new(row, "task");
         Ok((record.environment(0)?, LaneId(record.id(1, "lane")?)))
     };
     let leased = leased.query_and_then([], read)?.collect::<Result<HashSet<_>, Fault>>()?;

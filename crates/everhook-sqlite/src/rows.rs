@@ -13,7 +13,7 @@ use rusqlite::types::{FromSql, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::sql::read_at;
 
 /// Sorts before every id.
@@ -22,14 +22,14 @@ pub(crate) const BELOW_IDS: &[u8] = &[];
 pub(crate) const ABOVE_IDS: &[u8] = &[0xff; everhook_core::id::ID_BYTES + 1];
 
 /// A row of a table, to be read by position; the column's name is for the error.
-pub(crate) struct Record<'r> {
+pub(crate) struct Reader<'r> {
     row: &'r Row<'r>,
     table: &'static str,
 }
 
-impl<'r> Record<'r> {
-    pub(crate) fn new(row: &'r Row<'r>, table: &'static str) -> Record<'r> {
-        Record { row, table }
+impl<'r> Reader<'r> {
+    pub(crate) fn new(row: &'r Row<'r>, table: &'static str) -> Reader<'r> {
+        Reader { row, table }
     }
 
     pub(crate) fn corrupt(&self, column: &'static str) -> Fault {
@@ -121,7 +121,7 @@ pub(crate) fn endpoint(row: &Row<'_>) -> Result<Endpoint, Fault> {
 
 /// Reads the columns of a message of `application`.
 pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Message, Fault> {
-    let record = Record::new(row, "message");
+    let record = Reader::new(row, "message");
     Ok(Message {
         id: MessageId(record.id(0, "id")?),
         application,

@@ -10,14 +10,14 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::piece::Piece;
-use everhook_store::schedule::form::{read_spec, read_starts, spec, starts};
+use everhook_store::schedule::encoding::{read_spec, read_starts, spec, starts};
 use everhook_store::schedule::{Run, RunKind, ScheduleRecord, schedule_bytes};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tracing::warn;
 
 use crate::catalog::{Claim, NAME_ENDS, bounds, claim, directed, limit, release};
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 pub(crate) mod fire;
@@ -127,7 +127,7 @@ pub(crate) fn replace(
 
 pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
     let mut delete = tx.conn.prepare_cached(DELETE_SCHEDULE)?;
-    let read = |row: &Row<'_>| Ok(Record::new(row, "schedule").id(0, "id"));
+    let read = |row: &Row<'_>| Ok(Reader::new(row, "schedule").id(0, "id"));
     let Some(id) = delete.query_row(params![environment.0, name.as_str()], read).optional()? else { return Ok(false) };
     tx.conn.prepare_cached(DELETE_SCHEDULE_RUN)?.execute(params![environment.0, id?.as_bytes()])?;
     Ok(true)
@@ -141,7 +141,7 @@ pub(crate) fn list_runs(
 ) -> Result<Vec<Run>, Fault> {
     let mut list = conn.prepare_cached(LIST_SCHEDULE_RUN)?;
     let read = |row: &Row<'_>| {
-        let record = Record::new(row, "schedule_run");
+        let record = Reader::new(row, "schedule_run");
         Ok(Run {
             nominal: record.time(0, "nominal")?,
             at: record.time(1, "at")?,
@@ -169,7 +169,7 @@ struct Kept {
 
 impl Kept {
     fn read(row: &Row<'_>) -> Result<Kept, Fault> {
-        let record = Record::new(row, "schedule");
+        let record = Reader::new(row, "schedule");
         let state = ScheduleState {
             next: record.optional_time(6, "next")?,
             queued: record.optional_time(7, "queued")?,

@@ -9,8 +9,8 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{Holding, NewSession, Reclaimed, Renewed, SessionRecord};
 use rusqlite::{Connection, Row, params};
 
-use crate::failure::Fault;
-use crate::rows::{self, Record};
+use crate::error::Fault;
+use crate::rows::{self, Reader};
 use crate::sql::read_at;
 use crate::writer::Tx;
 
@@ -50,7 +50,7 @@ pub(crate) fn close(tx: &Tx<'_>, session: SessionId) -> Result<(), Fault> {
 pub(crate) fn close_expired(tx: &Tx<'_>, steady: Duration) -> Result<Vec<SessionId>, Fault> {
     let now = tx.now.as_micros();
     let mut next = tx.conn.prepare_cached(NEXT_EXPIRED_SESSION)?;
-    let read = |row: &Row<'_>| Record::new(row, "session").id(0, "id").map(SessionId);
+    let read = |row: &Row<'_>| Reader::new(row, "session").id(0, "id").map(SessionId);
     let expired = next.query_and_then([now, micros(steady)], read)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut close = tx.conn.prepare_cached(CLOSE_EXPIRED_SESSION)?;
     let mut closed = Vec::new();
@@ -107,7 +107,7 @@ pub(crate) fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Resul
 pub(crate) type Held = (TaskKey, Holding);
 
 pub(crate) fn held(row: &Row<'_>) -> Result<Held, Fault> {
-    let record = Record::new(row, "task");
+    let record = Reader::new(row, "task");
     let id = TaskId(record.id(2, "id")?);
     let key = TaskKey { environment: record.environment(0)?, subject: record.id(1, "subject")?, id };
     let (session, since) = (SessionId(record.id(3, "owner")?), record.time(4, "leased_at")?);

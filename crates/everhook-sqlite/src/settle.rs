@@ -19,8 +19,8 @@ use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, touch_lane};
 use crate::batch;
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 const SETTLE_TASK_GONE: &str = include_str!("../queries/settle_task_gone.sql");
@@ -226,7 +226,7 @@ fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
 fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
     let mut find = tx.conn.prepare_cached("select application from lane where environment = ?1 and id = ?2")?;
-    let read = |row: &rusqlite::Row<'_>| Ok(Record::new(row, "lane").id(0, "application"));
+    let read = |row: &rusqlite::Row<'_>| Ok(Reader::new(row, "lane").id(0, "application"));
     let Some(application) = find.query_row(params![environment.0, lane.as_bytes()], read).optional()? else {
         return Ok(());
     };

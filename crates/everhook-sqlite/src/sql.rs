@@ -7,7 +7,7 @@ use everhook_store::sql::statement::Statement;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
-use crate::failure::Fault;
+use crate::error::Fault;
 
 /// Runs a statement.
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {

@@ -6,8 +6,8 @@ use everhook_store::worker::{Takes, WorkerRecord};
 use rusqlite::{Connection, Row, params};
 
 use crate::catalog::limit;
-use crate::failure::Fault;
-use crate::rows::{Record, names_to_json, to_json};
+use crate::error::Fault;
+use crate::rows::{Reader, names_to_json, to_json};
 use crate::session;
 use crate::writer::Tx;
 
@@ -37,7 +37,7 @@ pub(crate) fn list(conn: &Connection, environment: EnvironmentId) -> Result<Vec<
 }
 
 fn read(row: &Row<'_>) -> Result<WorkerRecord, Fault> {
-    let record = Record::new(row, "worker");
+    let record = Reader::new(row, "worker");
     let takes = Takes {
         environment: record.environment(9)?,
         queues: record.json(10, "queues")?.unwrap_or_default(),

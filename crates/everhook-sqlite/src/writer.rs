@@ -1,8 +1,8 @@
 //! The one writer: a thread that turns everything that waits into one transaction after the other.
 //!
-//! Callers push jobs and wait for their answers. The thread takes what waits, by class and with a bound for each, runs each job
+//! Callers push writes and wait for their answers. The thread takes what waits, by class and with a bound for each, runs each write
 //! so that it can be undone alone, commits once, and only then answers all of them. While the disk syncs, the next batch forms; when
-//! nothing waits, a job is run at once. Refuses to begin anything after the disk failed during a commit. Called by every
+//! nothing waits, a write is run at once. Refuses to begin anything after the disk failed during a commit. Called by every
 //! method of the store that writes.
 
 use std::collections::VecDeque;
@@ -20,22 +20,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{error, warn};
 
 use crate::checkpoint::Checkpoints;
-use crate::clock::Clock;
-use crate::failure::{Aborted, Fault, Refusal, commit_failed};
+use crate::clock::StoreClock;
+use crate::error::{Aborted, Fault, Refusal, commit_failed};
 use crate::identity::Identity;
 use crate::open;
 use crate::session;
 
-/// Jobs that may wait; past it, callers wait before theirs is queued.
-const JOBS_MAX: usize = 4096;
-/// Jobs of one class in one transaction.
-const JOBS_PER_CLASS_MAX: usize = 512;
-/// Rows of one class in one transaction, unless a single job has more: keeps a transaction short.
+/// Writes that may wait; past it, callers wait before theirs is queued.
+const WRITES_MAX: usize = 4096;
+/// Writes of one class in one transaction.
+const WRITES_PER_CLASS_MAX: usize = 512;
+/// Rows of one class in one transaction, unless a single write has more: keeps a transaction short.
 const ROWS_PER_CLASS_MAX: usize = 1000;
 
-/// Which jobs go first in a transaction. Each class has a share of every one, so that none starves.
+/// Which writes go first in a transaction. Each class has a share of every one, so that none starves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum WriteClass {
     /// Accepting messages: somebody waits for it.
     Append,
     /// Ending attempts: slots wait for it.
@@ -48,7 +48,7 @@ pub(crate) enum Class {
 
 const CLASSES: usize = 4;
 
-/// What a job may use.
+/// What a write may use.
 pub(crate) struct Tx<'c> {
     pub(crate) conn: &'c Connection,
     /// The store's time, read inside the transaction.
@@ -59,17 +59,17 @@ pub(crate) struct Tx<'c> {
 
 /// What a caller wants written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct WriteAsk {
     /// The operation's name, for errors.
     pub(crate) op: Op,
-    pub(crate) class: Class,
+    pub(crate) class: WriteClass,
     /// About how many rows it writes.
     pub(crate) rows: usize,
 }
 
 /// A handle on the writer's thread.
 pub(crate) struct Writer {
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
     capacity: Arc<Semaphore>,
     /// Why nothing is written until the store is opened again.
     refusal: Arc<OnceLock<Refusal>>,
@@ -81,16 +81,16 @@ impl Writer {
     pub(crate) fn start(
         conn: Connection,
         ids: Arc<Ids>,
-        clock: Arc<Clock>,
+        clock: Arc<StoreClock>,
         checkpoints: Option<Checkpoints>,
         identity: Option<Identity>,
     ) -> std::io::Result<Writer> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(WriteQueue::default());
         let (cache, refusal) = (EndpointCache::default(), Arc::default());
         let thread = Thread { conn, ids, clock, cache, checkpoints, identity, refusal: Arc::clone(&refusal) };
         let feed = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("everhook-writer".into()).spawn(move || thread.run(&feed))?;
-        let (capacity, thread) = (Arc::new(Semaphore::new(JOBS_MAX)), Mutex::new(Some(thread)));
+        let (capacity, thread) = (Arc::new(Semaphore::new(WRITES_MAX)), Mutex::new(Some(thread)));
         Ok(Writer { queue, capacity, refusal, thread })
     }
 
@@ -102,14 +102,14 @@ impl Writer {
     /// Runs `work` in the next transaction; answers when that is committed.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        ask: Ask,
+        ask: WriteAsk,
         work: impl FnOnce(&Tx<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let closed = || Refusal::Closed.during(ask.op);
+        let closed = || Refusal::Closed.into_store_error(ask.op);
         let permit = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
-        let job = Write { op: ask.op, work: Some(work), done: None, reply, _permit: permit };
-        if !self.queue.push(ask, Box::new(job)) {
+        let write = Write { op: ask.op, work: Some(work), done: None, reply, _permit: permit };
+        if !self.queue.push(ask, Box::new(write)) {
             return Err(closed());
         }
         answer.await.unwrap_or_else(|_| Err(closed()))
@@ -127,18 +127,18 @@ impl Writer {
     }
 }
 
-/// A job, whatever it answers with.
-trait Job: Send {
+/// A write, whatever it answers with.
+trait PendingWrite: Send {
     /// Whether anybody waits for the answer.
     fn is_wanted(&self) -> bool;
     /// Does the work.
-    fn run(&mut self, tx: &Tx<'_>) -> Ran;
+    fn run(&mut self, tx: &Tx<'_>) -> WriteRan;
     /// Answers: with what the work brought, or with why it came to nothing.
     fn answer(self: Box<Self>, aborted: Option<&Aborted>);
 }
 
-/// How a job went, for its transaction.
-enum Ran {
+/// How a write went, for its transaction.
+enum WriteRan {
     /// What it did stands.
     Well,
     /// What it did is to be undone.
@@ -155,7 +155,7 @@ struct Write<T, W> {
     _permit: OwnedSemaphorePermit,
 }
 
-impl<T, W> Job for Write<T, W>
+impl<T, W> PendingWrite for Write<T, W>
 where
     T: Send,
     W: FnOnce(&Tx<'_>) -> Result<T, Fault> + Send,
@@ -164,24 +164,24 @@ where
         !self.reply.is_closed()
     }
 
-    fn run(&mut self, tx: &Tx<'_>) -> Ran {
-        let Some(work) = self.work.take() else { return Ran::Badly };
-        // One job that panics must not take the others of its transaction with it.
+    fn run(&mut self, tx: &Tx<'_>) -> WriteRan {
+        let Some(work) = self.work.take() else { return WriteRan::Badly };
+        // One write that panics must not take the others of its transaction with it.
         let done = match catch_unwind(AssertUnwindSafe(|| work(tx))) {
-            Ok(Err(Fault::Sql(error))) if tx.conn.is_autocommit() => return Ran::Fatally(error),
+            Ok(Err(Fault::Sql(error))) if tx.conn.is_autocommit() => return WriteRan::Fatally(error),
             Ok(done) => done.map_err(|fault| fault.into_store_error(self.op)),
-            Err(_) => Err(Refusal::Panicked.during(self.op)),
+            Err(_) => Err(Refusal::Panicked.into_store_error(self.op)),
         };
-        if self.done.insert(done).is_ok() { Ran::Well } else { Ran::Badly }
+        if self.done.insert(done).is_ok() { WriteRan::Well } else { WriteRan::Badly }
     }
 
     fn answer(self: Box<Self>, aborted: Option<&Aborted>) {
         let Write { op, done, reply, .. } = *self;
         // What was done is dropped where the transaction failed, and with it every slot that it had reserved.
         let answer = match (aborted, done) {
-            (Some(aborted), _) => Err(aborted.during(op)),
+            (Some(aborted), _) => Err(aborted.to_store_error(op)),
             (None, Some(done)) => done,
-            (None, None) => Err(Refusal::Closed.during(op)),
+            (None, None) => Err(Refusal::Closed.into_store_error(op)),
         };
         // Nobody waits any more: their loss, the transaction stands.
         let _ = reply.send(answer);
@@ -190,26 +190,26 @@ where
 
 /// What waits, by class.
 #[derive(Default)]
-struct Queue {
-    state: Mutex<Waiting>,
+struct WriteQueue {
+    state: Mutex<WaitingWrites>,
     pushed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
-    classes: [VecDeque<(usize, Box<dyn Job>)>; CLASSES],
+struct WaitingWrites {
+    classes: [VecDeque<(usize, Box<dyn PendingWrite>)>; CLASSES],
     idle: bool,
     closed: bool,
 }
 
-impl Queue {
-    /// Queues a job; false if the store is closed.
-    fn push(&self, ask: Ask, job: Box<dyn Job>) -> bool {
+impl WriteQueue {
+    /// Queues a write; false if the store is closed.
+    fn push(&self, ask: WriteAsk, write: Box<dyn PendingWrite>) -> bool {
         let mut state = self.lock();
         if state.closed {
             return false;
         }
-        state.classes[ask.class as usize].push_back((ask.rows, job));
+        state.classes[ask.class as usize].push_back((ask.rows, write));
         if state.idle {
             self.pushed.notify_one();
         }
@@ -217,7 +217,7 @@ impl Queue {
     }
 
     /// What goes into the next transaction; nothing once the store is closed and the queue is empty.
-    fn take(&self) -> Vec<Box<dyn Job>> {
+    fn take(&self) -> Vec<Box<dyn PendingWrite>> {
         let mut state = self.lock();
         while state.classes.iter().all(VecDeque::is_empty) {
             if state.closed {
@@ -227,18 +227,18 @@ impl Queue {
             state = self.pushed.wait(state).expect("nothing panics while it holds this lock");
             state.idle = false;
         }
-        let mut jobs = Vec::new();
+        let mut writes = Vec::new();
         for class in &mut state.classes {
             let mut rows = 0;
-            let mut fits = |(weight, _): &(usize, Box<dyn Job>)| {
+            let mut fits = |(weight, _): &(usize, Box<dyn PendingWrite>)| {
                 let fits = rows == 0 || rows + weight <= ROWS_PER_CLASS_MAX;
                 rows += weight;
                 fits
             };
-            let count = class.iter().take(JOBS_PER_CLASS_MAX).take_while(|job| fits(job)).count();
-            jobs.extend(class.drain(..count).map(|(_, job)| job));
+            let count = class.iter().take(WRITES_PER_CLASS_MAX).take_while(|write| fits(write)).count();
+            writes.extend(class.drain(..count).map(|(_, write)| write));
         }
-        jobs
+        writes
     }
 
     fn close(&self) {
@@ -246,7 +246,7 @@ impl Queue {
         self.pushed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingWrites> {
         self.state.lock().expect("nothing panics while it holds this lock")
     }
 }
@@ -255,7 +255,7 @@ impl Queue {
 struct Thread {
     conn: Connection,
     ids: Arc<Ids>,
-    clock: Arc<Clock>,
+    clock: Arc<StoreClock>,
     cache: EndpointCache,
     checkpoints: Option<Checkpoints>,
     identity: Option<Identity>,
@@ -263,22 +263,22 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, queue: &Queue) {
+    fn run(mut self, queue: &WriteQueue) {
         // Were the thread to end by a panic, callers must not wait for ever.
         let _closing = CloseOnDrop(queue);
         loop {
-            let mut jobs = queue.take();
-            if jobs.is_empty() {
+            let mut writes = queue.take();
+            if writes.is_empty() {
                 break;
             }
-            jobs.retain(|job| job.is_wanted());
-            let aborted = self.transact(&mut jobs).err();
+            writes.retain(|write| write.is_wanted());
+            let aborted = self.transact(&mut writes).err();
             if aborted.is_some() {
                 // It may have read, and kept, what was never committed.
                 self.cache = EndpointCache::default();
             }
-            for job in jobs {
-                job.answer(aborted.as_ref());
+            for write in writes {
+                write.answer(aborted.as_ref());
             }
             self.checkpoint();
         }
@@ -287,16 +287,16 @@ impl Thread {
         }
     }
 
-    /// Runs the jobs in one transaction and commits it.
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Aborted> {
+    /// Runs the writes in one transaction and commits it.
+    fn transact(&mut self, writes: &mut [Box<dyn PendingWrite>]) -> Result<(), Aborted> {
         if let Some(refusal) = self.refusal.get() {
             return Err(Aborted::Refused(*refusal));
         }
-        if jobs.is_empty() {
+        if writes.is_empty() {
             return Ok(());
         }
         self.follow_wall_clock()?;
-        self.commit(|it| jobs.iter_mut().enumerate().try_for_each(|(n, job)| it.run_alone(job.as_mut(), n == 0)))
+        self.commit(|it| writes.iter_mut().enumerate().try_for_each(|(n, write)| it.run_alone(write.as_mut(), n == 0)))
     }
 
     /// Takes a step forward of the wall clock together with every lease and deadline. A transaction of its own: before it everything
@@ -342,17 +342,17 @@ impl Thread {
         Err(Aborted::Refused(Refusal::FileLost))
     }
 
-    /// Runs one job so that its failure undoes nothing but itself. If nothing came before it, the transaction may be begun again instead
-    /// of going back to a savepoint, for which SQLite would copy every page that the job changes.
-    fn run_alone(&mut self, job: &mut dyn Job, is_first: bool) -> Result<(), rusqlite::Error> {
+    /// Runs one write so that its failure undoes nothing but itself. If nothing came before it, the transaction may be begun again instead
+    /// of going back to a savepoint, for which SQLite would copy every page that the write changes.
+    fn run_alone(&mut self, write: &mut dyn PendingWrite, is_first: bool) -> Result<(), rusqlite::Error> {
         if !is_first {
             self.execute("savepoint job")?;
         }
         let tx = Tx { conn: &self.conn, now: self.clock.now(), cache: &self.cache, ids: &self.ids };
-        match job.run(&tx) {
-            Ran::Well => {}
-            Ran::Fatally(error) => return Err(error),
-            Ran::Badly => {
+        match write.run(&tx) {
+            WriteRan::Well => {}
+            WriteRan::Fatally(error) => return Err(error),
+            WriteRan::Badly => {
                 // It may have read, and kept, what it then undid.
                 self.cache = EndpointCache::default();
                 if is_first {
@@ -395,7 +395,7 @@ impl Thread {
     }
 }
 
-struct CloseOnDrop<'q>(&'q Queue);
+struct CloseOnDrop<'q>(&'q WriteQueue);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {

@@ -19,7 +19,7 @@ use crate::lease::{Appended, Leased};
 
 /// Who holds a key that could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct KeyHolder {
     /// The object that was accepted under it.
     pub object: Id,
     /// The hash of what came with it.
@@ -27,7 +27,7 @@ pub struct Holder {
 }
 
 /// What a message is told whose keys are not all its own; `taken` lists the ones that are not, with their holders.
-pub fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Appended> {
+pub fn judge(taken: &[(&DedupKey, KeyHolder)]) -> Option<Appended> {
     let by_scope = |scope| taken.iter().find(|(key, _)| key.scope == scope);
     // The idempotency key first: a repeated request also repeats its event id, and that is no conflict.
     if let Some((key, holder)) = by_scope(DedupScope::Idempotency) {

@@ -19,13 +19,13 @@ use everhook_core::queue::Target;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
-use crate::append::Holder;
+use crate::append::KeyHolder;
 use crate::catalog::{Order, Slice};
 use crate::dedup::{DedupKey, DedupScope};
 use crate::lease::Holding;
 use crate::piece::IdRange;
 
-pub mod form;
+pub mod encoding;
 
 /// A job to enqueue.
 #[derive(Clone, Debug)]
@@ -265,7 +265,7 @@ pub fn keys_of(new: &NewJob) -> Vec<DedupKey> {
 }
 
 /// What a job is told whose keys are not all its own; `taken` lists the ones that are not, with their holders.
-pub fn judge(taken: &[(&DedupKey, Holder)]) -> Option<Enqueued> {
+pub fn judge(taken: &[(&DedupKey, KeyHolder)]) -> Option<Enqueued> {
     // The request's key first: a repeated request also repeats its unique key.
     let request = taken.iter().find(|(key, _)| key.scope == DedupScope::Idempotency);
     if request.is_some_and(|(key, holder)| key.body != holder.body) {

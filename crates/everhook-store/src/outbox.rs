@@ -50,7 +50,7 @@ pub struct OutboxRow {
 
 /// Rows that are relayed together, in the order of their ids. One that cannot be read holds up none of the others.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct OutboxBatch {
     /// Which outbox.
     pub identity: [u8; IDENTITY_BYTES],
     /// The largest id of a message made from a row so far.
@@ -61,7 +61,7 @@ pub struct Batch {
     pub unreadable: Vec<(i64, String)>,
 }
 
-impl Batch {
+impl OutboxBatch {
     /// How many rows it is about.
     pub fn len(&self) -> usize {
         self.rows.len() + self.unreadable.len()
@@ -88,7 +88,7 @@ pub struct Done {
 #[async_trait]
 pub trait Relayer: Send + Sync {
     /// Appends a batch in order. `Err` means that rows of it may be appended and others not: it is to be repeated as it is.
-    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError>;
+    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError>;
 }
 
 /// What one look at an outbox brought.

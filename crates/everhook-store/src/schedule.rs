@@ -17,7 +17,7 @@ use crate::job::NewJob;
 use crate::lease::NewMessage;
 use crate::made::Made;
 
-pub mod form;
+pub mod encoding;
 
 /// Runs that are shown and kept of each schedule at least.
 pub const RUNS_KEPT: usize = 100;

@@ -34,18 +34,18 @@ pub use crate::mem::tables::{
 };
 
 /// Reads the store's clock.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub type MemClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The lease engine in memory.
 pub struct MemStore {
     ids: Ids,
-    clock: Clock,
+    clock: MemClock,
     tables: Mutex<Tables>,
 }
 
 impl MemStore {
     /// An empty store with this source of ids and this clock.
-    pub fn new(ids: Ids, clock: Clock) -> MemStore {
+    pub fn new(ids: Ids, clock: MemClock) -> MemStore {
         MemStore { ids, clock, tables: Mutex::default() }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use everhook_postgres::OpenError;
+use everhook_postgres::PostgresOpenError;
 use everhook_store::error::StoreError;
 use tokio::time::Instant;
 use tracing::warn;
@@ -54,7 +54,7 @@ impl StartupRetry {
 
 fn may_pass(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let open = cause.downcast_ref::<OpenError>().is_some_and(OpenError::may_pass);
+        let open = cause.downcast_ref::<PostgresOpenError>().is_some_and(PostgresOpenError::may_pass);
         open || matches!(cause.downcast_ref(), Some(StoreError::Unavailable { .. } | StoreError::InDoubt { .. }))
     })
 }

@@ -66,7 +66,7 @@ async fn open(config: &Config, open_as: OpenAs) -> anyhow::Result<Opened> {
             let postgres = PostgresConfig { url, direct_url, pool_size: *pool_size, pooler: *pooler };
             let store = Arc::new(PostgresStore::connect(postgres, Arc::clone(&ids)).await?);
             if open_as == OpenAs::Server {
-                store.warm().await;
+                store.preplan().await;
             }
             Ok(Opened { store: store.clone(), ids, backend: Backend::Postgres(store) })
         }

@@ -10,8 +10,8 @@ use everhook_store::statement;
 
 use super::{LOOKS_MAX, id_bounds, is_taken};
 use crate::catalog::endpoint::DeleteEndpoint;
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -45,7 +45,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, new.id.0).await?
         {
             let repeated = match holder.body == key.body {
                 true => find(&tx, environment, ApplicationId(holder.object)).await?.map(Created::Repeated),

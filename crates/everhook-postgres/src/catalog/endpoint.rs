@@ -10,8 +10,8 @@ use everhook_store::sql::rows::{json, keys_text};
 use everhook_store::{fields, statement};
 
 use super::{id_bounds, is_taken};
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
@@ -74,7 +74,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, new.id.0).await?
         {
             let held = EndpointId(holder.object);
             let repeated = match holder.body == key.body {
@@ -150,7 +150,7 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, new.id.0).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, new.id.0).await?
         {
             tx.roll_back().await?;
             return Ok(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });

@@ -10,8 +10,8 @@ use everhook_store::piece::Piece;
 use everhook_store::{fields, statement};
 
 use super::{LOOKS_MAX, name_bounds};
+use crate::dedup;
 use crate::error::Fault;
-use crate::keys;
 use crate::store::PostgresStore;
 
 fields! {
@@ -59,7 +59,7 @@ impl PostgresStore {
         let mut repeats = false;
         // Event types have no id: the key stands for the name in the request that came with it.
         if let Some(key) = key
-            && let Some(holder) = keys::take_one(&tx, environment, key, Id::MIN).await?
+            && let Some(holder) = dedup::take_one(&tx, environment, key, Id::MIN).await?
         {
             if holder.body != key.body {
                 tx.roll_back().await?;

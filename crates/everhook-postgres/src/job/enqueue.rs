@@ -13,16 +13,16 @@ use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::job::{Enqueued, NewJob, due_at, form, judge, keys_of};
+use everhook_store::job::{Enqueued, NewJob, due_at, encoding, judge, keys_of};
 use everhook_store::sql::rows::names;
 use everhook_store::store::Op;
 use everhook_store::{columns, statement};
 
 use crate::append::LockLane;
 use crate::columns::Keys;
+use crate::dedup::{self, Owners};
 use crate::error::Fault;
 use crate::job::batch::{self, BatchKey, Batches};
-use crate::keys::{self, Owners};
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
@@ -115,7 +115,7 @@ impl PostgresStore {
     ) -> Result<Vec<Enqueued>, Fault> {
         let keys: Vec<Vec<DedupKey>> = jobs.iter().map(keys_of).collect();
         let wanted = jobs.iter().zip(&keys).map(|(new, keys)| (new.environment, keys.as_slice(), new.job.id.0));
-        let mut owners = Owners::take(tx, keys::claims(wanted)).await?;
+        let mut owners = Owners::take(tx, dedup::claims(wanted)).await?;
         let named = named(jobs);
         let mut batches = Batches::new();
         if !named.is_empty() {
@@ -265,7 +265,7 @@ impl<'a> JobRecord<'a> {
             concurrency_key: job.concurrency_key.as_deref(),
             tags: names(&job.tags),
             batch: job.batch,
-            rest: form::rest(job),
+            rest: encoding::extra_json(job),
         }
     }
 }

@@ -207,7 +207,7 @@ async fn take(
         let turn = turns.get(&(task.key.environment, task.lane)).copied();
         (turn, task.priority, task.due_at, task.key.id)
     });
-    let jobs = dress(tx, tasks, &targets(queues, &open)).await?;
+    let jobs = attach_payloads(tx, tasks, &targets(queues, &open)).await?;
     put_back_foreign(tx, jobs, &ask.kinds).await
 }
 
@@ -225,19 +225,19 @@ fn targets(queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Targets {
 }
 
 /// Adds records and targets to tasks.
-async fn dress(tx: &Tx<'_>, tasks: Vec<Task>, targets: &Targets) -> Result<Vec<LeasedJob>, Fault> {
+async fn attach_payloads(tx: &Tx<'_>, tasks: Vec<Task>, targets: &Targets) -> Result<Vec<LeasedJob>, Fault> {
     let wanted = Keys::of(tasks.iter().map(|task| (task.key.environment, task.key.subject)));
     let mut records: HashMap<(EnvironmentId, Id), Arc<Job>> = HashMap::with_capacity(tasks.len());
     if let Some(wanted) = wanted.nonempty() {
         let found = tx.stream(FindJobLeased { wanted }).await?;
         records.extend(found.into_iter().map(|(environment, job)| ((environment, job.id.0), Arc::new(job))));
     }
-    let dress = |task: Task| LeasedJob {
+    let attach_payloads = |task: Task| LeasedJob {
         task,
         job: records.get(&(task.key.environment, task.key.subject)).cloned(),
         target: targets.get(&(task.key.environment, task.lane)).cloned(),
     };
-    Ok(tasks.into_iter().map(dress).collect())
+    Ok(tasks.into_iter().map(attach_payloads).collect())
 }
 
 /// Puts back what is of a kind that was not asked for: two kinds may stand for the same number.

@@ -11,7 +11,7 @@ use everhook_store::statement;
 use rusqlite::Connection;
 
 use crate::catalog::{Claim, bounds, claim, endpoint, release};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::rows::{ABOVE_IDS, BELOW_IDS};
 use crate::sql::run;
 use crate::writer::Tx;

@@ -9,8 +9,8 @@ use everhook_store::sql::rows::keys_text;
 use rusqlite::{Connection, params};
 
 use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
-use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record, to_json};
+use crate::error::Fault;
+use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Reader, to_json};
 use crate::writer::Tx;
 
 const CREATE_ENDPOINT: &str = include_str!("../../queries/create_endpoint.sql");
@@ -125,7 +125,7 @@ fn find_any(
     let mut find = conn.prepare_cached(FIND_ENDPOINT)?;
     let mut rows = find.query(params![environment.0, application.as_bytes(), id.as_bytes()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let deleted = !Record::new(row, "endpoint").is_null(ENDPOINT_COLUMNS)?;
+    let deleted = !Reader::new(row, "endpoint").is_null(ENDPOINT_COLUMNS)?;
     Ok(Some((rows::endpoint(row)?, deleted)))
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn delete_range(
 ) -> Result<usize, Fault> {
     let mut delete = tx.conn.prepare_cached(DELETE_ENDPOINT)?;
     let params = params![environment.0, application.as_bytes(), first.as_bytes(), last.as_bytes(), tx.now.as_micros(),];
-    let read = |row: &rusqlite::Row<'_>| Record::new(row, "endpoint").id(0, "id");
+    let read = |row: &rusqlite::Row<'_>| Reader::new(row, "endpoint").id(0, "id");
     let deleted = delete.query_and_then(params, read)?.collect::<Result<Vec<Id>, Fault>>()?;
     // Closing, and ready at once, so that a lease takes everything out to be cancelled.
     let mut set_lane_state = tx.conn.prepare_cached(SET_LANE_STATE)?;

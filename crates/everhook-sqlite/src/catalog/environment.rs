@@ -8,7 +8,7 @@ use everhook_store::catalog::NewKey;
 use everhook_store::statement;
 use rusqlite::Connection;
 
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;
 

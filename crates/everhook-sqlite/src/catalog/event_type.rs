@@ -11,7 +11,7 @@ use everhook_store::{fields, statement};
 use rusqlite::Connection;
 
 use crate::catalog::{Claim, NAME_ENDS, bounds, claim, release};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::sql::run;
 use crate::writer::Tx;
 

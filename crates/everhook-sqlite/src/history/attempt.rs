@@ -6,7 +6,7 @@ use everhook_store::piece::Piece;
 use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::catalog::{directed, limit, scan_end};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::rows::names_to_json;
 use crate::sql::read_at;

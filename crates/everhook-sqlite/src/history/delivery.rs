@@ -16,8 +16,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::append::{Waits, add_pending, touch_lane};
 use crate::catalog::{Claim, claim, endpoint, limit, release};
-use crate::failure::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Record};
+use crate::error::Fault;
+use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Reader};
 use crate::writer::Tx;
 
 const LIST_DESTINATION: &str = include_str!("../../queries/list_destination.sql");
@@ -53,7 +53,7 @@ pub(crate) fn list(
 
 fn read_life(row: &Row<'_>) -> Result<Life, Fault> {
     let endpoint = rows::endpoint(row)?;
-    let record = Record::new(row, "task");
+    let record = Reader::new(row, "task");
     let presence = if !record.is_null(ENDPOINT_COLUMNS)? {
         EndpointPresence::Deleted
     } else if endpoint.state == EndpointState::Enabled {

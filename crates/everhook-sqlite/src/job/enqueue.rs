@@ -11,14 +11,14 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::name::Name;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::job::form::rest;
+use everhook_store::job::encoding::extra_json;
 use everhook_store::job::{Enqueued, NewJob, due_at, judge, keys_of, new_task};
 use rusqlite::{CachedStatement, params};
 
 use crate::append::{Waits, touch_lane};
 use crate::batch;
 use crate::dedup::{self, Claims};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::rows::names_to_json;
 use crate::writer::Tx;
 
@@ -92,7 +92,7 @@ impl Bulk<'_> {
             job.concurrency_key,
             names_to_json(&job.tags)?,
             job.batch.as_ref().map(|batch| batch.as_bytes()),
-            rest(job),
+            extra_json(job),
             tx.now.as_micros(),
             job.payload.as_deref(),
         ])?;

@@ -20,10 +20,10 @@ use everhook_store::lease::{Holding, Reclaimed};
 use rusqlite::{CachedStatement, params};
 
 use crate::catalog::limit;
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::job::row;
 use crate::queue;
-use crate::rows::{self, Record, TASK_COLUMNS};
+use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::session::{hand_over, held};
 use crate::writer::Tx;
 
@@ -64,10 +64,10 @@ pub(crate) fn reclaim_overdue(tx: &Tx<'_>, session: SessionId, most: usize) -> R
     let params = params![tx.now.as_micros(), limit(most.min(RECLAIM_BATCH_MAX))];
     let overdue = overdue.query_and_then(params, held)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;
-    let dress = |Reclaimed { task, from, .. }: Reclaimed| {
+    let attach_payloads = |Reclaimed { task, from, .. }: Reclaimed| {
         Ok((LeasedJob { task, job: read_job(&mut find, &task)?.map(Arc::new), target: None }, from))
     };
-    hand_over(tx, session, &overdue)?.into_iter().map(dress).collect()
+    hand_over(tx, session, &overdue)?.into_iter().map(attach_payloads).collect()
 }
 
 fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
@@ -173,7 +173,7 @@ struct Candidate {
 
 /// How a look at a lane ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum ScanEnd {
     /// It gave all it was asked for and may have more.
     Filled,
     /// It gave all that is due.
@@ -259,7 +259,7 @@ impl<'t> Taking<'t> {
         let mut next = self.tx.conn.prepare_cached(NEXT_LANE_QUEUE)?;
         let mut rows = next.query(params![source.environment.0, source.queue.name.as_str()])?;
         while let Some(row) = rows.next()? {
-            let record = Record::new(row, "lane");
+            let record = Reader::new(row, "lane");
             if !visit(record.time(1, "next_due")?, LaneId(record.id(0, "id")?))? {
                 break;
             }
@@ -278,15 +278,15 @@ impl<'t> Taking<'t> {
         let key = (environment.0, lane.id.as_bytes());
         match self.look(lane, environment, wanted)? {
             // Behind every lane that is ready already: they take turns.
-            Look::Filled => {
+            ScanEnd::Filled => {
                 let now = self.tx.now.as_micros();
                 self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
             }
-            Look::Drained => {
+            ScanEnd::Drained => {
                 self.tx.conn.prepare_cached(REFILL_LANE_QUEUE)?.execute(params![key.0, key.1])?;
             }
             // It is as ready as before, for others; but behind those that may have something for this one.
-            Look::Foreign => {
+            ScanEnd::Foreign => {
                 let now = self.tx.now.as_micros();
                 self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
                 self.foreign.insert((environment, lane.id));
@@ -295,7 +295,7 @@ impl<'t> Taking<'t> {
         Ok(())
     }
 
-    fn look(&mut self, lane: &ReadyLane, environment: EnvironmentId, wanted: usize) -> Result<Look, Fault> {
+    fn look(&mut self, lane: &ReadyLane, environment: EnvironmentId, wanted: usize) -> Result<ScanEnd, Fault> {
         let mut taken = 0;
         let mut scanned = 0;
         let mut is_foreign = false;
@@ -305,17 +305,17 @@ impl<'t> Taking<'t> {
             is_foreign |= seen > candidates.len();
             for candidate in candidates {
                 if self.is_full() {
-                    return Ok(Look::Filled);
+                    return Ok(ScanEnd::Filled);
                 }
                 let leased = self.lease(lane.source, &candidate)?;
                 taken += usize::from(leased);
                 is_foreign |= !leased;
             }
             if taken == wanted {
-                return Ok(Look::Filled);
+                return Ok(ScanEnd::Filled);
             }
         }
-        Ok(if is_foreign { Look::Foreign } else { Look::Drained })
+        Ok(if is_foreign { ScanEnd::Foreign } else { ScanEnd::Drained })
     }
 
     /// Due tasks of one priority that may be of a kind that was asked for, and how many were looked at.
@@ -335,7 +335,7 @@ impl<'t> Taking<'t> {
             && let Some(row) = rows.next()?
         {
             seen += 1;
-            let record = Record::new(row, "task");
+            let record = Reader::new(row, "task");
             let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "handler")?;
             if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
                 let timeout_us: Option<i64> = record.get(TASK_COLUMNS, "timeout_us")?;

@@ -5,13 +5,13 @@ use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
 use everhook_core::task::TaskState;
 use everhook_core::time::Timestamp;
-use everhook_store::job::form::{plain, with_rest};
+use everhook_store::job::encoding::{plain, with_extra_json};
 use everhook_store::job::{JobAttempt, JobRecord, OpenTask, state_of};
 use everhook_store::lease::Holding;
 use rusqlite::Row;
 
-use crate::failure::Fault;
-use crate::rows::{self, Record};
+use crate::error::Fault;
+use crate::rows::{self, Reader};
 use crate::sql::read_at;
 
 /// Where `find_job` has what.
@@ -21,7 +21,7 @@ const OPEN: usize = 25;
 
 /// Reads the columns of a job, and when it was accepted.
 pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
-    let record = Record::new(row, "job");
+    let record = Reader::new(row, "job");
     let priority = Priority::new(record.get(4, "priority")?).map_err(|_| record.corrupt("priority"))?;
     let job = Job {
         name: record.get(3, "name")?,
@@ -33,14 +33,14 @@ pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
         ..plain(JobId(record.id(0, "id")?), record.name(1, "queue")?, record.name(2, "kind")?)
     };
     let rest: Option<String> = record.get(8, "rest")?;
-    let job = with_rest(job, rest.as_deref()).ok_or_else(|| record.corrupt("rest"))?;
+    let job = with_extra_json(job, rest.as_deref()).ok_or_else(|| record.corrupt("rest"))?;
     Ok((job, record.time(9, "created_at")?))
 }
 
 /// Reads a row of `find_job`.
 pub(crate) fn record(row: &Row<'_>) -> Result<JobRecord, Fault> {
     let (job, created_at) = job(row)?;
-    let record = Record::new(row, "job");
+    let record = Reader::new(row, "job");
     let last = if record.is_null(LAST)? { None } else { Some(attempt(row, LAST)?) };
     let open = if record.is_null(OPEN)? { None } else { Some(open_task(row)?) };
     Ok(JobRecord {
@@ -60,7 +60,7 @@ pub(crate) fn attempt(row: &Row<'_>, first: usize) -> Result<JobAttempt, Fault> 
 }
 
 fn open_task(row: &Row<'_>) -> Result<OpenTask, Fault> {
-    let record = Record::new(row, "task");
+    let record = Reader::new(row, "task");
     let state = record.variant(OPEN, "state", TaskState::from_db)?;
     let holder = match record.optional_id(OPEN + 1, "owner")? {
         Some(owner) => Some(Holding { session: SessionId(owner), since: record.time(OPEN + 2, "leased_at")? }),
@@ -70,7 +70,7 @@ fn open_task(row: &Row<'_>) -> Result<OpenTask, Fault> {
 }
 
 fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {
-    let record = Record::new(row, "job_output");
+    let record = Reader::new(row, "job_output");
     let Some(percent) = record.get::<Option<i64>>(OUTPUT, "progress")? else { return Ok(None) };
     let text: Option<String> = record.get(OUTPUT + 1, "progress_text")?;
     let progress = Progress::new(percent, text.as_deref().unwrap_or_default());
@@ -78,7 +78,7 @@ fn progress(row: &Row<'_>) -> Result<Option<Progress>, Fault> {
 }
 
 fn result(row: &Row<'_>) -> Result<Option<KeptResult>, Fault> {
-    let record = Record::new(row, "job_output");
+    let record = Reader::new(row, "job_output");
     if let Some(whole) = record.bytes(OUTPUT + 2, "result")? {
         return Ok(Some(KeptResult::Whole(whole)));
     }

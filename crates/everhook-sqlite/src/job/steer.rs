@@ -14,8 +14,8 @@ use rusqlite::params;
 
 use crate::append::{Waits, touch_lane};
 use crate::batch;
-use crate::failure::Fault;
-use crate::job::find::find_bare;
+use crate::error::Fault;
+use crate::job::query::find_bare;
 use crate::writer::Tx;
 
 const APPEND_JOB_ATTEMPT: &str = include_str!("../../queries/append_job_attempt.sql");

@@ -9,8 +9,8 @@ use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount
 use rusqlite::{Connection, Row, params};
 
 use crate::catalog::limit;
-use crate::failure::Fault;
-use crate::rows::Record;
+use crate::error::Fault;
+use crate::rows::Reader;
 use crate::writer::Tx;
 
 const COUNT_QUEUE: &str = include_str!("../../queries/count_queue.sql");
@@ -36,7 +36,7 @@ pub(crate) fn read(
 }
 
 fn read_counts(row: &Row<'_>) -> Result<QueueStats, Fault> {
-    let record = Record::new(row, "task");
+    let record = Reader::new(row, "task");
     let count = |index, column| Ok::<u64, Fault>(record.get::<i64>(index, column)?.unsigned_abs());
     Ok(QueueStats {
         pending: count(0, "pending")?,
@@ -60,7 +60,7 @@ fn list_due(
     let mut rows = list.query(params)?;
     let (mut oldest, mut kinds) = (None, BTreeSet::new());
     while let Some(row) = rows.next()? {
-        let record = Record::new(row, "task");
+        let record = Reader::new(row, "task");
         oldest.get_or_insert(record.time(0, "due_at")?);
         kinds.extend(record.optional_name(1, "kind")?);
     }

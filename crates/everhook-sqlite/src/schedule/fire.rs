@@ -14,7 +14,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::append;
 use crate::catalog::limit;
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::job::enqueue::enqueue;
 use crate::schedule::{Kept, find};
 use crate::writer::Tx;

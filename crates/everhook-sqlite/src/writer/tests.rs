@@ -1,4 +1,4 @@
-//! Group commit on a table of its own: what one job does to the others, and what a failed commit does to all.
+//! Group commit on a table of its own: what one write does to the others, and what a failed commit does to all.
 
 use rusqlite::params;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::SystemSource;
 use everhook_store::store::Op;
 
-const CHANGE: Ask = Ask { op: Op::Prune, class: Class::Change, rows: 1 };
+const CHANGE: WriteAsk = WriteAsk { op: Op::Prune, class: WriteClass::Change, rows: 1 };
 
 /// A writer on a table `note (text)`; a note that refers to another one is checked at the commit.
 fn writer() -> Writer {
@@ -15,7 +15,7 @@ fn writer() -> Writer {
     let schema = "create table note (id integer primary key, text blob not null, about integer,
         foreign key (about) references note (id) deferrable initially deferred)";
     conn.execute_batch(schema).unwrap();
-    let clock = Arc::new(Clock::new(Arc::new(SystemSource::new())));
+    let clock = Arc::new(StoreClock::new(Arc::new(SystemSource::new())));
     Writer::start(conn, Arc::new(Ids::seeded(1)), clock, None, None).unwrap()
 }
 
@@ -131,24 +131,24 @@ async fn a_commit_that_fails_for_no_known_reason_is_in_doubt_and_the_last() {
 
 #[test]
 fn every_class_has_a_share_of_a_transaction() {
-    let queue = Queue::default();
+    let queue = WriteQueue::default();
     let capacity = Arc::new(Semaphore::new(10_000));
     let push = |class, rows| {
         let (reply, _) = oneshot::channel::<Result<(), StoreError>>();
         let permit = Arc::clone(&capacity).try_acquire_owned().unwrap();
         let work = Some(|_: &Tx<'_>| Ok(()));
         queue.push(
-            Ask { op: Op::Prune, class, rows },
+            WriteAsk { op: Op::Prune, class, rows },
             Box::new(Write { op: Op::Prune, work, done: None, reply, _permit: permit }),
         )
     };
     for _ in 0..10 {
-        assert!(push(Class::Append, 400) && push(Class::Settle, 900) && push(Class::Change, 1));
+        assert!(push(WriteClass::Append, 400) && push(WriteClass::Settle, 900) && push(WriteClass::Change, 1));
     }
-    assert!(push(Class::Maintenance, 5000));
+    assert!(push(WriteClass::Maintenance, 5000));
     // Two appends, one settle, all changes, and the one that is larger than any share.
     assert_eq!(queue.take().len(), 2 + 1 + 10 + 1);
     assert_eq!(queue.take().len(), 2 + 1);
     queue.close();
-    assert!(!push(Class::Change, 1));
+    assert!(!push(WriteClass::Change, 1));
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::BatchRecord;
 use crate::history::Attempt;
-use crate::job::{JobAttempt, JobRecord, OpenTask, form, state_of};
+use crate::job::{JobAttempt, JobRecord, OpenTask, encoding, state_of};
 use crate::lease::{Holding, SessionRecord};
 use crate::once::OnceRecord;
 use crate::row;
@@ -122,9 +122,9 @@ row! {
             concurrency_key: row.concurrency_key,
             tags: row.tags.0,
             batch: row.batch,
-            ..form::plain(row.id, row.queue, row.kind)
+            ..encoding::plain(row.id, row.queue, row.kind)
         };
-        form::with_rest(job, row.rest.as_deref())
+        encoding::with_extra_json(job, row.rest.as_deref())
     }
 }
 
@@ -217,8 +217,8 @@ impl ScheduleRow {
     pub fn record(&self) -> Result<ScheduleRecord, &'static str> {
         Ok(ScheduleRecord {
             name: self.name.clone(),
-            schedule: schedule::form::read_spec(self.id, &self.spec).ok_or("spec")?,
-            starts: schedule::form::read_starts(&self.starts).ok_or("starts")?,
+            schedule: schedule::encoding::read_spec(self.id, &self.spec).ok_or("spec")?,
+            starts: schedule::encoding::read_starts(&self.starts).ok_or("starts")?,
             paused: self.paused,
             state: ScheduleState { next: self.next, queued: self.queued, look_at: self.look_at },
             created_at: self.created_at,

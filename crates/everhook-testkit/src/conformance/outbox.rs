@@ -11,7 +11,7 @@ use everhook_core::id::Id;
 use everhook_core::limits::{BODY_BYTES_MAX, OUTBOX_BATCH_MAX};
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
-use everhook_store::outbox::{AsideChange, Batch, Done, Outbox, OutboxRow, Relayed, Relayer};
+use everhook_store::outbox::{AsideChange, Done, Outbox, OutboxBatch, OutboxRow, Relayed, Relayer};
 use everhook_store::store::Op;
 
 /// An empty outbox.
@@ -33,12 +33,12 @@ pub trait OutboxStage: Send + Sync {
 /// Does with a batch what a case says, and keeps it.
 struct Script<F> {
     script: F,
-    seen: Mutex<Vec<Batch>>,
+    seen: Mutex<Vec<OutboxBatch>>,
 }
 
 #[async_trait]
-impl<F: Fn(&Batch) -> Result<Done, StoreError> + Send + Sync> Relayer for Script<F> {
-    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError> {
+impl<F: Fn(&OutboxBatch) -> Result<Done, StoreError> + Send + Sync> Relayer for Script<F> {
+    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
         self.seen.lock().unwrap().push(batch.clone());
         (self.script)(batch)
     }
@@ -47,19 +47,19 @@ impl<F: Fn(&Batch) -> Result<Done, StoreError> + Send + Sync> Relayer for Script
 /// Looks once; answers the batch, if there was one.
 async fn look(
     outbox: &dyn Outbox,
-    script: impl Fn(&Batch) -> Result<Done, StoreError> + Send + Sync,
-) -> (Relayed, Option<Batch>) {
+    script: impl Fn(&OutboxBatch) -> Result<Done, StoreError> + Send + Sync,
+) -> (Relayed, Option<OutboxBatch>) {
     let script = Script { script, seen: Mutex::default() };
     let relayed = outbox.relay(&script).await.unwrap();
     (relayed, script.seen.into_inner().unwrap().pop())
 }
 
-fn all(batch: &Batch) -> Result<Done, StoreError> {
+fn all(batch: &OutboxBatch) -> Result<Done, StoreError> {
     let relayed = batch.rows.iter().map(|row| row.id).collect();
     Ok(Done { relayed, set_aside: batch.unreadable.clone(), floor: None })
 }
 
-fn payloads(batch: &Batch) -> Vec<&str> {
+fn payloads(batch: &OutboxBatch) -> Vec<&str> {
     batch.rows.iter().map(|row| row.payload.as_str()).collect()
 }
 
@@ -95,7 +95,7 @@ async fn rows_come_as_written_and_leave_when_relayed(stage: &dyn OutboxStage) {
 
 async fn rows_that_were_not_relayed_stay(stage: &dyn OutboxStage) {
     stage.write(&["one".to_owned()]).await;
-    let fails = |_: &Batch| Err(StoreError::Unavailable { op: Op::Append, source: "a test".into() });
+    let fails = |_: &OutboxBatch| Err(StoreError::Unavailable { op: Op::Append, source: "a test".into() });
     let (relayed, first) = look(stage.outbox(), fails).await;
     assert!(matches!(relayed, Relayed::Failed(StoreError::Unavailable { .. })), "{relayed:?}");
     let (_, second) = look(stage.outbox(), all).await;
@@ -161,7 +161,7 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
 
 async fn a_number_that_is_used_again_costs_no_row(stage: &dyn OutboxStage) {
     let outbox = stage.outbox();
-    let none = |batch: &Batch| {
+    let none = |batch: &OutboxBatch| {
         let aside = batch.rows.iter().map(|row| (row.id, format!("no {}", row.payload)));
         Ok(Done { set_aside: aside.collect(), ..Done::default() })
     };

@@ -6,7 +6,7 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId};
 use everhook_core::message::Message;
 use everhook_core::time::Timestamp;
-use everhook_store::append::{Holder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
+use everhook_store::append::{KeyHolder, PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
@@ -95,9 +95,9 @@ fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: Applic
 }
 
 /// Who holds a key, unless it was forgotten.
-pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey, now: Timestamp) -> Option<Holder> {
+pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey, now: Timestamp) -> Option<KeyHolder> {
     let row = tables.keys.get(&(environment, key.scope, key.hash))?;
-    (row.expires_at > now).then_some(Holder { object: row.object, body: row.body })
+    (row.expires_at > now).then_some(KeyHolder { object: row.object, body: row.body })
 }
 
 /// Remembers what was accepted under a key.

@@ -220,11 +220,11 @@ pub(super) fn reclaim_overdue(
         row.deadline = None;
         taken.extend(row.hand_over(session, now));
     }
-    let dress = |Reclaimed { task, from, .. }: Reclaimed| {
+    let attach_payloads = |Reclaimed { task, from, .. }: Reclaimed| {
         let row = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
         (LeasedJob { task, job: row.map(|row| Arc::clone(&row.job)), target: None }, from)
     };
-    taken.into_iter().map(dress).collect()
+    taken.into_iter().map(attach_payloads).collect()
 }
 
 /// A queue as it is configured, or as it is by itself.

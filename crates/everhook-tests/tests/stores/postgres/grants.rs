@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everhook_core::id::Id;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::time::Timestamp;
-use everhook_postgres::{OpenError, PostgresConfig, PostgresStore};
+use everhook_postgres::{PostgresConfig, PostgresOpenError, PostgresStore};
 use everhook_store::ids::Ids;
 use everhook_store::lease::Settled;
 use everhook_store::retention::{Prunable, Prune};
@@ -45,7 +45,7 @@ impl Service {
         PostgresConfig { url, direct_url: None, pool_size: 4, pooler: false }
     }
 
-    async fn connect(&self) -> Result<PostgresStore, OpenError> {
+    async fn connect(&self) -> Result<PostgresStore, PostgresOpenError> {
         PostgresStore::connect(self.config(), Arc::new(Ids::from_system())).await
     }
 

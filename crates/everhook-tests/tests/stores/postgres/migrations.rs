@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use everhook_postgres::{OpenError, PostgresConfig, PostgresStore, migrate};
+use everhook_postgres::{PostgresConfig, PostgresOpenError, PostgresStore, migrate};
 use everhook_store::ids::Ids;
 use everhook_store::store::Store;
 
 use crate::postgres::database::Database;
 
-async fn open(url: &str) -> Result<PostgresStore, OpenError> {
+async fn open(url: &str) -> Result<PostgresStore, PostgresOpenError> {
     let config = PostgresConfig { url: url.to_owned(), direct_url: None, pool_size: 2, pooler: false };
     PostgresStore::connect(config, Arc::new(Ids::from_system())).await
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use everhook_postgres::PostgresOutbox;
 use everhook_store::error::StoreError;
-use everhook_store::outbox::{Batch, Done, Outbox, Relayed, Relayer};
+use everhook_store::outbox::{Done, Outbox, OutboxBatch, Relayed, Relayer};
 use everhook_testkit::conformance::outbox::{OutboxStage, check};
 use tokio_postgres::Client;
 
@@ -82,7 +82,7 @@ struct Within<'a>(&'a PostgresOutbox);
 
 #[async_trait]
 impl Relayer for Within<'_> {
-    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError> {
+    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
         let second = self.0.relay(&Nobody).await.unwrap();
         assert!(matches!(second, Relayed::Busy), "{second:?}");
         Ok(Done { relayed: batch.rows.iter().map(|row| row.id).collect(), ..Done::default() })
@@ -94,7 +94,7 @@ struct Nobody;
 
 #[async_trait]
 impl Relayer for Nobody {
-    async fn relay(&self, batch: &Batch) -> Result<Done, StoreError> {
+    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
         panic!("{batch:?} was relayed twice at once")
     }
 }

@@ -16,11 +16,11 @@ async fn connections_are_open_and_have_planned_before_anyone_waits() {
     let database = Database::migrated().await;
     let store = database.store_with(|config| config.pool_size = 12).await;
     assert_eq!(planned(&database).await, 0);
-    store.warm().await;
+    store.preplan().await;
     assert_eq!(planned(&database).await, 6);
     store.close().await;
     let other = database.store_with(|config| config.pool_size = 2).await;
-    other.warm().await;
+    other.preplan().await;
     assert_eq!(planned(&database).await, 2, "no more than there may be");
     other.close().await;
 }
@@ -29,7 +29,7 @@ async fn connections_are_open_and_have_planned_before_anyone_waits() {
 async fn behind_a_pooler_nothing_is_planned_ahead() {
     let database = Database::migrated().await;
     let store = database.store_with(|config| config.pooler = true).await;
-    store.warm().await;
+    store.preplan().await;
     assert_eq!(planned(&database).await, 0);
 }
 
@@ -39,10 +39,10 @@ async fn a_store_that_cannot_plan_works_all_the_same() {
     let store = database.store().await;
     let client = database.client().await;
     client.batch_execute("alter table everhook.attempt rename to elsewhere").await.unwrap();
-    store.warm().await;
+    store.preplan().await;
     assert_eq!(planned(&database).await, 0);
     store.now().await.unwrap();
     client.batch_execute("alter table everhook.elsewhere rename to attempt").await.unwrap();
-    store.warm().await;
+    store.preplan().await;
     assert_eq!(planned(&database).await, 4);
 }

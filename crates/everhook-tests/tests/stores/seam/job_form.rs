@@ -6,9 +6,9 @@ use everhook_core::id::{Id, JobId, ScheduleId};
 use everhook_core::job::{Job, Priority, Unique};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::retry::{Backoff, RetryPolicy};
-use everhook_store::job::form::{plain, rest, with_rest};
+use everhook_store::job::encoding::{extra_json, plain, with_extra_json};
 use everhook_store::schedule::Starts;
-use everhook_store::schedule::form::{read_starts, starts};
+use everhook_store::schedule::encoding::{read_starts, starts};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -17,8 +17,8 @@ fn name(text: &str) -> Name {
 #[test]
 fn a_plain_job_has_no_rest() {
     let job = plain(JobId(Id::MIN), name("email"), name("email.send"));
-    assert_eq!(rest(&job), None);
-    assert_eq!(with_rest(job.clone(), None), Some(job));
+    assert_eq!(extra_json(&job), None);
+    assert_eq!(with_extra_json(job.clone(), None), Some(job));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn whatever_a_job_says_is_read_as_it_was_written() {
         schedule: None,
         ..job.clone()
     };
-    assert_eq!(with_rest(bare, rest(&job).as_deref()), Some(job.clone()));
+    assert_eq!(with_extra_json(bare, extra_json(&job).as_deref()), Some(job.clone()));
     let job = Starts::Job(Box::new(Job { id: JobId(Id::MIN), ..job }));
     assert_eq!(read_starts(&starts(&job)), Some(job), "a schedule keeps all of it");
 }

@@ -7,7 +7,7 @@ use everhook_core::id::{ApplicationId, Id, JobId, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::schedule::{Cadence, Missed, Overlap, Schedule};
 use everhook_core::time::Timestamp;
-use everhook_store::schedule::form::{read_spec, read_starts, spec, starts};
+use everhook_store::schedule::encoding::{read_spec, read_starts, spec, starts};
 use everhook_store::schedule::{MessageTemplate, Starts};
 
 const ID: ScheduleId = ScheduleId(Id::MAX);

@@ -8,7 +8,7 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
 use everhook_core::scope::Scope;
-use everhook_sqlite::{MigrationReport, OpenAs, OpenError, SqliteStore, migrate};
+use everhook_sqlite::{OpenAs, SqliteMigrationReport, SqliteOpenError, SqliteStore, migrate};
 use everhook_store::catalog::Created;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
@@ -22,7 +22,7 @@ use rusqlite::Connection;
 
 use crate::sqlite::stage::Stage;
 
-fn open(folder: &Path, open_as: OpenAs) -> Result<SqliteStore, OpenError> {
+fn open(folder: &Path, open_as: OpenAs) -> Result<SqliteStore, SqliteOpenError> {
     SqliteStore::open(folder, open_as, Arc::new(Ids::from_system()))
 }
 
@@ -36,7 +36,7 @@ async fn a_second_server_is_refused_until_the_first_is_closed() {
     let first = open(folder.path(), OpenAs::Server).unwrap();
     let refused = open(folder.path(), OpenAs::Server).err().unwrap();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::InUse { .. }));
+    assert!(matches!(refused, SqliteOpenError::InUse { .. }));
     assert!(text.contains("everhook.db") && text.contains(&format!("pid {}", std::process::id())), "{text}");
     first.close();
     open(folder.path(), OpenAs::Server).unwrap();
@@ -173,10 +173,10 @@ async fn a_lost_database_is_not_taken_for_a_new_one() {
         for refused in [open(folder.path(), OpenAs::Server).err(), open(folder.path(), OpenAs::Beside).err()] {
             let refused = refused.unwrap_or_else(|| panic!("{what} was taken for a new store"));
             let text = refused.to_string();
-            assert!(matches!(refused, OpenError::Lost { .. }), "{what}: {text}");
+            assert!(matches!(refused, SqliteOpenError::Lost { .. }), "{what}: {text}");
             assert!(text.contains("backup") && text.contains("everhook.used"), "{text}");
         }
-        assert!(matches!(migrate(folder.path()), Err(OpenError::Lost { .. })), "{what}");
+        assert!(matches!(migrate(folder.path()), Err(SqliteOpenError::Lost { .. })), "{what}");
     };
     std::fs::write(&file, "").unwrap();
     lost("an empty file");
@@ -229,9 +229,9 @@ fn a_fresh_file_is_migrated_once() {
         "0010_message_rest",
         "0011_payload_expiry",
     ];
-    assert_eq!(first, MigrationReport { from: 0, to: 11, applied: all });
+    assert_eq!(first, SqliteMigrationReport { from: 0, to: 11, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, MigrationReport { from: 11, to: 11, applied: Vec::new() });
+    assert_eq!(second, SqliteMigrationReport { from: 11, to: 11, applied: Vec::new() });
 }
 
 #[cfg(unix)]
@@ -256,7 +256,7 @@ fn a_command_beside_the_server_creates_nothing_and_says_where_it_looked() {
     let folder = tempfile::tempdir().unwrap();
     let missing = |folder: &Path| {
         let refused = open(folder, OpenAs::Beside).err().unwrap();
-        assert!(matches!(refused, OpenError::Missing { .. }), "{refused:?}");
+        assert!(matches!(refused, SqliteOpenError::Missing { .. }), "{refused:?}");
         let file = folder.join("everhook.db");
         assert!(refused.to_string().contains(file.to_str().unwrap()), "{refused}");
     };

@@ -26,9 +26,9 @@ type LaneKey = (EnvironmentId, LaneId);
 
 /// The looks of one node.
 #[derive(Default)]
-pub(crate) struct Looks(Mutex<HashMap<LaneKey, Look>>);
+pub(crate) struct ScanCursors(Mutex<HashMap<LaneKey, ScanCursor>>);
 
-struct Look {
+struct ScanCursor {
     /// Where the next one begins.
     from: Timestamp,
     /// When the lane was last looked through from its floor.
@@ -37,30 +37,31 @@ struct Look {
     written_at: Timestamp,
 }
 
-impl Looks {
+impl ScanCursors {
     /// Where to begin in a lane with this floor.
     pub(crate) fn begin(&self, lane: LaneKey, floor: Timestamp, now: Timestamp) -> Timestamp {
         match self.lock().get(&lane) {
-            Some(look) if now.since(look.whole_at) < WHOLE_EVERY => look.from.max(floor),
+            Some(cursor) if now.since(cursor.whole_at) < WHOLE_EVERY => cursor.from.max(floor),
             _ => floor,
         }
     }
 
     /// Whether it is time to write the floor of a lane.
     pub(crate) fn is_old(&self, lane: LaneKey, now: Timestamp) -> bool {
-        self.lock().get(&lane).is_some_and(|look| now.since(look.written_at) >= WRITE_EVERY)
+        self.lock().get(&lane).is_some_and(|cursor| now.since(cursor.written_at) >= WRITE_EVERY)
     }
 
     /// Everything that was due in the lane until then is leased; `whole` if it was looked through from its floor.
     pub(crate) fn remember(&self, lane: LaneKey, until: Timestamp, whole: bool, now: Timestamp) {
-        let mut looks = self.lock();
-        if looks.len() >= LANES_MAX {
-            looks.retain(|_, look| now.since(look.whole_at) < WRITE_EVERY);
+        let mut cursors = self.lock();
+        if cursors.len() >= LANES_MAX {
+            cursors.retain(|_, cursor| now.since(cursor.whole_at) < WRITE_EVERY);
         }
-        let look = looks.entry(lane).or_insert(Look { from: Timestamp::default(), whole_at: now, written_at: now });
-        look.from = look.from.max(until.min(now.minus(MOMENT)));
+        let cursor =
+            cursors.entry(lane).or_insert(ScanCursor { from: Timestamp::default(), whole_at: now, written_at: now });
+        cursor.from = cursor.from.max(until.min(now.minus(MOMENT)));
         if whole {
-            look.whole_at = now;
+            cursor.whole_at = now;
         }
     }
 
@@ -69,7 +70,7 @@ impl Looks {
         self.lock().remove(&lane);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LaneKey, Look>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LaneKey, ScanCursor>> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 }
@@ -86,38 +87,38 @@ mod tests {
 
     #[test]
     fn a_look_begins_where_the_last_one_ended_less_a_moment() {
-        let looks = Looks::default();
-        assert_eq!(looks.begin(LANE, FLOOR, NOW), FLOOR);
-        looks.remember(LANE, NOW, true, NOW);
-        assert_eq!(looks.begin(LANE, FLOOR, NOW), NOW.minus(MOMENT));
-        assert_eq!(looks.begin(LANE, NOW, NOW), NOW, "others got further");
-        looks.remember(LANE, FLOOR, false, NOW);
-        assert_eq!(looks.begin(LANE, FLOOR, NOW), NOW.minus(MOMENT), "it got less far from its floor");
-        looks.forget(LANE);
-        assert_eq!(looks.begin(LANE, FLOOR, NOW), FLOOR);
+        let cursors = ScanCursors::default();
+        assert_eq!(cursors.begin(LANE, FLOOR, NOW), FLOOR);
+        cursors.remember(LANE, NOW, true, NOW);
+        assert_eq!(cursors.begin(LANE, FLOOR, NOW), NOW.minus(MOMENT));
+        assert_eq!(cursors.begin(LANE, NOW, NOW), NOW, "others got further");
+        cursors.remember(LANE, FLOOR, false, NOW);
+        assert_eq!(cursors.begin(LANE, FLOOR, NOW), NOW.minus(MOMENT), "it got less far from its floor");
+        cursors.forget(LANE);
+        assert_eq!(cursors.begin(LANE, FLOOR, NOW), FLOOR);
     }
 
     #[test]
     fn a_lane_is_looked_through_from_its_floor_every_second() {
-        let looks = Looks::default();
-        looks.remember(LANE, NOW, true, NOW);
+        let cursors = ScanCursors::default();
+        cursors.remember(LANE, NOW, true, NOW);
         let (soon, later) = (NOW.plus(WHOLE_EVERY / 2), NOW.plus(WHOLE_EVERY));
-        looks.remember(LANE, soon, false, soon);
-        assert!(looks.begin(LANE, FLOOR, soon) > FLOOR);
-        assert_eq!(looks.begin(LANE, FLOOR, later), FLOOR);
-        looks.remember(LANE, later, true, later);
-        assert!(looks.begin(LANE, FLOOR, later) > FLOOR);
+        cursors.remember(LANE, soon, false, soon);
+        assert!(cursors.begin(LANE, FLOOR, soon) > FLOOR);
+        assert_eq!(cursors.begin(LANE, FLOOR, later), FLOOR);
+        cursors.remember(LANE, later, true, later);
+        assert!(cursors.begin(LANE, FLOOR, later) > FLOOR);
     }
 
     #[test]
     fn a_floor_grows_old_until_it_is_written() {
-        let looks = Looks::default();
-        assert!(!looks.is_old(LANE, NOW));
-        looks.remember(LANE, NOW, true, NOW);
+        let cursors = ScanCursors::default();
+        assert!(!cursors.is_old(LANE, NOW));
+        cursors.remember(LANE, NOW, true, NOW);
         let later = NOW.plus(WRITE_EVERY);
-        looks.remember(LANE, NOW, true, later);
-        assert!(looks.is_old(LANE, later) && !looks.is_old(LANE, NOW));
-        looks.forget(LANE);
-        assert!(!looks.is_old(LANE, later));
+        cursors.remember(LANE, NOW, true, later);
+        assert!(cursors.is_old(LANE, later) && !cursors.is_old(LANE, NOW));
+        cursors.forget(LANE);
+        assert!(!cursors.is_old(LANE, later));
     }
 }

@@ -19,9 +19,9 @@ use everhook_store::{columns, statement};
 
 use crate::append::lane_keys;
 use crate::columns::Keys;
+use crate::dedup::{Claims, NewKeys, new_keys, row_key};
 use crate::endpoints::AppKey;
 use crate::error::Fault;
-use crate::keys::{Claims, NewKeys, new_keys, row_key};
 use crate::store::PostgresStore;
 
 columns! {
@@ -67,27 +67,27 @@ statement! {
 }
 
 /// How many batches go the long way after a guess was wrong: what made it wrong, such as a backlog, lasts a while.
-const LONG_WAYS: usize = 16;
+const COOLDOWN_BATCHES: usize = 16;
 
 /// Whether to guess.
 #[derive(Debug, Default)]
-pub(crate) struct Guesses {
-    long_ways: AtomicUsize,
+pub(crate) struct Speculations {
+    cooldown_batches: AtomicUsize,
 }
 
-impl Guesses {
+impl Speculations {
     fn is_worth_it(&self) -> bool {
         let one_less = |left: usize| left.checked_sub(1);
-        self.long_ways.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
+        self.cooldown_batches.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
     }
 
-    fn was_wrong(&self) {
-        self.long_ways.store(LONG_WAYS, Ordering::Relaxed);
+    fn record_miss(&self) {
+        self.cooldown_batches.store(COOLDOWN_BATCHES, Ordering::Relaxed);
     }
 }
 
 /// A batch as it would be written if the guess is right.
-struct Guess<'a> {
+struct Speculation<'a> {
     applications: Vec<(AppKey, i64)>,
     lanes: BTreeSet<(EnvironmentId, LaneId)>,
     claims: Claims<'a>,
@@ -97,16 +97,16 @@ struct Guess<'a> {
 impl PostgresStore {
     /// Appends in one round trip; none if this batch has to go the long way.
     pub(crate) async fn append_direct(&self, append: &Append) -> Result<Option<Vec<Appended>>, Fault> {
-        if !self.guesses.is_worth_it() {
+        if !self.speculations.is_worth_it() {
             return Ok(None);
         }
-        let Some(guess) = self.guess(append) else { return Ok(None) };
-        let written = match self.write_guess(append, &guess).await {
+        let Some(speculation) = self.speculation(append) else { return Ok(None) };
+        let written = match self.write_speculation(append, &speculation).await {
             Err(Fault::Undone) => None,
             written => written?,
         };
         let Some(now) = written else {
-            self.guesses.was_wrong();
+            self.speculations.record_miss();
             return Ok(None);
         };
         let answer = |(new, tasks): (&NewMessage, Vec<PlannedTask>)| {
@@ -117,12 +117,12 @@ impl PostgresStore {
             });
             accepted(Arc::new(message), tasks.collect())
         };
-        Ok(Some(append.messages.iter().zip(guess.tasks).map(answer).collect()))
+        Ok(Some(append.messages.iter().zip(speculation.tasks).map(answer).collect()))
     }
 
-    fn guess<'a>(&self, append: &'a Append) -> Option<Guess<'a>> {
-        let mut guess =
-            Guess { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
+    fn speculation<'a>(&self, append: &'a Append) -> Option<Speculation<'a>> {
+        let mut speculation =
+            Speculation { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
         for new in &append.messages {
             // A once-slot is decided under its row's lock, and the single statement writes no `rest` column.
             if new.once.is_some() || new.message.rest != Rest::default() {
@@ -133,14 +133,14 @@ impl PostgresStore {
             if new.revision.is_some_and(|found_at| found_at != set.revision) {
                 return None;
             }
-            match guess.applications.iter().find(|(known, _)| *known == key) {
+            match speculation.applications.iter().find(|(known, _)| *known == key) {
                 Some((_, revision)) if *revision != set.revision => return None,
                 Some(_) => {}
-                None => guess.applications.push((key, set.revision)),
+                None => speculation.applications.push((key, set.revision)),
             }
             for claim in &new.keys {
                 // Of two equal ones in a batch the second has to be told so.
-                if guess.claims.insert(row_key(new.environment, claim), (claim, new.message.id.0)).is_some() {
+                if speculation.claims.insert(row_key(new.environment, claim), (claim, new.message.id.0)).is_some() {
                     return None;
                 }
             }
@@ -151,14 +151,18 @@ impl PostgresStore {
             if tasks.iter().any(|planned| planned.slot.is_none()) {
                 return None;
             }
-            guess.lanes.extend(tasks.iter().map(|planned| (new.environment, planned.task.lane)));
-            guess.tasks.push(tasks);
+            speculation.lanes.extend(tasks.iter().map(|planned| (new.environment, planned.task.lane)));
+            speculation.tasks.push(tasks);
         }
-        Some(guess)
+        Some(speculation)
     }
 
     /// Writes if the guess is right; answers the store's time, or none if it was wrong.
-    async fn write_guess(&self, append: &Append, guess: &Guess<'_>) -> Result<Option<Timestamp>, Fault> {
+    async fn write_speculation(
+        &self,
+        append: &Append,
+        speculation: &Speculation<'_>,
+    ) -> Result<Option<Timestamp>, Fault> {
         let known = |((environment, id), revision): &(AppKey, i64)| KnownApplication {
             environment: *environment,
             id: *id,
@@ -166,11 +170,11 @@ impl PostgresStore {
         };
         let session = append.fast.as_ref().map(|fast| fast.session);
         let write = AppendDirect {
-            known: guess.applications.iter().map(known).collect(),
-            free: lane_keys(&guess.lanes),
-            wanted: new_keys(&guess.claims),
+            known: speculation.applications.iter().map(known).collect(),
+            free: lane_keys(&speculation.lanes),
+            wanted: new_keys(&speculation.claims),
             fresh: append.messages.iter().map(DirectMessage::new).collect(),
-            begun: guess.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
+            begun: speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
         };
         let (is_right, now) = self.database.write(write).await?.ok_or(Fault::Contended("an append gave no answer"))?;
         Ok(is_right.then_some(now))

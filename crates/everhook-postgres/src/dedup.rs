@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id};
-use everhook_store::append::Holder;
+use everhook_store::append::KeyHolder;
 use everhook_store::dedup::{DedupKey, HASH_BYTES};
 use everhook_store::{columns, statement};
 
@@ -55,11 +55,11 @@ pub(crate) fn claims<'k>(wanted: impl Iterator<Item = (EnvironmentId, &'k [Dedup
 /// Who has which key while a batch is decided: someone before it, or a member of it.
 pub(crate) struct Owners<'k> {
     /// Not had.
-    foreign: HashMap<RowKey, Holder>,
+    foreign: HashMap<RowKey, KeyHolder>,
     /// Had, as it was written: for the first member that wants it.
-    written: HashMap<RowKey, Holder>,
+    written: HashMap<RowKey, KeyHolder>,
     /// Which key a member has, and for which object.
-    claimed: HashMap<RowKey, (&'k DedupKey, Holder)>,
+    claimed: HashMap<RowKey, (&'k DedupKey, KeyHolder)>,
 }
 
 impl<'k> Owners<'k> {
@@ -79,14 +79,14 @@ impl<'k> Owners<'k> {
         }
         for row_key in had {
             if let Some((key, object)) = claims.get(&row_key) {
-                owners.written.insert(row_key, Holder { object: *object, body: key.body });
+                owners.written.insert(row_key, KeyHolder { object: *object, body: key.body });
             }
         }
         Ok(owners)
     }
 
     /// Which of these keys are someone else's, and whose.
-    pub(crate) fn taken<'n>(&self, environment: EnvironmentId, keys: &'n [DedupKey]) -> Vec<(&'n DedupKey, Holder)> {
+    pub(crate) fn taken<'n>(&self, environment: EnvironmentId, keys: &'n [DedupKey]) -> Vec<(&'n DedupKey, KeyHolder)> {
         let mut taken = Vec::new();
         for key in keys {
             let row_key = row_key(environment, key);
@@ -99,13 +99,14 @@ impl<'k> Owners<'k> {
     /// Has a member keep keys, for itself or for another object.
     pub(crate) fn claim(&mut self, environment: EnvironmentId, keys: impl Iterator<Item = &'k DedupKey>, object: Id) {
         for key in keys {
-            self.claimed.insert(row_key(environment, key), (key, Holder { object, body: key.body }));
+            self.claimed.insert(row_key(environment, key), (key, KeyHolder { object, body: key.body }));
         }
     }
 
     /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
     pub(crate) async fn correct(&self, tx: &Tx<'_>) -> Result<(), Fault> {
-        let is_right = |key: &RowKey, holder: &Holder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
+        let is_right =
+            |key: &RowKey, holder: &KeyHolder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
         let wrong: Vec<&RowKey> =
             self.written.iter().filter(|(key, holder)| !is_right(key, holder)).map(|(key, _)| key).collect();
         if wrong.is_empty() {
@@ -133,9 +134,9 @@ pub(crate) async fn take(tx: &Tx<'_>, claims: &Claims<'_>) -> Result<HashSet<Row
 pub(crate) async fn holders(
     tx: &Tx<'_>,
     keys: impl Iterator<Item = &RowKey>,
-) -> Result<HashMap<RowKey, Holder>, Fault> {
+) -> Result<HashMap<RowKey, KeyHolder>, Fault> {
     let held = tx.run(FindDedup { wanted: hashes(keys) }).await?;
-    let read = |(environment, scope, hash, object, body)| ((environment, scope, hash), Holder { object, body });
+    let read = |(environment, scope, hash, object, body)| ((environment, scope, hash), KeyHolder { object, body });
     Ok(held.into_iter().map(read).collect())
 }
 
@@ -150,7 +151,7 @@ pub(crate) async fn take_one(
     environment: EnvironmentId,
     key: &DedupKey,
     object: Id,
-) -> Result<Option<Holder>, Fault> {
+) -> Result<Option<KeyHolder>, Fault> {
     let row_key = row_key(environment, key);
     if take(tx, &Claims::from([(row_key, (key, object))])).await?.contains(&row_key) {
         return Ok(None);

@@ -6,11 +6,11 @@ use everhook_store::store::Op;
 use futures_util::future::try_join_all;
 use tracing::warn;
 
-use crate::direct::AppendDirect;
 use crate::lease::{
     ClearLaneWaiting, FindMessage, LeaseTask, MarkLaneEmpty, MoveLaneToBack, NextDue, NextLane, NextReady,
     RecomputeLaneDue,
 };
+use crate::optimistic_append::AppendDirect;
 use crate::settle::{SettleTaskGone, SettleTaskKept};
 use crate::store::PostgresStore;
 
@@ -36,7 +36,7 @@ const HOT: [fn() -> &'static Text; 12] = [
 impl PostgresStore {
     /// Opens connections and has them plan; for a server, before it is ready. Does nothing behind a pooler, where nothing is planned ahead.
     /// Where it cannot, those who come first wait instead.
-    pub async fn warm(&self) {
+    pub async fn preplan(&self) {
         let database = &self.database;
         if database.pooler {
             return;

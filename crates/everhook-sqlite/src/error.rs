@@ -1,6 +1,6 @@
 //! What goes wrong inside, and what the caller is told.
 //!
-//! Statements fail with a [`Fault`]; the job that ran them knows the operation's name and makes a `StoreError` of it. Only a
+//! Statements fail with a [`Fault`]; the write that ran them knows the operation's name and makes a `StoreError` of it. Only a
 //! failed commit is ever in doubt.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use everhook_store::error::StoreError;
 use everhook_store::store::Op;
 use rusqlite::ErrorCode;
 
-/// Why a job or a read came to nothing.
+/// Why a write or a read came to nothing.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// SQLite said so.
@@ -50,7 +50,7 @@ impl Fault {
     }
 }
 
-/// Why a whole transaction came to nothing, for each of its jobs.
+/// Why a whole transaction came to nothing, for each of its writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Aborted {
     /// It was rolled back.
@@ -75,23 +75,23 @@ pub(crate) enum Refusal {
         "the database file was deleted or replaced while the server runs: restore it from a backup, then restart the server"
     )]
     FileLost,
-    /// A mistake of ours; the job's changes were undone.
+    /// A mistake of ours; the write's changes were undone.
     #[error("the operation panicked")]
     Panicked,
 }
 
 impl Refusal {
     /// What the caller is told.
-    pub(crate) fn during(self, op: Op) -> StoreError {
+    pub(crate) fn into_store_error(self, op: Op) -> StoreError {
         StoreError::Unavailable { op, source: Box::new(self) }
     }
 }
 
 impl Aborted {
     /// What the caller is told.
-    pub(crate) fn during(&self, op: Op) -> StoreError {
+    pub(crate) fn to_store_error(&self, op: Op) -> StoreError {
         match self {
-            Aborted::Refused(refusal) => refusal.during(op),
+            Aborted::Refused(refusal) => refusal.into_store_error(op),
             Aborted::InDoubt(cause) => StoreError::InDoubt { op, source: Box::new(Arc::clone(cause)) },
             Aborted::RolledBack(cause) => {
                 let source = Box::new(Arc::clone(cause));

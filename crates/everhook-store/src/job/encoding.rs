@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// What most jobs do not say.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rest {
+struct JobExtras {
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<RetryForm>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,9 +51,9 @@ pub(crate) struct JobForm {
 }
 
 /// What a job says beyond its columns; none if nothing.
-pub fn rest(job: &Job) -> Option<String> {
+pub fn extra_json(job: &Job) -> Option<String> {
     let plain = plain(job.id, job.queue.clone(), job.kind.clone());
-    let rest = Rest {
+    let rest = JobExtras {
         retry: (job.retry != plain.retry)
             .then(|| RetryForm { attempts: job.retry.attempts_max(), backoff: job.retry.backoff().clone() }),
         timeout_us: (job.timeout != plain.timeout).then(|| span_us(job.timeout)),
@@ -61,13 +61,13 @@ pub fn rest(job: &Job) -> Option<String> {
         metadata: job.metadata.clone(),
         schedule: job.schedule.map(|id| id.to_string()),
     };
-    (rest != Rest::default()).then(|| serde_json::to_string(&rest).unwrap_or_default())
+    (rest != JobExtras::default()).then(|| serde_json::to_string(&rest).unwrap_or_default())
 }
 
 /// Adds to a job what it says beyond its columns; none if that cannot be read.
-pub fn with_rest(mut job: Job, rest: Option<&str>) -> Option<Job> {
+pub fn with_extra_json(mut job: Job, rest: Option<&str>) -> Option<Job> {
     let Some(text) = rest else { return Some(job) };
-    let rest: Rest = serde_json::from_str(text).ok()?;
+    let rest: JobExtras = serde_json::from_str(text).ok()?;
     if let Some(retry) = rest.retry {
         job.retry = RetryPolicy::with(retry.backoff, retry.attempts).ok()?;
     }
@@ -94,7 +94,7 @@ impl JobForm {
             priority: job.priority.get(),
             concurrency_key: job.concurrency_key.clone(),
             tags: job.tags.clone(),
-            rest: rest(job),
+            rest: extra_json(job),
         }
     }
 
@@ -106,7 +106,7 @@ impl JobForm {
             tags: self.tags,
             ..plain(id, self.queue, self.kind)
         };
-        with_rest(job, self.rest.as_deref())
+        with_extra_json(job, self.rest.as_deref())
     }
 }
 

@@ -8,10 +8,10 @@ use everhook_store::piece::Piece;
 use rusqlite::{Connection, ToSql, params};
 
 use crate::catalog::{directed, limit, scan_end};
-use crate::failure::Fault;
+use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::job::row;
-use crate::rows::{self, Record};
+use crate::rows::{self, Reader};
 
 const FIND_JOB: &str = include_str!("../../queries/find_job.sql");
 const LIST_JOB: &str = include_str!("../../queries/list_job.sql");
@@ -84,7 +84,7 @@ pub(crate) fn list(
         }
     };
     let mut list = conn.prepare_cached(&directed(sql, slice.order))?;
-    let candidates = list.query_and_then(params.as_slice(), |row| Record::new(row, "job").id(0, "id").map(JobId))?;
+    let candidates = list.query_and_then(params.as_slice(), |row| Reader::new(row, "job").id(0, "id").map(JobId))?;
     let found = candidates.filter_map(|id| match id.and_then(|id| find_bare(conn, environment, id)) {
         Ok(found) => found.filter(|record| filter.wants(record)).map(Ok),
         Err(fault) => Some(Err(fault)),

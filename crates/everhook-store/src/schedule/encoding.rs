@@ -10,7 +10,7 @@ use everhook_core::time::{Timestamp, micros};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::job::form::JobForm;
+use crate::job::encoding::JobForm;
 use crate::schedule::{MessageTemplate, Starts};
 
 #[derive(Serialize, Deserialize)]

@@ -18,22 +18,22 @@ const LEASE_BYTES: usize = APPEND_BATCH_BYTES_MAX;
 
 /// Those of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Appetites {
-    pub(crate) deliveries: Appetite,
-    pub(crate) jobs: Appetite,
+pub(crate) struct LeaseSizings {
+    pub(crate) deliveries: LeaseSizing,
+    pub(crate) jobs: LeaseSizing,
 }
 
 /// What the last leases have taught.
 #[derive(Debug)]
-pub(crate) struct Appetite(AtomicUsize);
+pub(crate) struct LeaseSizing(AtomicUsize);
 
-impl Default for Appetite {
-    fn default() -> Appetite {
-        Appetite(AtomicUsize::new(usize::MAX))
+impl Default for LeaseSizing {
+    fn default() -> LeaseSizing {
+        LeaseSizing(AtomicUsize::new(usize::MAX))
     }
 }
 
-impl Appetite {
+impl LeaseSizing {
     /// How many of so many tasks to take.
     pub(crate) fn limit(&self, wanted: usize) -> usize {
         wanted.min(self.0.load(Ordering::Relaxed))
@@ -49,16 +49,16 @@ impl Appetite {
         match &lease {
             Ok(grant) => {
                 let (tasks, bytes) = weigh(grant);
-                self.had(tasks, bytes);
+                self.record_batch(tasks, bytes);
             }
-            Err(Fault::Slow) => self.had_too_much(wanted),
+            Err(Fault::Slow) => self.record_timeout(wanted),
             Err(_) => {}
         }
         lease
     }
 
     /// A lease brought this.
-    fn had(&self, tasks: usize, bytes: usize) {
+    fn record_batch(&self, tasks: usize, bytes: usize) {
         let limit = self.0.load(Ordering::Relaxed);
         if bytes > LEASE_BYTES {
             self.0.store((tasks * LEASE_BYTES / bytes).max(1), Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Appetite {
     }
 
     /// A lease of so many tasks took too long.
-    fn had_too_much(&self, wanted: usize) {
+    fn record_timeout(&self, wanted: usize) {
         self.0.store((self.limit(wanted) / 4).max(1), Ordering::Relaxed);
     }
 }
@@ -92,17 +92,17 @@ mod tests {
 
     #[test]
     fn it_adapts_to_what_leases_bring() {
-        let appetite = Appetite::default();
-        assert_eq!(appetite.limit(500), 500);
-        appetite.had_too_much(500);
-        assert_eq!(appetite.limit(500), 125);
-        appetite.had(100, 10 * LEASE_BYTES);
-        assert_eq!(appetite.limit(500), 10);
-        appetite.had(4, 4);
-        assert_eq!(appetite.limit(500), 10, "it was not asked for more");
-        appetite.had(10, 10);
-        assert_eq!(appetite.limit(500), 20);
-        appetite.had(1, 2 * LEASE_BYTES);
-        assert_eq!(appetite.limit(500), 1, "at least one");
+        let sizing = LeaseSizing::default();
+        assert_eq!(sizing.limit(500), 500);
+        sizing.record_timeout(500);
+        assert_eq!(sizing.limit(500), 125);
+        sizing.record_batch(100, 10 * LEASE_BYTES);
+        assert_eq!(sizing.limit(500), 10);
+        sizing.record_batch(4, 4);
+        assert_eq!(sizing.limit(500), 10, "it was not asked for more");
+        sizing.record_batch(10, 10);
+        assert_eq!(sizing.limit(500), 20);
+        sizing.record_batch(1, 2 * LEASE_BYTES);
+        assert_eq!(sizing.limit(500), 1, "at least one");
     }
 }
