@@ -18,7 +18,7 @@ pub(crate) struct Addresses {
 
 /// A connection's place among those of its address; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionPlace {
     addresses: Arc<Addresses>,
     client: IpAddr,
 }
@@ -30,7 +30,7 @@ impl Addresses {
     }
 
     /// A place for one more connection from `address`, if the address has one left.
-    pub(crate) fn take(addresses: &Arc<Addresses>, address: IpAddr) -> Option<Place> {
+    pub(crate) fn take(addresses: &Arc<Addresses>, address: IpAddr) -> Option<ConnectionPlace> {
         let client = client(address);
         let mut open = addresses.lock();
         let count = open.get(&client).copied().unwrap_or(0);
@@ -38,7 +38,7 @@ impl Addresses {
             return None;
         }
         open.insert(client, count + 1);
-        Some(Place { addresses: Arc::clone(addresses), client })
+        Some(ConnectionPlace { addresses: Arc::clone(addresses), client })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -46,7 +46,7 @@ impl Addresses {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.addresses.lock();
         match open.get_mut(&self.client) {

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, At, Input, Place};
-use crate::job::form::JobIn;
+use crate::input::{self, At, FieldPath, Input};
+use crate::job::request::JobIn;
 use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
@@ -165,7 +165,7 @@ async fn create(
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let prefix = batch::prefix(&wanted.prefix).at("prefix")?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
-    let application = find_application(&api, environment, &wanted.application, &Place::Body).await?.id;
+    let application = find_application(&api, environment, &wanted.application, &FieldPath::Body).await?.id;
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
     match api
@@ -175,7 +175,7 @@ async fn create(
     {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_application(&Place::Body)),
+        Created::NoParent => Err(no_application(&FieldPath::Body)),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -198,7 +198,7 @@ async fn get(
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/job", operation_id = "v1.batch.create-job", tag = "Batch",
     params(BatchPath), request_body = BatchJobsIn,
-    responses((status = 202, body = job::shown::JobOut, description = "With `jobs`, an entry for each of them."))
+    responses((status = 202, body = job::response::JobOut, description = "With `jobs`, an entry for each of them."))
 )]
 async fn add_jobs(
     State(api): State<Arc<Api>>,
@@ -299,7 +299,7 @@ pub(crate) async fn find_application(
     api: &Api,
     environment: EnvironmentId,
     named: &str,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Application, ApiError> {
     let locator = scope::application(named).map_err(|_| no_application(place))?;
     api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() })
@@ -307,7 +307,7 @@ pub(crate) async fn find_application(
         .ok_or_else(|| no_application(place))
 }
 
-fn no_application(place: &Place<'_>) -> ApiError {
+fn no_application(place: &FieldPath<'_>) -> ApiError {
     place.refuse("application", "there is no application of this id or uid")
 }
 

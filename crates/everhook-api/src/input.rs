@@ -200,7 +200,7 @@ impl<T, E: Display> At<T> for Result<T, E> {
 
 /// A place in a request; the fields of what is there are named below it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'p> {
+pub(crate) enum FieldPath<'p> {
     /// The body itself.
     Body,
     /// The path, where it gives a name.
@@ -208,12 +208,12 @@ pub(crate) enum Place<'p> {
     /// The query string.
     Query,
     /// What a member of another place holds.
-    Member(&'p Place<'p>, &'static str),
+    Member(&'p FieldPath<'p>, &'static str),
     /// An entry of a list.
-    Entry(&'p Place<'p>, usize),
+    Entry(&'p FieldPath<'p>, usize),
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     /// A field of what is here breaks a rule.
     pub(crate) fn refuse(&self, field: &str, rule: impl Display) -> ApiError {
         let mut path = self.path();
@@ -230,15 +230,15 @@ impl Place<'_> {
 
     fn path(&self) -> Vec<String> {
         match self {
-            Place::Body => vec!["body".to_owned()],
-            Place::Path => vec!["path".to_owned()],
-            Place::Query => vec!["query".to_owned()],
-            Place::Member(place, name) => {
+            FieldPath::Body => vec!["body".to_owned()],
+            FieldPath::Path => vec!["path".to_owned()],
+            FieldPath::Query => vec!["query".to_owned()],
+            FieldPath::Member(place, name) => {
                 let mut path = place.path();
                 path.push((*name).to_owned());
                 path
             }
-            Place::Entry(place, index) => {
+            FieldPath::Entry(place, index) => {
                 let mut path = place.path();
                 path.push(format!("[{index}]"));
                 path

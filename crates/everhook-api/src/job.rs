@@ -22,19 +22,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, Input, Place};
-use crate::job::form::JobIn;
+use crate::input::{self, FieldPath, Input};
+use crate::job::request::JobIn;
+use crate::job::response::{JobAttemptOut, JobOut, Shown};
 use crate::job::search::JobParams;
-use crate::job::shown::{JobAttemptOut, JobOut, Shown};
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::scope::{self, InJobs, PathParams};
 use crate::state::Api;
 
-pub(crate) mod form;
+pub(crate) mod request;
+pub(crate) mod response;
 pub(crate) mod search;
-pub(crate) mod shown;
 
 /// Jobs to enqueue, all in one transaction.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -157,7 +157,7 @@ async fn list(
         cursor = cursor.or_last();
     }
     let piece = api
-        .read(query::Jobs { scope: Scope::of(environment), filter: params.filter(cursor.slice(), &Place::Query)? })
+        .read(query::Jobs { scope: Scope::of(environment), filter: params.filter(cursor.slice(), &FieldPath::Query)? })
         .await?;
     Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
@@ -222,7 +222,7 @@ async fn patch(
     if run_at.is_none() && delay_seconds.is_none() {
         return Err(ApiError::invalid(["body", "runAt"], "must be there, or delaySeconds"));
     }
-    let at = form::run_at(run_at, delay_seconds, api.now(), &Place::Body)?;
+    let at = request::run_at(run_at, delay_seconds, api.now(), &FieldPath::Body)?;
     change(&api, environment, id, OperatorCommand::RunAt(at), "Only a job that is pending can be moved.").await?;
     show(&api, environment, id).await
 }
@@ -250,7 +250,7 @@ pub(crate) async fn enqueue_one(
     batch: Option<BatchId>,
     key: Option<DedupKey>,
 ) -> Result<Response, ApiError> {
-    let new = new_job(api, environment, wanted, &Place::Body, batch, key)?;
+    let new = new_job(api, environment, wanted, &FieldPath::Body, batch, key)?;
     let job = Job { payload: None, ..new.job.clone() };
     let mut enqueued = api.jobs.enqueue(vec![new]).await?;
     match enqueued.pop().ok_or_else(no_answer)? {
@@ -280,10 +280,10 @@ pub(crate) async fn enqueue_all(
     if jobs.is_empty() || jobs.len() > JOBS_BULK_MAX {
         return Err(ApiError::invalid(["body", "jobs"], format!("must have 1 to {JOBS_BULK_MAX} entries")));
     }
-    let list = Place::Member(&Place::Body, "jobs");
+    let list = FieldPath::Member(&FieldPath::Body, "jobs");
     let new = jobs.into_iter().enumerate().map(|(index, job)| {
         let key = key.map(|key| key.entry(index));
-        new_job(api, environment, job, &Place::Entry(&list, index), batch, key)
+        new_job(api, environment, job, &FieldPath::Entry(&list, index), batch, key)
     });
     let new = new.collect::<Result<Vec<NewJob>, ApiError>>()?;
     let ids: Vec<JobId> = new.iter().map(|new| new.job.id).collect();
@@ -315,7 +315,7 @@ fn new_job(
     api: &Api,
     environment: EnvironmentId,
     wanted: JobIn<'_>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
     batch: Option<BatchId>,
     key: Option<DedupKey>,
 ) -> Result<NewJob, ApiError> {

@@ -20,8 +20,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::input::{At, Input, Place};
-use crate::job::shown::Shown;
+use crate::input::{At, FieldPath, Input};
+use crate::job::response::Shown;
 use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
 use crate::scope::{InJobs, PathParams};
@@ -141,7 +141,8 @@ async fn fail(
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let FailIn { worker_id, epoch, error, log, retry_after_seconds } = input.json()?;
-    let retry_after = retry_after_seconds.map(|seconds| Place::Body.span("retryAfterSeconds", seconds)).transpose()?;
+    let retry_after =
+        retry_after_seconds.map(|seconds| FieldPath::Body.span("retryAfterSeconds", seconds)).transpose()?;
     let report = Report::Failed { retry_after: retry_after.map(|span| span.min(RETRY_DELAY_MAX)) };
     let ending = Ending { report, note: note(&error.unwrap_or_default(), log), result: None };
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
@@ -159,7 +160,7 @@ async fn snooze(
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let SnoozeIn { worker_id, epoch, seconds, log } = input.json()?;
-    let wait = Place::Body.span("seconds", seconds)?;
+    let wait = FieldPath::Body.span("seconds", seconds)?;
     if wait > SNOOZE_MAX {
         return Err(ApiError::invalid(["body", "seconds"], format!("must be at most {}", SNOOZE_MAX.as_secs())));
     }

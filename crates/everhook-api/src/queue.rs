@@ -24,7 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
-use crate::input::{self, At, Input, Place};
+use crate::input::{self, At, FieldPath, Input};
 use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
@@ -373,6 +373,6 @@ impl QueuePath {
     /// The name of a queue that may be configured.
     fn own_name(&self) -> Result<Name, ApiError> {
         let name = self.name()?;
-        if input::is_built_in(&name) { Place::Path.own_name("queue", self.queue.clone()) } else { Ok(name) }
+        if input::is_built_in(&name) { FieldPath::Path.own_name("queue", self.queue.clone()) } else { Ok(name) }
     }
 }

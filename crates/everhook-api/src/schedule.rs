@@ -23,18 +23,18 @@ use utoipa::IntoParams;
 
 use crate::auth::Rights;
 use crate::error::ApiError;
-use crate::input::{self, Input, Place};
+use crate::input::{self, FieldPath, Input};
 use crate::limits::{REPLACE_TRIES_MAX, RUNS_SHOWN};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::routes::Routes;
-use crate::schedule::form::ScheduleIn;
-use crate::schedule::shown::{RunOut, ScheduleOut, StartsWhat};
+use crate::schedule::request::ScheduleIn;
+use crate::schedule::response::{RunOut, ScheduleOut, StartsWhat};
 use crate::scope::{InSchedules, PathParams};
 use crate::state::Api;
 
-mod form;
-mod shown;
+mod request;
+mod response;
 
 /// The slot of a schedule.
 #[derive(Deserialize, IntoParams)]
@@ -102,14 +102,14 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<ScheduleOut>), ApiError> {
     let mut wanted: ScheduleIn<'_> = input.json()?;
-    let name = wanted.name.take().ok_or_else(|| Place::Body.refuse("name", "must be there"))?;
-    let name = Place::Body.own_name("name", name)?;
+    let name = wanted.name.take().ok_or_else(|| FieldPath::Body.refuse("name", "must be there"))?;
+    let name = FieldPath::Body.own_name("name", name)?;
     let now = api.now();
     let schedule = wanted.schedule(ScheduleId(api.new_id()), None, now)?;
     let paused = wanted.paused.unwrap_or(false);
     let starts = wanted.starts(&api, caller.environment).await?;
-    let starts = starts.ok_or_else(|| Place::Body.refuse("job", "must be there, or message"))?;
-    form::check_together(&schedule, &starts)?;
+    let starts = starts.ok_or_else(|| FieldPath::Body.refuse("job", "must be there, or message"))?;
+    request::check_together(&schedule, &starts)?;
     let state = ScheduleState::paused();
     let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
     match api.store.create(Scope::of(caller.environment), new.clone(), input.key.clone()).await? {
@@ -153,13 +153,13 @@ async fn patch(
     let named = caller.named(&path)?.own()?;
     let wanted: ScheduleIn<'_> = input.json()?;
     if wanted.name.as_ref().is_some_and(|name| *name != path.schedule) {
-        return Err(Place::Body.refuse("name", "cannot be changed"));
+        return Err(FieldPath::Body.refuse("name", "cannot be changed"));
     }
     let starts = input.json::<ScheduleIn<'_>>()?.starts(&api, named.environment).await?;
     let changed = replace(&api, &named, |old| {
         let schedule = wanted.schedule(old.schedule.id, Some(&old.schedule), api.now())?;
         let starts = starts.clone().unwrap_or(old.starts);
-        form::check_together(&schedule, &starts)?;
+        request::check_together(&schedule, &starts)?;
         Ok(ScheduleRecord { schedule, starts, paused: wanted.paused.unwrap_or(old.paused), ..old })
     });
     let changed = changed.await?;

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::{debug, warn};
 
-use crate::addresses::{Addresses, Place};
+use crate::addresses::{Addresses, ConnectionPlace};
 use crate::limits::{
     ACCEPT_PAUSE, HEAD_BYTES_MAX, HEAD_TIMEOUT, OPS_CONNECTIONS_MAX, OPS_CONNECTIONS_PER_ADDRESS, SEND_BUFFER_BYTES,
 };
@@ -164,7 +164,7 @@ async fn pause(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-async fn connection(stream: TcpStream, _place: Place, router: Router, stop: Stop, unread: Counter) {
+async fn connection(stream: TcpStream, _place: ConnectionPlace, router: Router, stop: Stop, unread: Counter) {
     // Answers are small and complete; waiting to fill a packet would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         debug!("could not switch off delays for a connection: {error}");

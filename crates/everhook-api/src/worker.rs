@@ -23,8 +23,8 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, Input, Place};
-use crate::job::shown::json;
+use crate::input::{self, FieldPath, Input};
+use crate::job::response::json;
 use crate::limits::{
     WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
 };
@@ -207,10 +207,10 @@ async fn register(
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
     if let Some(index) = queues.iter().position(input::is_built_in) {
-        return Err(Place::Body.refuse_entry("queues", index, "is a queue of Everhook's own"));
+        return Err(FieldPath::Body.refuse_entry("queues", index, "is a queue of Everhook's own"));
     }
     let kinds = input::some_names("kinds", wanted.kinds, WORKER_KINDS_MAX)?.unwrap_or_default();
-    let lease = wanted.lease_seconds.map(|seconds| Place::Body.span("leaseSeconds", seconds)).transpose()?;
+    let lease = wanted.lease_seconds.map(|seconds| FieldPath::Body.span("leaseSeconds", seconds)).transpose()?;
     let lease = lease.unwrap_or(WORKER_LEASE_DEFAULT).clamp(WORKER_LEASE_SHORTEST, WORKER_LEASE_LONGEST);
     let takes = Takes { environment, queues, kinds };
     let opened = api.jobs.open_worker(name, takes, lease).await?;
@@ -234,7 +234,7 @@ async fn lease(
     if !(1..=WORKER_LEASE_MAX).contains(&limit) {
         return Err(ApiError::invalid(["body", "limit"], format!("must be from 1 to {WORKER_LEASE_MAX}")));
     }
-    let wait = wait_seconds.map(|seconds| Place::Body.span("waitSeconds", seconds)).transpose()?;
+    let wait = wait_seconds.map(|seconds| FieldPath::Body.span("waitSeconds", seconds)).transpose()?;
     let wait = wait.unwrap_or(Duration::ZERO).min(WORKER_WAIT_MAX);
     let held = held.map(held_jobs).transpose()?;
     let worker = find(&api, environment, &path).await?;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::remote::{Remote, named, query};
 use crate::table::{cell, text, time};
 
-mod shown;
+mod output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -223,9 +223,9 @@ impl JobCommand {
             }
             JobCommand::List { filter, state, limit, json } => {
                 let path = format!("/job{}", query(&filter.with_state(state)));
-                shown::list(remote, &path, limit, json).await
+                output::list(remote, &path, limit, json).await
             }
-            JobCommand::Show { id, json } => shown::show(remote, &id, json).await,
+            JobCommand::Show { id, json } => output::show(remote, &id, json).await,
             JobCommand::Retry { ids } => post_each(remote, &ids, "retry").await,
             JobCommand::Cancel { ids } => post_each(remote, &ids, "cancel").await,
             JobCommand::Move { id, at, delay } => {

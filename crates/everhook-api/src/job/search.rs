@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{Input, Place};
-use crate::job::shown::Shown;
+use crate::input::{FieldPath, Input};
+use crate::job::response::Shown;
 use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
 use crate::scope::InJobs;
 use crate::state::Api;
@@ -72,7 +72,7 @@ impl JobParams {
     }
 
     /// The filter; `place` is where the text came from.
-    pub(crate) fn filter(self, slice: Slice<JobId>, place: &Place<'_>) -> Result<JobFilter, ApiError> {
+    pub(crate) fn filter(self, slice: Slice<JobId>, place: &FieldPath<'_>) -> Result<JobFilter, ApiError> {
         let error = self.error.filter(|text| !text.is_empty());
         if let Some(text) = &error {
             name::check_length(text, SEARCH_CHARS_MAX).map_err(|bad| place.refuse("error", bad))?;
@@ -165,6 +165,6 @@ impl RedriveJobsIn {
     fn filter(self, slice: Slice<JobId>) -> Result<JobFilter, ApiError> {
         let RedriveJobsIn { queue, kind, tag, batch, before, after, error } = self;
         let state = Some(Shown(JobState::Dead));
-        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice, &Place::Body)
+        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice, &FieldPath::Body)
     }
 }

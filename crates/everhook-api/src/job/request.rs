@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::input::Place;
+use crate::input::FieldPath;
 use crate::limits::UNIQUE_WINDOW_DEFAULT;
 
 /// A job to enqueue. Only queue and kind have to be there.
@@ -74,7 +74,7 @@ pub(crate) struct JobIn<'a> {
 
 impl JobIn<'_> {
     /// The job, if it keeps all rules.
-    pub(crate) fn into_job(self, id: JobId, place: &Place<'_>) -> Result<Job, ApiError> {
+    pub(crate) fn into_job(self, id: JobId, place: &FieldPath<'_>) -> Result<Job, ApiError> {
         let queue = place.own_name("queue", self.queue)?;
         let kind = Name::try_from(self.kind).map_err(|bad| place.refuse("kind", bad))?;
         // A copy, because the body shares its memory with everything else that came over the connection.
@@ -101,7 +101,7 @@ impl JobIn<'_> {
     }
 
     /// When it may run.
-    pub(crate) fn run_at(&self, now: Timestamp, place: &Place<'_>) -> Result<RunAt, ApiError> {
+    pub(crate) fn run_at(&self, now: Timestamp, place: &FieldPath<'_>) -> Result<RunAt, ApiError> {
         run_at(self.run_at, self.delay_seconds, now, place)
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn run_at(
     at: Option<Timestamp>,
     delay_seconds: Option<f64>,
     now: Timestamp,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<RunAt, ApiError> {
     let (run_at, field) = match (at, delay_seconds) {
         (None, None) => return Ok(RunAt::Now),
@@ -123,7 +123,7 @@ pub(crate) fn run_at(
     Ok(run_at)
 }
 
-fn refuse(place: &Place<'_>, bad: BadJob) -> ApiError {
+fn refuse(place: &FieldPath<'_>, bad: BadJob) -> ApiError {
     place.refuse(bad.field(), bad)
 }
 
@@ -131,7 +131,7 @@ fn retry(
     default: RetryPolicy,
     max_attempts: Option<u32>,
     backoff: Option<Backoff>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<RetryPolicy, ApiError> {
     if max_attempts.is_none() && backoff.is_none() {
         return Ok(default);
@@ -145,7 +145,7 @@ fn retry(
     })
 }
 
-fn unique(key: Option<String>, seconds: Option<u64>, place: &Place<'_>) -> Result<Option<Unique>, ApiError> {
+fn unique(key: Option<String>, seconds: Option<u64>, place: &FieldPath<'_>) -> Result<Option<Unique>, ApiError> {
     match (key, seconds) {
         (Some(key), seconds) => {
             Ok(Some(Unique { key, window: seconds.map_or(UNIQUE_WINDOW_DEFAULT, Duration::from_secs) }))
@@ -155,11 +155,11 @@ fn unique(key: Option<String>, seconds: Option<u64>, place: &Place<'_>) -> Resul
     }
 }
 
-fn tags(tags: Vec<String>, place: &Place<'_>) -> Result<Vec<Name>, ApiError> {
+fn tags(tags: Vec<String>, place: &FieldPath<'_>) -> Result<Vec<Name>, ApiError> {
     let tag = |(index, text)| Name::try_from(text).map_err(|bad| place.refuse_entry("tags", index, bad));
     tags.into_iter().enumerate().map(tag).collect()
 }
 
-fn batch(id: &str, place: &Place<'_>) -> Result<BatchId, ApiError> {
+fn batch(id: &str, place: &FieldPath<'_>) -> Result<BatchId, ApiError> {
     id.parse().map_err(|bad| place.refuse("batchId", bad))
 }

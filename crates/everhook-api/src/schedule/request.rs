@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 
 use crate::batch::find_application;
 use crate::error::ApiError;
-use crate::input::{self, At, Place};
-use crate::job::form::JobIn;
+use crate::input::{self, At, FieldPath};
+use crate::job::request::JobIn;
 use crate::scope;
 use crate::state::Api;
 
@@ -132,7 +132,7 @@ impl ScheduleIn<'_> {
             grace: self.grace_seconds.map_or(base.grace, Duration::from_secs),
             ..base
         };
-        schedule.check().map_err(|bad| Place::Body.refuse(field(bad), bad))?;
+        schedule.check().map_err(|bad| FieldPath::Body.refuse(field(bad), bad))?;
         let says_when = self.cron.is_some() || self.every_seconds.is_some() || self.timezone.is_some();
         let says_when = says_when || self.starts_at.is_some() || self.ends_at.is_some();
         if says_when && schedule.next_after(now).is_none() {
@@ -140,7 +140,7 @@ impl ScheduleIn<'_> {
                 Some(_) => ("endsAt", "it would never run: there is no time before this"),
                 None => ("cron", "it would never run"),
             };
-            return Err(Place::Body.refuse(field, rule));
+            return Err(FieldPath::Body.refuse(field, rule));
         }
         Ok(schedule)
     }
@@ -153,11 +153,13 @@ impl ScheduleIn<'_> {
     ) -> Result<Cadence, ApiError> {
         let zone = self.timezone.as_deref().map(str::parse::<Zone>).transpose().at("timezone")?;
         let every = |every, anchor| match self.timezone {
-            Some(_) => Err(Place::Body.refuse("timezone", "is for cron only")),
+            Some(_) => Err(FieldPath::Body.refuse("timezone", "is for cron only")),
             None => Ok(Cadence::Every { every, anchor: starts_at.unwrap_or(anchor) }),
         };
         match (&self.cron, self.every_seconds, old) {
-            (Some(_), Some(_), _) => Err(Place::Body.refuse("everySeconds", "must not be there together with cron")),
+            (Some(_), Some(_), _) => {
+                Err(FieldPath::Body.refuse("everySeconds", "must not be there together with cron"))
+            }
             (Some(cron), None, old) => {
                 let old_zone = match old {
                     Some(Cadence::Cron { zone, .. }) => Some(zone.clone()),
@@ -166,7 +168,7 @@ impl ScheduleIn<'_> {
                 Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.or(old_zone).unwrap_or(Zone::UTC) })
             }
             (None, Some(seconds), _) => every(Duration::from_secs(seconds), now),
-            (None, None, None) => Err(Place::Body.refuse("cron", "must be there, or everySeconds")),
+            (None, None, None) => Err(FieldPath::Body.refuse("cron", "must be there, or everySeconds")),
             (None, None, Some(Cadence::Cron { cron, zone: old })) => {
                 Ok(Cadence::Cron { cron: cron.clone(), zone: zone.unwrap_or_else(|| old.clone()) })
             }
@@ -180,15 +182,15 @@ impl ScheduleIn<'_> {
             (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
             (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
             (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
-            (Some(MissedForm::CatchUp), None) => Err(Place::Body.refuse("catchUp", "must be there with catchUp")),
-            (Some(_), Some(_)) => Err(Place::Body.refuse("catchUp", "is for catchUp only")),
+            (Some(MissedForm::CatchUp), None) => Err(FieldPath::Body.refuse("catchUp", "must be there with catchUp")),
+            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("catchUp", "is for catchUp only")),
         }
     }
 
     /// What it starts; none if nothing is said of that.
     pub(crate) async fn starts(self, api: &Api, environment: EnvironmentId) -> Result<Option<Starts>, ApiError> {
         match (self.job, self.message) {
-            (Some(_), Some(_)) => Err(Place::Body.refuse("message", "must not be there together with job")),
+            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("message", "must not be there together with job")),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
                 job_template(job).map(Some)
@@ -200,7 +202,7 @@ impl ScheduleIn<'_> {
 }
 
 fn job_template(job: JobIn<'_>) -> Result<Starts, ApiError> {
-    let place = Place::Member(&Place::Body, "job");
+    let place = FieldPath::Member(&FieldPath::Body, "job");
     let its_own = "is the schedule's to say";
     if job.run_at.is_some() {
         return Err(place.refuse("runAt", its_own));
@@ -217,7 +219,7 @@ fn job_template(job: JobIn<'_>) -> Result<Starts, ApiError> {
 
 impl ScheduledMessageIn<'_> {
     async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
-        let place = Place::Member(&Place::Body, "message");
+        let place = FieldPath::Member(&FieldPath::Body, "message");
         message::check_payload(self.payload.get()).map_err(|bad| place.refuse("payload", bad))?;
         let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
         let checked = draft.check().map_err(|bad| match bad.index {
@@ -239,7 +241,7 @@ impl ScheduledMessageIn<'_> {
 pub(crate) fn check_together(schedule: &Schedule, starts: &Starts) -> Result<(), ApiError> {
     match starts {
         Starts::Message(_) if schedule.overlap != Overlap::Allow => {
-            Err(Place::Body.refuse("overlap", "must be allow for a message: it is never open"))
+            Err(FieldPath::Body.refuse("overlap", "must be allow for a message: it is never open"))
         }
         Starts::Message(_) | Starts::Job(_) => Ok(()),
     }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::job::shown::{JobSpecOut, json};
-use crate::schedule::form::{MissedForm, OverlapForm};
+use crate::job::response::{JobSpecOut, json};
+use crate::schedule::request::{MissedForm, OverlapForm};
 
 /// A schedule.
 #[derive(Debug, Serialize, ToSchema)]
