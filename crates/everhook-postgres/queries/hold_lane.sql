@@ -1,5 +1,5 @@
 -- After a settle: tell lanes when their next task is due and how long to rest. Index: the primary key.
--- Differs: does what `touch_lane` does as well, so that the locks of both are taken once and in key order.
+-- Differs: does what `lower_lane_due` does as well, so that the locks of both are taken once and in key order.
 with clock as materialized (
     select everhook.now_us() as now
 ),

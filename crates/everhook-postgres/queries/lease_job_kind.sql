@@ -1,5 +1,5 @@
 -- As `lease_job`, for a worker that takes only some kinds: of each lane it looks at a bounded number of due jobs. Different kinds may have
--- the same number: the record decides, and `put_back_job` follows. Index: as there.
+-- the same number: the record decides, and `release_job_lease` follows. Index: as there.
 -- No twin: SQLite looks at jobs one by one, and at their kinds as it goes.
 update everhook.task
 set state = 1,

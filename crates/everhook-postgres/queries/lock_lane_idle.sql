@@ -1,4 +1,4 @@
--- Lock lanes that `list_old_lane` has found, if still nothing waits in them, against everyone who might add to them. Index: the primary key.
+-- Lock lanes that `list_expired_lane` has found, if still nothing waits in them, against everyone who might add to them. Index: the primary key.
 -- No twin: SQLite has one writer.
 select lane.environment, lane.id
 from unnest(:idle)

@@ -37,7 +37,7 @@ statement! {
         join everhook.lane on lane.environment = any (array[wanted.environment]) and lane.id = wanted.id \
         order by wanted.environment, wanted.id for key share of lane"
     ) { wanted: Keys };
-    pub(crate) LowerLaneDue = "touch_lane" { wanted: DueLanes };
+    pub(crate) LowerLaneDue = "lower_lane_due" { wanted: DueLanes };
 }
 
 row! {

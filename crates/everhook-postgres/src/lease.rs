@@ -1,6 +1,6 @@
 //! Lease: lock ready lanes in fair order, take a bounded number of due tasks from each.
 //!
-//! The protocol that loses no wake-up is in `queries/touch_lane.sql` and `queries/drain_lane.sql`. What is leased is read
+//! The protocol that loses no wake-up is in `queries/lower_lane_due.sql` and `queries/mark_lane_empty.sql`. What is leased is read
 //! completely before the commit, so that nothing is owned that could not be told.
 
 use std::collections::{BTreeSet, HashMap};
@@ -52,8 +52,8 @@ statement! {
     ) { full: Vec<LaneId> } -> Option<i64>;
     pub(crate) LeaseTask = "lease_task" { lane: LaneScans, priority: i16, limit: usize, owner: SessionId } -> Vec<Task>;
     pub(crate) NextDue = "next_due" { wanted: Keys, priority: i16, after: Timestamp } -> Vec<(usize, Timestamp)>;
-    pub(crate) MarkLaneEmpty = "drain_lane" { wanted: Keys };
-    pub(crate) RecomputeLaneDue = "refill_lane" { wanted: LaneTurns, priority: i16 };
+    pub(crate) MarkLaneEmpty = "mark_lane_empty" { wanted: Keys };
+    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneTurns, priority: i16 };
     pub(crate) MoveLaneToBack = (
         "move_lane_to_back",
         "update everhook.lane set next_due = :now, floor_of = :now, \

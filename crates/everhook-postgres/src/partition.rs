@@ -12,7 +12,7 @@ use crate::tx::Database;
 
 statement! {
     // Finds something if a task is open about a message or job with an id in this range.
-    pub(crate) FindOrphanedTask<'a> = "find_task_between" { low: &'a [u8], high: &'a [u8] } -> Option<i32>;
+    pub(crate) FindOrphanedTask<'a> = "find_orphaned_task" { low: &'a [u8], high: &'a [u8] } -> Option<i32>;
     ListPartition = (
         "list_partition",
         "select relation.relname::text from pg_catalog.pg_inherits as child \

@@ -35,7 +35,7 @@ statement! {
     PruneSession = "prune_session" { before: Timestamp, limit: usize };
     PruneBatch = "prune_batch" { before: Timestamp, intake: Intake, limit: usize };
     PruneScheduleRun = "prune_schedule_run" { before: Timestamp, kept: usize, limit: usize };
-    ListExpiredLane = "list_old_lane" { limit: usize } -> Vec<(EnvironmentId, LaneId, Name)>;
+    ListExpiredLane = "list_expired_lane" { limit: usize } -> Vec<(EnvironmentId, LaneId, Name)>;
     LockLaneIdle = "lock_lane_idle" { idle: Keys } -> Vec<(EnvironmentId, Id)>;
     pub(crate) PruneLane = "prune_lane" { idle: Keys };
     PagesDedup = (

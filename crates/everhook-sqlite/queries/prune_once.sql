@@ -1,5 +1,5 @@
 -- Forget a once-slot, unless someone has claimed or reset it meanwhile; the caller forgets its suppressed calls. Index: the primary key.
--- Differs: one row at a time, chosen by `list_old_once`.
+-- Differs: one row at a time, chosen by `list_expired_once`.
 delete from once_slot
 where environment = ?1
     and application = ?2

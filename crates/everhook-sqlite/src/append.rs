@@ -25,7 +25,7 @@ use crate::writer::Tx;
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
 const APPEND_PAYLOAD_EXPIRY: &str = include_str!("../queries/append_payload_expiry.sql");
 const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
-const TOUCH_LANE: &str = include_str!("../queries/touch_lane.sql");
+const LOWER_LANE_DUE: &str = include_str!("../queries/lower_lane_due.sql");
 const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
 const FIND_APPLICATION_REVISION: &str = include_str!("../queries/find_application_revision.sql");
 const LIST_ENDPOINT_APPLICATION: &str = include_str!("../queries/list_endpoint_application.sql");
@@ -73,7 +73,7 @@ pub(crate) fn write_task(
 /// Adds a pending task and makes its lane ready.
 pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, task, None)?;
-    touch_lane(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
+    lower_lane_due(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
 }
 
 /// Whether later deliveries wait behind a pending task.
@@ -86,7 +86,7 @@ pub(crate) enum Waits {
 }
 
 /// Makes a lane ready no later than `due`.
-pub(crate) fn touch_lane(
+pub(crate) fn lower_lane_due(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     lane: LaneId,
@@ -94,7 +94,7 @@ pub(crate) fn touch_lane(
     waits: Waits,
 ) -> Result<(), Fault> {
     let params = params![environment.0, lane.as_bytes(), due, waits == Waits::Yes];
-    tx.conn.prepare_cached(TOUCH_LANE)?.execute(params)?;
+    tx.conn.prepare_cached(LOWER_LANE_DUE)?.execute(params)?;
     Ok(())
 }
 
@@ -198,7 +198,7 @@ impl AppendBatch<'_> {
             if slot.is_none() && self.must_touch(task) {
                 // What is due later keeps nothing that is due now from starting.
                 let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };
-                touch_lane(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
+                lower_lane_due(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
             }
         }
         Ok(accepted(message, planned))

@@ -20,8 +20,8 @@ use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
 const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
-const DRAIN_LANE: &str = include_str!("../queries/drain_lane.sql");
-const REFILL_LANE: &str = include_str!("../queries/refill_lane.sql");
+const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
+const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 
 /// Payload bytes one lease brings; the last rows taken may exceed it.
@@ -145,10 +145,10 @@ impl<'t> Taking<'t> {
             // Behind every lane that is ready already: they take turns.
             ScanEnd::Filled => {
                 let next_due = if lane.is_closing { 0 } else { self.tx.now.as_micros() };
-                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, next_due])?;
+                self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![key.0, key.1, next_due])?;
             }
             ScanEnd::Drained => {
-                self.tx.conn.prepare_cached(REFILL_LANE)?.execute(params![key.0, key.1, PRIORITY_DEFAULT])?;
+                self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE)?.execute(params![key.0, key.1, PRIORITY_DEFAULT])?;
             }
         }
         Ok(())

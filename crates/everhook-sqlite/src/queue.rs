@@ -25,7 +25,7 @@ const FIND_QUEUE: &str = include_str!("../queries/find_queue.sql");
 const LIST_QUEUE: &str = include_str!("../queries/list_queue.sql");
 const CREATE_QUEUE: &str = include_str!("../queries/create_queue.sql");
 const REPLACE_QUEUE: &str = include_str!("../queries/replace_queue.sql");
-const BOOK_QUEUE: &str = "update queue set booked_until = ?3 where environment = ?1 and name = ?2";
+const RESERVE_QUEUE_RATE: &str = "update queue set booked_until = ?3 where environment = ?1 and name = ?2";
 const DELETE_QUEUE: &str = include_str!("../queries/delete_queue.sql");
 const DELETE_LANE_QUEUE: &str = include_str!("../queries/delete_lane_queue.sql");
 const LIST_QUEUE_TARGET: &str = include_str!("../queries/list_queue_target.sql");
@@ -63,7 +63,7 @@ pub(crate) fn find_configured(
 
 /// Keeps until when the rate of a queue is used up.
 pub(crate) fn book(tx: &Tx<'_>, environment: EnvironmentId, name: &Name, until: Timestamp) -> Result<(), Fault> {
-    tx.conn.prepare_cached(BOOK_QUEUE)?.execute(params![environment.0, name.as_str(), until.as_micros()])?;
+    tx.conn.prepare_cached(RESERVE_QUEUE_RATE)?.execute(params![environment.0, name.as_str(), until.as_micros()])?;
     Ok(())
 }
 

@@ -61,36 +61,36 @@ impl Rule {
             Prunable::Messages => Rule {
                 ages: vec![Value::Blob(Id::floor(before).as_bytes().to_vec())],
                 belongings: &[query!("prune_attempt")],
-                ..plain(query!("list_old_message"), query!("prune_message"))
+                ..plain(query!("list_expired_message"), query!("prune_message"))
             },
-            Prunable::DeadDeliveries => plain(query!("list_old_task_dead"), query!("prune_task_dead")),
+            Prunable::DeadDeliveries => plain(query!("list_expired_task_dead"), query!("prune_task_dead")),
             Prunable::Payloads => Rule {
                 ages: vec![Value::Integer(now.as_micros())],
                 belongings: &[query!("erase_payload")],
-                ..plain(query!("list_old_payload"), query!("prune_payload"))
+                ..plain(query!("list_expired_payload"), query!("prune_payload"))
             },
             Prunable::Keys => Rule {
                 ages: vec![Value::Integer(now.as_micros())],
                 is_asked_again: true,
-                ..plain(query!("list_old_dedup"), query!("prune_dedup"))
+                ..plain(query!("list_expired_dedup"), query!("prune_dedup"))
             },
             Prunable::Jobs => Rule {
                 belongings: &[query!("delete_job_attempt"), query!("delete_job_output")],
-                ..plain(query!("list_old_job"), query!("prune_job"))
+                ..plain(query!("list_expired_job"), query!("prune_job"))
             },
             Prunable::OnceSlots => Rule {
                 is_asked_again: true,
                 belongings: &[query!("prune_once_suppression")],
-                ..plain(query!("list_old_once"), query!("prune_once"))
+                ..plain(query!("list_expired_once"), query!("prune_once"))
             },
             Prunable::Sessions => Rule {
                 belongings: &[query!("prune_worker")],
-                ..plain(query!("list_old_session"), query!("prune_session"))
+                ..plain(query!("list_expired_session"), query!("prune_session"))
             },
-            Prunable::Batches => plain(query!("list_old_batch"), query!("prune_batch")),
+            Prunable::Batches => plain(query!("list_expired_batch"), query!("prune_batch")),
             Prunable::Runs => Rule {
                 ages: vec![Value::Integer(before.as_micros()), Value::Integer(limit(RUNS_KEPT))],
-                ..plain(query!("list_old_schedule_run"), query!("prune_schedule_run"))
+                ..plain(query!("list_expired_schedule_run"), query!("prune_schedule_run"))
             },
         }
     }
@@ -177,7 +177,7 @@ struct EmptyLane {
 }
 
 fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<EmptyLane>, Fault> {
-    let mut list = conn.prepare_cached(query!("list_old_lane"))?;
+    let mut list = conn.prepare_cached(query!("list_expired_lane"))?;
     let mut rows = list.query([])?;
     let mut lanes = Vec::new();
     while lanes.len() < most

@@ -17,7 +17,7 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
-use crate::append::{Waits, touch_lane};
+use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
 use crate::rows::Reader;
@@ -115,7 +115,7 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     if changed == 1
         && let Some(due) = due
     {
-        touch_lane(tx, key.environment, settlement.lane, due, Waits::No)?;
+        lower_lane_due(tx, key.environment, settlement.lane, due, Waits::No)?;
     }
     Ok(changed == 1)
 }

@@ -65,7 +65,7 @@ columns! {
 statement! {
     pub(crate) CreateLaneQueue<'a> = "create_lane_queue" { fresh: QueueLanes<'a> };
     // Undoes itself if a lane is not there.
-    pub(crate) LowerLaneQueueDue = "touch_lane_queue" { wanted: QueueLanesDue };
+    pub(crate) LowerLaneQueueDue = "lower_lane_due_queue" { wanted: QueueLanesDue };
     AppendJob<'a> = "append_job" { fresh: JobRecords<'a>, created_at: Timestamp };
     AppendTaskJob = "append_task_job" { fresh: JobTasks };
 }

@@ -2,7 +2,7 @@
 //!
 //! A queue with a limit or a rate is locked first; what is leased of it is counted by a statement that begins when the lock is held, and
 //! every lease of it marks what it takes. So nothing has to be counted down when a job ends, however it ends. Lanes are treated as in
-//! `lease`, by the protocol in `queries/touch_lane.sql` and `queries/drain_lane.sql`.
+//! `lease`, by the protocol in `queries/lower_lane_due.sql` and `queries/mark_lane_empty.sql`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ statement! {
         owner: SessionId, watched: bool, scanned: usize, kind_hashes: Vec<i32>,
     } -> Vec<Task>;
     FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
-    ReleaseJobLease = "put_back_job" { foreign_kind: TaskKeys };
-    RecomputeLaneQueueDue = "refill_lane_queue" { wanted: Keys };
+    ReleaseJobLease = "release_job_lease" { foreign_kind: TaskKeys };
+    RecomputeLaneQueueDue = "recompute_lane_due_queue" { wanted: Keys };
     DelayLane = (
         "delay_lane",
         "update everhook.lane set next_due = greatest(next_due, :now) \

@@ -43,11 +43,11 @@ statement! {
         where task.environment = any (array[flagged.environment]) and task.subject = flagged.subject \
         and task.id = flagged.id"
     ) { flagged: TaskKeys };
-    CancelPendingJob = "end_job" {
+    CancelPendingJob = "cancel_pending_job" {
         ended: EndedTasks, session: Id, class: Class, end_state: EndState, started_at: Timestamp,
     };
-    RescheduleJobTask = "move_task_job" { moved: MovedTasks };
-    DeleteJob = "erase_job" { environment: EnvironmentId, ids: Vec<JobId> };
+    RescheduleJobTask = "reschedule_job_task" { moved: MovedTasks };
+    DeleteJob = "delete_job" { environment: EnvironmentId, ids: Vec<JobId> };
     PutJobProgress<'a> = "put_job_progress" {
         environment: EnvironmentId, job: JobId, owner: SessionId, epoch: u32, progress: i16, text: &'a str,
     } -> Option<(SessionId, u32)>;

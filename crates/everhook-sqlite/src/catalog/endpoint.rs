@@ -22,7 +22,7 @@ const LIST_ENDPOINT: &str = include_str!("../../queries/list_endpoint.sql");
 const REPLACE_ENDPOINT: &str = include_str!("../../queries/replace_endpoint.sql");
 const DELETE_ENDPOINT: &str = include_str!("../../queries/delete_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../../queries/set_lane_state.sql");
-const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
+const MARK_LANE_EMPTY: &str = include_str!("../../queries/mark_lane_empty.sql");
 const TOUCH_APPLICATION: &str = include_str!("../../queries/touch_application.sql");
 
 pub(crate) fn create(
@@ -235,10 +235,10 @@ pub(crate) fn delete_range(
     let deleted = delete.query_and_then(params, read)?.collect::<Result<Vec<Id>, Fault>>()?;
     // Closing, and ready at once, so that a lease takes everything out to be cancelled.
     let mut set_lane_state = tx.conn.prepare_cached(SET_LANE_STATE)?;
-    let mut drain_lane = tx.conn.prepare_cached(DRAIN_LANE)?;
+    let mut mark_lane_empty = tx.conn.prepare_cached(MARK_LANE_EMPTY)?;
     for endpoint in &deleted {
         set_lane_state.execute(params![environment.0, endpoint.as_bytes(), 2])?;
-        drain_lane.execute(params![environment.0, endpoint.as_bytes(), 0])?;
+        mark_lane_empty.execute(params![environment.0, endpoint.as_bytes(), 0])?;
     }
     Ok(deleted.len())
 }

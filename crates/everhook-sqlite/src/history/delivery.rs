@@ -14,7 +14,7 @@ use everhook_store::catalog::Locator;
 use everhook_store::history::{Destination, Redrive, Resend, Resent};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::append::{Waits, add_pending, touch_lane};
+use crate::append::{Waits, add_pending, lower_lane_due};
 use crate::catalog::{Claim, claim, endpoint, limit, release};
 use crate::error::Fault;
 use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Reader};
@@ -133,7 +133,7 @@ pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive
         tx.now.as_micros(),
     ])?;
     if redriven > 0 {
-        touch_lane(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
+        lower_lane_due(tx, environment, lane, tx.now.as_micros(), Waits::No)?;
     }
     Ok(redriven)
 }

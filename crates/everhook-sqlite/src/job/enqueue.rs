@@ -15,7 +15,7 @@ use everhook_store::job::encoding::extra_json;
 use everhook_store::job::{Enqueued, NewJob, due_at, judge, keys_of, new_task};
 use rusqlite::{CachedStatement, params};
 
-use crate::append::{Waits, touch_lane};
+use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
@@ -40,7 +40,7 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
     let mut create = tx.conn.prepare_cached(CREATE_LANE_QUEUE)?;
     for ((environment, lane), (queue, due)) in lanes {
         create.execute(params![environment.0, lane.as_bytes(), queue.as_str()])?;
-        touch_lane(tx, environment, lane, due.as_micros(), Waits::No)?;
+        lower_lane_due(tx, environment, lane, due.as_micros(), Waits::No)?;
     }
     Ok(answers)
 }

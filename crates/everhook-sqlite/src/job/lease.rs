@@ -31,8 +31,8 @@ const NEXT_LANE_QUEUE: &str = include_str!("../../queries/next_lane_queue.sql");
 const NEXT_JOB: &str = include_str!("../../queries/next_job.sql");
 const LEASE_JOB: &str = include_str!("../../queries/lease_job.sql");
 const FIND_JOB_RECORD: &str = include_str!("../../queries/find_job_record.sql");
-const DRAIN_LANE: &str = include_str!("../../queries/drain_lane.sql");
-const REFILL_LANE_QUEUE: &str = include_str!("../../queries/refill_lane_queue.sql");
+const MARK_LANE_EMPTY: &str = include_str!("../../queries/mark_lane_empty.sql");
+const RECOMPUTE_LANE_DUE_QUEUE: &str = include_str!("../../queries/recompute_lane_due_queue.sql");
 const COUNT_LEASED: &str = include_str!("../../queries/count_leased.sql");
 const COUNT_LEASED_LANE: &str = include_str!("../../queries/count_leased_lane.sql");
 const NEXT_OVERDUE: &str = include_str!("../../queries/next_overdue.sql");
@@ -280,15 +280,15 @@ impl<'t> Taking<'t> {
             // Behind every lane that is ready already: they take turns.
             ScanEnd::Filled => {
                 let now = self.tx.now.as_micros();
-                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
+                self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![key.0, key.1, now])?;
             }
             ScanEnd::Drained => {
-                self.tx.conn.prepare_cached(REFILL_LANE_QUEUE)?.execute(params![key.0, key.1])?;
+                self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE_QUEUE)?.execute(params![key.0, key.1])?;
             }
             // It is as ready as before, for others; but behind those that may have something for this one.
             ScanEnd::Foreign => {
                 let now = self.tx.now.as_micros();
-                self.tx.conn.prepare_cached(DRAIN_LANE)?.execute(params![key.0, key.1, now])?;
+                self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![key.0, key.1, now])?;
                 self.foreign.insert((environment, lane.id));
             }
         }

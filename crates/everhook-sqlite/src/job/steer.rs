@@ -12,7 +12,7 @@ use everhook_store::job::{JobRecord, due_at};
 use everhook_store::made::{Made, WithMade};
 use rusqlite::params;
 
-use crate::append::{Waits, touch_lane};
+use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
 use crate::job::query::find_bare;
@@ -21,9 +21,9 @@ use crate::writer::Tx;
 const APPEND_JOB_ATTEMPT: &str = include_str!("../../queries/append_job_attempt.sql");
 const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
 const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
-const END_JOB: &str = include_str!("../../queries/end_job.sql");
-const MOVE_TASK_JOB: &str = include_str!("../../queries/move_task_job.sql");
-const ERASE_JOB: &str = include_str!("../../queries/erase_job.sql");
+const CANCEL_PENDING_JOB: &str = include_str!("../../queries/cancel_pending_job.sql");
+const RESCHEDULE_JOB_TASK: &str = include_str!("../../queries/reschedule_job_task.sql");
+const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
 const DELETE_JOB_ATTEMPT: &str = include_str!("../../queries/delete_job_attempt.sql");
 const DELETE_JOB_OUTPUT: &str = include_str!("../../queries/delete_job_output.sql");
 
@@ -73,11 +73,11 @@ pub(crate) fn carry_out(
     match (plan, task) {
         (JobAction::Nothing | JobAction::Refuse, _) => Ok(()),
         (JobAction::Delete, task) => {
-            task.map_or(Ok(()), |task| on_task(tx, END_JOB, &task.key))?;
+            task.map_or(Ok(()), |task| on_task(tx, CANCEL_PENDING_JOB, &task.key))?;
             erase(tx, environment, record.job.id)
         }
         (JobAction::Cancel, Some(task)) => {
-            on_task(tx, END_JOB, &task.key)?;
+            on_task(tx, CANCEL_PENDING_JOB, &task.key)?;
             log_cancelled(tx, task)
         }
         (JobAction::RequestCancel, Some(task)) => on_task(tx, FLAG_TASK, &task.key),
@@ -121,7 +121,7 @@ pub(crate) fn report_progress(
 
 /// Removes a job with its attempts and what it has put out.
 pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Result<(), Fault> {
-    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, ERASE_JOB] {
+    for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, DELETE_JOB] {
         tx.conn.prepare_cached(delete)?.execute(params![environment.0, id.as_bytes()])?;
     }
     Ok(())
@@ -145,8 +145,8 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
     let (key, due) = (&task.key, due_at.as_micros());
     let is_fresh = tries == Tries::Fresh;
     let params = params![key.environment.0, key.subject.as_bytes(), key.id.as_bytes(), due, is_fresh];
-    tx.conn.prepare_cached(MOVE_TASK_JOB)?.execute(params)?;
-    touch_lane(tx, key.environment, task.lane, due, Waits::No)
+    tx.conn.prepare_cached(RESCHEDULE_JOB_TASK)?.execute(params)?;
+    lower_lane_due(tx, key.environment, task.lane, due, Waits::No)
 }
 
 /// Logs that nobody will run a task any more: under a lease that nobody had.

@@ -1,4 +1,4 @@
--- As `touch_lane`, for lanes that nobody may have emptied and removed meanwhile: without one of them nothing is written. Index: the primary
+-- As `lower_lane_due`, for lanes that nobody may have emptied and removed meanwhile: without one of them nothing is written. Index: the primary
 -- key.
 -- No twin: SQLite has one writer, so that nobody can remove a lane between `create_lane_queue` and this. `everhook.expect` undoes the
 -- transaction, which is then run again.

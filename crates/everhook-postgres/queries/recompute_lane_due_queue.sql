@@ -1,5 +1,5 @@
--- As `refill_lane`, for the lane of a queue, whose tasks have any priority. Indexes: the primary key of lane, task_ready.
--- Differs: as in `refill_lane`.
+-- As `recompute_lane_due`, for the lane of a queue, whose tasks have any priority. Indexes: the primary key of lane, task_ready.
+-- Differs: as in `recompute_lane_due`.
 update everhook.lane
 set next_due = first.due_at
 from unnest(:wanted)

@@ -1,4 +1,4 @@
--- Say of lanes that nothing waits in them, where nobody is just adding to them; `refill_lane` then corrects it. Index: the primary key.
+-- Say of lanes that nothing waits in them, where nobody is just adding to them; `recompute_lane_due` then corrects it. Index: the primary key.
 -- Differs: the full lock waits out nobody: a lane that someone touches stays ready and is looked at again. It has to be had before the
 -- statement begins that looks for what waits, or a task that commits in between would be missed; and it has to be the first that the
 -- transaction does to the lane after its own lock: who touches the lane by an older snapshot gets past a write that is not exclusive, and

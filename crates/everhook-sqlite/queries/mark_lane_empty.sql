@@ -1,5 +1,5 @@
 -- Say when a lane is to be looked at again. Index: the primary key.
--- Differs: sets the time of a lane that may have more; one that is empty goes to `refill_lane` at once.
+-- Differs: sets the time of a lane that may have more; one that is empty goes to `recompute_lane_due` at once.
 update lane
 set next_due = ?3
 where environment = ?1

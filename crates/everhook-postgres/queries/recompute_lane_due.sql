@@ -1,4 +1,4 @@
--- Second half of `drain_lane`: where to look for the next task of a drained lane, and when: as soon as it is due, or when it is the
+-- Second half of `mark_lane_empty`: where to look for the next task of a drained lane, and when: as soon as it is due, or when it is the
 -- lane's turn, if it has one; in a closing lane, at once. Indexes: the primary key of lane, task_ready.
 -- Differs: a statement of its own, because it needs a snapshot that is younger than the locks. What could not be locked is not at
 -- "never", because only the holder of a lane's lock could have moved it there.
