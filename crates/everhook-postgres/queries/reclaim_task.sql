@@ -1,7 +1,7 @@
 -- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Scans sessions, which are few; indexes: task_owner,
 -- between one open session and the next, and the primary key of task.
 -- Differs: skips what someone is settling at this moment. Never looks at what open sessions hold: every delivery leaves a dead entry in
--- task_owner, and while an old snapshot keeps them, going from owner to owner would walk over millions.
+-- task_owner, and while a long transaction keeps them, going from owner to owner would walk over millions.
 with open_session as materialized (
     select session.id
     from everhook.session

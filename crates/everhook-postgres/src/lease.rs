@@ -317,7 +317,7 @@ async fn take_from(
 
 /// What each lane is told, in the order in which they were asked.
 ///
-/// Every write of a lane leaves a version behind that an old snapshot keeps. So a lane is written only where others have to know:
+/// Every write of a lane leaves a version behind that a long transaction keeps. So a lane is written only where others have to know:
 /// because not all that are ready were asked, or there are many, and they have to take turns; because the lane has nothing for a while; or because it `is_old`.
 fn turns(
     lanes: &[ReadyLane],

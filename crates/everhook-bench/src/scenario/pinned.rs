@@ -1,4 +1,4 @@
-//! PostgreSQL with an old snapshot: nothing that died since can be removed. At four fifths of the maximal rate, with one message in
+//! PostgreSQL with a long transaction: nothing that died since can be removed. At four fifths of the maximal rate, with one message in
 //! twenty failing at first.
 
 use std::sync::Arc;

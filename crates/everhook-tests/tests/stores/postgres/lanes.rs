@@ -1,6 +1,6 @@
 //! What appends and leases tell each other through a lane: when the next task is due, and where to look for it.
 //!
-//! The floor rises with what is taken, so that no lease walks over what an old snapshot keeps from being removed, and it hides nothing.
+//! The floor rises with what is taken, so that no lease walks over what a long transaction keeps from being removed, and it hides nothing.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn the_floor_rises_to_what_is_left() {
     assert!(is_exact(&client).await);
 }
 
-/// Every version of a lane costs whoever reads it, as long as an old snapshot keeps it.
+/// Every version of a lane costs whoever reads it, as long as a long transaction keeps it.
 #[tokio::test]
 async fn a_lane_with_a_backlog_is_not_written_by_every_lease() {
     let database = Database::migrated().await;
