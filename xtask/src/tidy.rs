@@ -13,6 +13,7 @@ use crate::workspace::Workspace;
 
 mod boundaries;
 mod limits;
+mod names;
 mod prose;
 mod sql;
 mod text;
@@ -20,13 +21,15 @@ mod text;
 type Rule = fn(&Tree) -> Vec<Finding>;
 
 /// Each rule with its name: a sentence that is true of a tidy tree.
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 13] = [
     ("both stores have the same queries", sql::same_queries),
     ("every SQL file says what it is for", sql::opening_comments),
     ("only the store crates contain SQL", sql::only_in_stores),
     ("the core is pure", boundaries::core_is_pure),
     ("only the sender opens outbound connections", boundaries::only_sender_connects),
     ("every limit is enforced", limits::every_limit_is_used),
+    ("a public type has its name alone", names::unique_public_types),
+    ("both stores have the same modules", names::twin_modules),
     ("every source file says what it is for", text::module_docs),
     ("comments name their subject", prose::comments_name_a_subject),
     ("nothing depends on one machine", text::machine_independent),

@@ -114,3 +114,33 @@ fn a_comment_starts_with_a_named_thing() {
     check(prose::comments_name_a_subject, &[(path, text)], &want.each_ref().map(String::as_str));
     check(prose::comments_name_a_subject, &[("crates/everhook-sim/src/world.rs", text), ("docs/a.md", text)], &[]);
 }
+
+#[test]
+fn a_public_type_has_its_name_alone() {
+    let files = |second: &'static str| {
+        [("crates/everhook-core/src/a.rs", "pub struct Lane {"), ("crates/everhook-store/src/b.rs", second)]
+    };
+    let rule = names::unique_public_types;
+    check(rule, &files("//! B.\npub enum Lane<T> {"), &["crates/everhook-store/src/b.rs:2"]);
+    check(rule, &files("pub(crate) struct Lane;"), &[]);
+    check(rule, &files("pub struct LaneId;"), &[]);
+    check(rule, &files("mod tests {\npub struct Lane;\n}"), &[]);
+    let customers = ("crates/everhook-worker/src/c.rs", "pub struct Lane {");
+    check(rule, &[("crates/everhook-core/src/a.rs", "pub trait Lane: Send {"), customers], &[]);
+}
+
+#[test]
+fn a_module_of_a_store_needs_a_twin() {
+    let (sqlite, postgres) = ("crates/everhook-sqlite/src/job/steer.rs", "crates/everhook-postgres/src/job/steer.rs");
+    let twins = |files: &[(&str, &str)], want: &[&str]| check(|tree| names::twins(tree, &[]), files, want);
+    twins(&[(sqlite, ""), (postgres, "")], &[]);
+    twins(&[(sqlite, "")], &["crates/everhook-sqlite/src/job/steer.rs:1"]);
+    twins(&[("crates/everhook-sqlite/src/writer.rs", ""), ("crates/everhook-sqlite/src/writer/tests.rs", "")], &[]);
+    twins(&[("crates/everhook-postgres/src/writer.rs", "")], &["crates/everhook-postgres/src/writer.rs:1"]);
+    let pending = |files: &[(&str, &str)], want: &[&str]| {
+        check(|tree| names::twins(tree, &[("everhook-sqlite", "job::steer")]), files, want);
+    };
+    pending(&[(sqlite, "")], &[]);
+    pending(&[(sqlite, ""), (postgres, "")], &["xtask/src/tidy/names.rs:1"]);
+    pending(&[], &["xtask/src/tidy/names.rs:1"]);
+}

@@ -1,0 +1,128 @@
+//! Rules about names: a public type has one name in the product, and the two stores have the same modules.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Tree};
+
+/// Customers read these crates alone, so that their types may have the plain word that a crate of the server has as well.
+const CUSTOMER_CRATES: [&str; 2] = ["everhook-worker", "everhook-outbox"];
+
+/// Crates that test the product; no part of it.
+const TEST_CRATES: [&str; 3] = ["everhook-sim", "everhook-testkit", "everhook-tests"];
+
+const SQLITE: &str = "everhook-sqlite";
+const POSTGRES: &str = "everhook-postgres";
+
+/// Modules that one database needs and the other does not: files and threads, connections and plans. Store operations are
+/// never plumbing.
+const PLUMBING: [(&str, &[&str]); 2] = [
+    (SQLITE, &["checkpoint", "clock", "identity", "open", "readers", "writer"]),
+    (
+        POSTGRES,
+        &[
+            "columns",
+            "connection",
+            "hosts",
+            "lease_sizing",
+            "optimistic_append",
+            "partition",
+            "preplan",
+            "renew",
+            "scan_cursor",
+            "sql",
+            "statement",
+            "store",
+            "tls",
+            "tx",
+            "url",
+            "wakeup",
+        ],
+    ),
+];
+
+/// Operations that still have a file in one store only. The list must shrink: an entry that is not needed is a finding.
+const PENDING_TWINS: [(&str, &str); 8] = [
+    // Part of `append` in the other store; leaves with the resource table.
+    (POSTGRES, "endpoints"),
+    // Part of `batch` in the other store.
+    (POSTGRES, "job::batch"),
+    // Part of `job::lease` in the other store; leaves with the one lease path.
+    (POSTGRES, "job::limit"),
+    // Part of `job` and `settle` in the other store.
+    (POSTGRES, "job::output"),
+    // Part of `history` in the other store; becomes `steer` in both.
+    (POSTGRES, "redrive"),
+    // Part of `history` in the other store; leaves with the queries.
+    (SQLITE, "history::attempt"),
+    (SQLITE, "history::delivery"),
+    // Part of `queue` in the other store.
+    (SQLITE, "queue::stats"),
+];
+
+/// No public type of the server has the name of a public type in another of its crates.
+pub(super) fn unique_public_types(tree: &Tree) -> Vec<Finding> {
+    let mut first: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+    let mut findings = Vec::new();
+    let is_free = |name: &str| CUSTOMER_CRATES.contains(&name) || TEST_CRATES.contains(&name);
+    for source in tree.product_sources().filter(|source| !is_free(source.crate_name)) {
+        for (number, line) in source.code_lines() {
+            let Some(name) = public_type(line) else { continue };
+            let (other, path) = *first.entry(name.to_owned()).or_insert((source.crate_name, source.path));
+            if other != source.crate_name {
+                let remedy = format!("{path} has a public type {name}, too: give one of them a name of its own");
+                findings.push(Finding::new(source.path, number, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// The name of the type that a line declares for other crates.
+fn public_type(line: &str) -> Option<&str> {
+    let mut words = line.strip_prefix("pub ")?.split_whitespace().skip_while(|word| ["unsafe", "auto"].contains(word));
+    let is_type = ["struct", "enum", "trait", "type", "union"].contains(&words.next()?);
+    let name = words.next()?.split(|character: char| !character.is_alphanumeric() && character != '_').next()?;
+    (is_type && !name.is_empty()).then_some(name)
+}
+
+/// A module of one store has a twin of the same name in the other, but for plumbing.
+pub(super) fn twin_modules(tree: &Tree) -> Vec<Finding> {
+    twins(tree, &PENDING_TWINS)
+}
+
+/// As `twin_modules`, with these exceptions; each of them must be one.
+pub(super) fn twins(tree: &Tree, pending: &[(&str, &str)]) -> Vec<Finding> {
+    let (sqlite, postgres) = (modules(tree, SQLITE), modules(tree, POSTGRES));
+    let mut findings = Vec::new();
+    for (store, own, other, twins) in [(SQLITE, &sqlite, POSTGRES, &postgres), (POSTGRES, &postgres, SQLITE, &sqlite)] {
+        let is_pending = |module: &str| pending.contains(&(store, module));
+        for (module, path) in own.iter().filter(|(module, _)| !twins.contains_key(*module)) {
+            if !is_plumbing(store, module) && !is_pending(module) {
+                let remedy = format!("{other} has no module {module}: name its twin so, or merge the two");
+                findings.push(Finding::new(path, 1, remedy));
+            }
+        }
+        for (_, module) in pending.iter().filter(|(at, _)| *at == store) {
+            if !own.contains_key(*module) || twins.contains_key(*module) {
+                let remedy = format!("{store} needs no exception for {module} any more: remove it from PENDING_TWINS");
+                findings.push(Finding::new("xtask/src/tidy/names.rs", 1, remedy));
+            }
+        }
+    }
+    findings
+}
+
+fn is_plumbing(store: &str, module: &str) -> bool {
+    let root = module.split("::").next().unwrap_or_default();
+    PLUMBING.iter().any(|(at, modules)| *at == store && modules.contains(&root))
+}
+
+/// The modules of a store, each with its file.
+fn modules<'a>(tree: &'a Tree, store: &str) -> BTreeMap<String, &'a str> {
+    let sources = tree.product_sources().filter(|source| source.crate_name == store);
+    let named = sources.filter_map(|source| {
+        let module = source.path.split_once("/src/")?.1.strip_suffix(".rs")?.replace('/', "::");
+        (module != "lib").then_some((module, source.path))
+    });
+    named.collect()
+}
