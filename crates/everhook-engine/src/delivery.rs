@@ -88,16 +88,16 @@ impl Run for Deliverer {
     }
 
     fn start(self: &Arc<Self>, ticket: Ticket<Delivery>) {
-        let (deliverer, waiter) = (Arc::clone(self), self.capacity.waiter(ticket.lane));
-        self.running.spawn(async move { deliverer.run(ticket, waiter).await });
+        let (deliverer, slot) = (Arc::clone(self), self.capacity.slot(ticket.lane));
+        self.running.spawn(async move { deliverer.run(ticket, slot).await });
     }
 
     fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Delivery>>) {
         let deliverer = Arc::clone(self);
         self.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
-                let waiter = deliverer.capacity.waiter(lane);
-                deliverer.settle(leased.task, session, waiter, AttemptEnd::HandedBack).await;
+                let slot = deliverer.capacity.slot(lane);
+                deliverer.settle(leased.task, session, slot, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -105,15 +105,15 @@ impl Run for Deliverer {
 
 impl Deliverer {
     /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
-    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, waiter: Slot, session: &Arc<Session>) {
-        waiter.keep();
+    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, slot: Slot, session: &Arc<Session>) {
+        slot.keep();
         let ticket = ticket(leased, session, StartOrder::Free);
         self.report([Event::Committed(ticket)], self.clock.elapsed());
     }
 
-    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, waiter: Slot) {
+    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, slot: Slot) {
         let Ticket { lane, order, task, .. } = ticket;
-        let mut delivery = pin!(self.deliver(task, waiter));
+        let mut delivery = pin!(self.deliver(task, slot));
         if order == StartOrder::AsLeased {
             // The runtime runs the task that was spawned last first. So the next delivery of the lane is spawned when
             // this one was polled and its request is on its way.
@@ -127,7 +127,7 @@ impl Deliverer {
     }
 
     /// Runs one leased delivery to its settlement.
-    async fn deliver(self: &Arc<Self>, delivery: Delivery, waiter: Slot) {
+    async fn deliver(self: &Arc<Self>, delivery: Delivery, slot: Slot) {
         let Delivery { leased, session } = delivery;
         let (task, started_at) = (leased.task, self.clock.now());
         // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
@@ -142,11 +142,11 @@ impl Deliverer {
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
-        self.settle(task, session, waiter, end).await;
+        self.settle(task, session, slot, end).await;
     }
 
-    async fn settle(&self, task: Task, session: Arc<Session>, waiter: Slot, end: AttemptEnd) {
-        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: waiter });
+    async fn settle(&self, task: Task, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
+        let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
         self.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
     }
 

@@ -144,7 +144,7 @@ impl<T> NodeCapacity<T> {
 
 impl<T: Send + 'static> NodeCapacity<T> {
     /// The place of a leased task, which is given back when it is dropped.
-    pub(crate) fn place(self: &Arc<Self>, lane: LaneId) -> Slot {
+    pub(crate) fn slot(self: &Arc<Self>, lane: LaneId) -> Slot {
         let slots: Arc<dyn Capacity> = Arc::<NodeCapacity<T>>::clone(self);
         Slot::held(&slots, lane)
     }

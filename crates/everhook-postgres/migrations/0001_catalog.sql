@@ -1,9 +1,22 @@
--- What users configure: environments, keys, applications, endpoints, event types. And the store's clock.
+-- Configuration: environments, keys, applications, endpoints, event types, queues, schedules; the clock and the check of statements.
 
 -- The only wall clock: microseconds since the Unix epoch, read when it is called and not when the transaction began.
 create function everhook.now_us() returns bigint
 language sql volatile parallel safe
 as $$ select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint $$;
+
+-- How a statement undoes itself: what it relies on has to hold, or it ends with SQLSTATE EH001 and has written nothing. The store knows
+-- that code, and tries again or another way.
+create function everhook.expect(holds boolean) returns boolean
+language plpgsql volatile
+as $$
+begin
+    if holds is not true then
+        raise exception 'everhook.expect: what the statement relies on does not hold' using errcode = 'EH001';
+    end if;
+    return true;
+end
+$$;
 
 create table everhook.environment (
     id integer generated always as identity primary key,
@@ -63,6 +76,10 @@ create table everhook.endpoint (
 create unique index endpoint_uid on everhook.endpoint (environment, application, uid)
 where uid is not null and deleted_at is null;
 
+-- Endpoints that are not deleted, so that neither their count nor a fan-out reads the deleted ones.
+create index endpoint_open on everhook.endpoint (environment, application, id)
+where deleted_at is null;
+
 create table everhook.event_type (
     environment integer not null,
     name text collate "C" not null,
@@ -77,3 +94,39 @@ create table everhook.event_type (
     revision bigint not null,
     primary key (environment, name)
 );
+
+-- A queue that nobody configured has no row. It is open (0), paused (1), or stopped because its target wants no more (2).
+create table everhook.queue (
+    updated_at bigint not null,
+    revision bigint not null,
+    rate_us bigint, -- how much time one job takes up
+    booked_until bigint not null default 0,
+    environment integer not null,
+    limit_max integer,
+    key_limit_max integer,
+    state smallint not null,
+    name text collate "C" not null,
+    target_url text,
+    target_keys text,
+    primary key (environment, name)
+) with (fillfactor = 50);
+
+create table everhook.schedule (
+    created_at bigint not null,
+    updated_at bigint not null,
+    revision bigint not null,
+    next bigint,
+    queued bigint,
+    look_at bigint not null,
+    environment integer not null,
+    paused boolean not null,
+    id bytea not null,
+    last_job bytea,
+    name text collate "C" not null,
+    spec text not null,
+    starts text not null,
+    primary key (environment, name)
+) with (fillfactor = 50);
+
+create index schedule_look on everhook.schedule (look_at)
+where look_at < 9223372036854775807;

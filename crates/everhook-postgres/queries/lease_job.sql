@@ -6,7 +6,7 @@ update everhook.task
 set state = 1,
     owner = :owner,
     epoch = task.epoch + 1,
-    gate = case when :gates::bytea[] is not null then (:gates)[array_position(:lane.id, task.lane)] end,
+    limit_group = case when :limit_groups::bytea[] is not null then (:limit_groups)[array_position(:lane.id, task.lane)] end,
     deadline = case when :watched then :now + task.timeout_us end,
     leased_at = :now
 where task.ctid = any (

@@ -5,7 +5,7 @@ update everhook.task
 set state = 1,
     owner = :owner,
     epoch = task.epoch + 1,
-    gate = case when :gates::bytea[] is not null then (:gates)[array_position(:lane.id, task.lane)] end,
+    limit_group = case when :limit_groups::bytea[] is not null then (:limit_groups)[array_position(:lane.id, task.lane)] end,
     deadline = case when :watched then :now + task.timeout_us end,
     leased_at = :now
 where task.ctid = any (
@@ -18,10 +18,10 @@ where task.ctid = any (
                         cross join lateral (
                             select due.place
                             from (
-                                select task.place, task.handler
+                                select task.place, task.kind_hash
                                 from unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)
                                     cross join lateral (
-                                        select task.ctid as place, task.handler
+                                        select task.ctid as place, task.kind_hash
                                         from everhook.task
                                         where task.environment = lane.environment
                                             and task.lane = lane.id
@@ -33,7 +33,7 @@ where task.ctid = any (
                                     ) as task
                                 limit :scanned
                             ) as due
-                            where due.handler = any (:handlers)
+                            where due.kind_hash = any (:kind_hashes)
                             limit lane.room
                         ) as task
                     where lane.queue = queue.n

@@ -3,7 +3,7 @@
 update everhook.task
 set state = 0,
     owner = null,
-    gate = null,
+    limit_group = null,
     deadline = null
 from unnest(:foreign_kind)
 where task.environment = any (array[foreign_kind.environment])

@@ -7,7 +7,7 @@ kept as (
     update everhook.task
     set state = batch.state,
         owner = null,
-        gate = null,
+        limit_group = null,
         deadline = null,
         tries = batch.tries,
         crashes = batch.crashes,

@@ -29,7 +29,7 @@ columns! {
 
     /// Lanes whose next task is looked for from their floor, and when it is their turn again, if they have to wait for
     /// it.
-    LaneTurns of LaneTurn { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
+    LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
     /// Messages by their keys.
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
@@ -53,7 +53,7 @@ statement! {
     pub(crate) LeaseTask = "lease_task" { lane: LaneScans, priority: i16, limit: usize, owner: SessionId } -> Vec<Task>;
     pub(crate) NextDue = "next_due" { wanted: Keys, priority: i16, after: Timestamp } -> Vec<(usize, Timestamp)>;
     pub(crate) MarkLaneEmpty = "mark_lane_empty" { wanted: Keys };
-    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneTurns, priority: i16 };
+    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneLooks, priority: i16 };
     pub(crate) MoveLaneToBack = (
         "move_lane_to_back",
         "update everhook.lane set next_due = :now, floor_of = :now, \
@@ -240,13 +240,13 @@ async fn turn_lanes(
             LaneTurn::Keep => {}
         }
     }
-    let turn = |(lane, turn_at): &(&ReadyLane, Option<Timestamp>)| LaneTurn {
+    let turn = |(lane, turn_at): &(&ReadyLane, Option<Timestamp>)| LaneLook {
         environment: lane.environment,
         id: lane.id,
         floor: lane.floor,
         turn_at: *turn_at,
     };
-    let drained: LaneTurns = drain.iter().map(turn).collect();
+    let drained: LaneLooks = drain.iter().map(turn).collect();
     // Sent in this order. Lanes that could not be drained are turned and calmed all the same.
     let (_, _, _, _, messages, ready) = tx
         .run((

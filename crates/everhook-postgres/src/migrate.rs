@@ -18,33 +18,15 @@ struct Migration {
 }
 
 /// In order; the first one is version 1.
-const MIGRATIONS: [Migration; 14] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { name: "catalog", compatible_from: 1, sql: include_str!("../migrations/0001_catalog.sql") },
-    Migration { name: "message", compatible_from: 2, sql: include_str!("../migrations/0002_message.sql") },
-    Migration { name: "task", compatible_from: 3, sql: include_str!("../migrations/0003_task.sql") },
-    Migration { name: "session_role", compatible_from: 3, sql: include_str!("../migrations/0004_session_role.sql") },
-    Migration { name: "once", compatible_from: 3, sql: include_str!("../migrations/0005_once.sql") },
-    Migration { name: "outbox", compatible_from: 3, sql: include_str!("../migrations/0006_outbox.sql") },
-    Migration { name: "job", compatible_from: 3, sql: include_str!("../migrations/0007_job.sql") },
-    Migration { name: "lane_waiting", compatible_from: 3, sql: include_str!("../migrations/0008_lane_waiting.sql") },
-    Migration { name: "endpoint_open", compatible_from: 3, sql: include_str!("../migrations/0009_endpoint_open.sql") },
-    Migration {
-        name: "task_leased_at",
-        compatible_from: 3,
-        sql: include_str!("../migrations/0010_task_leased_at.sql"),
-    },
-    Migration { name: "partition", compatible_from: 3, sql: include_str!("../migrations/0011_partition.sql") },
-    Migration { name: "message_rest", compatible_from: 3, sql: include_str!("../migrations/0012_message_rest.sql") },
-    Migration {
-        name: "payload_expiry",
-        compatible_from: 3,
-        sql: include_str!("../migrations/0013_payload_expiry.sql"),
-    },
-    Migration { name: "expect", compatible_from: 3, sql: include_str!("../migrations/0014_expect.sql") },
+    Migration { name: "history", compatible_from: 2, sql: include_str!("../migrations/0002_history.sql") },
+    Migration { name: "work", compatible_from: 3, sql: include_str!("../migrations/0003_work.sql") },
+    Migration { name: "outbox", compatible_from: 4, sql: include_str!("../migrations/0004_outbox.sql") },
 ];
 
 /// The version this binary knows and needs.
-pub(crate) const SCHEMA_VERSION: i32 = 14;
+pub(crate) const SCHEMA_VERSION: i32 = 4;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
 /// Everyone who migrates waits for this one lock; "everhook" in ASCII.

@@ -127,9 +127,9 @@ impl Store for PostgresStore {
                 let redriven = self.run_plain(Op::Steer, || self.redrive_once(environment, &redrive)).await?;
                 Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
             }
-            Steer::Jobs { ids, wish } => {
+            Steer::Jobs { ids, command } => {
                 let weeks = || ids.iter().map(|id| Week::of(&id.0)).collect();
-                let plans = self.run(Op::Steer, weeks, || self.change_jobs_once(environment, &ids, wish)).await?;
+                let plans = self.run(Op::Steer, weeks, || self.change_jobs_once(environment, &ids, command)).await?;
                 Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
             }
         }
@@ -236,16 +236,16 @@ impl Store for PostgresStore {
 
 impl PostgresStore {
     async fn lease_deliveries(&self, ask: DeliveryAsk) -> Result<LeaseGrant, StoreError> {
-        let ask = &DeliveryAsk { limit: self.appetite.deliveries.limit(ask.limit), ..ask };
+        let ask = &DeliveryAsk { limit: self.sizing.deliveries.limit(ask.limit), ..ask };
         let weigh = |grant: &LeaseGrant| (grant.tasks.len(), message_bytes(&grant.tasks));
-        let lease = || async { self.appetite.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
+        let lease = || async { self.sizing.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
         self.run_plain(Op::Lease, lease).await
     }
 
     async fn lease_jobs(&self, ask: JobAsk) -> Result<JobGrant, StoreError> {
-        let ask = &JobAsk { limit: self.appetite.jobs.limit(ask.limit), ..ask };
+        let ask = &JobAsk { limit: self.sizing.jobs.limit(ask.limit), ..ask };
         let weigh = |grant: &JobGrant| (grant.jobs.len(), job_bytes(&grant.jobs));
-        let lease = || async { self.appetite.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
+        let lease = || async { self.sizing.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
         self.run_plain(Op::Lease, lease).await
     }
 

@@ -145,8 +145,8 @@ impl PostgresStore {
     /// What matched settlements mean for lanes, endpoints, queues, results and batches; and the commit.
     async fn follow_up(&self, tx: &Tx<'_>, batch: &[Settlement], matched: &Matched) -> Result<Made, Fault> {
         let lanes = LaneEnds::new(batch, matched);
-        let counted = batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
-        let fresh: JobResults<'_> = results(counted);
+        let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
+        let fresh: JobResults<'_> = results(counted());
         let mut changes = Changes::new();
         for member in counted().filter(|member| member.kind == TaskKind::Job) {
             let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));

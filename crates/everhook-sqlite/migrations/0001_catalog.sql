@@ -1,4 +1,4 @@
--- What users configure: environments, keys, applications, endpoints, event types.
+-- Configuration: environments, keys, applications, endpoints, event types, queues, schedules.
 
 create table environment (
     id integer primary key,
@@ -59,6 +59,10 @@ create table endpoint (
 create unique index endpoint_uid on endpoint (environment, application, uid)
 where uid is not null and deleted_at is null;
 
+-- Endpoints that are not deleted, so that neither their count nor a fan-out reads the deleted ones.
+create index endpoint_open on endpoint (environment, application, id)
+where deleted_at is null;
+
 -- With a rowid: schemas make its rows long.
 create table event_type (
     environment integer not null,
@@ -74,3 +78,39 @@ create table event_type (
     revision integer not null,
     primary key (environment, name)
 ) strict;
+
+-- A queue that nobody configured has no row. It is open (0), paused (1), or stopped because its target wants no more (2).
+create table queue (
+    environment integer not null,
+    name text not null,
+    state integer not null,
+    limit_max integer,
+    key_limit_max integer,
+    rate_us integer, -- how much time one job takes up
+    booked_until integer not null default 0,
+    target_url text,
+    target_keys text,
+    updated_at integer not null,
+    revision integer not null,
+    primary key (environment, name)
+) strict, without rowid;
+
+create table schedule (
+    environment integer not null,
+    name text not null,
+    id blob not null,
+    spec text not null,
+    starts text not null,
+    paused integer not null,
+    next integer,
+    queued integer,
+    look_at integer not null,
+    last_job blob,
+    created_at integer not null,
+    updated_at integer not null,
+    revision integer not null,
+    primary key (environment, name)
+) strict, without rowid;
+
+create index schedule_look on schedule (look_at)
+where look_at < 9223372036854775807;

@@ -1,9 +1,9 @@
--- Count the leased tasks of a queue with a limit, up to that. Index: task_gate.
+-- Count the leased tasks of a queue with a limit, up to that. Index: task_limit_group.
 select count(*)
 from (
     select 1
     from task
-    where gate = ?1
+    where limit_group = ?1
         and state = 1
     limit ?2
 );

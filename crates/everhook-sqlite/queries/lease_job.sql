@@ -4,7 +4,7 @@ update task
 set state = 1,
     owner = ?4,
     epoch = epoch + 1,
-    gate = ?5,
+    limit_group = ?5,
     deadline = ?6,
     leased_at = ?7
 where environment = ?1

@@ -1,7 +1,7 @@
 -- Due tasks of one lane and priority, in the order in which they go. Index: task_ready.
 -- No twin: with one writer they are chosen first, and leased by `lease_job` one by one.
 select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch,
-    timeout_us, handler
+    timeout_us, kind_hash
 from task
 where environment = ?1
     and lane = ?2

@@ -4,7 +4,7 @@ update task
 set state = ?6,
     owner = null,
     deadline = null,
-    gate = null,
+    limit_group = null,
     due_at = coalesce(?7, due_at),
     tries = ?8,
     crashes = ?9

@@ -33,16 +33,8 @@ macro_rules! migrations {
 
 const MIGRATIONS: &[Migration] = migrations! {
     1 "0001_catalog" compatible from 1;
-    2 "0002_message" compatible from 2;
-    3 "0003_task" compatible from 3;
-    4 "0004_session_role" compatible from 3;
-    5 "0005_once" compatible from 3;
-    6 "0006_job" compatible from 3;
-    7 "0007_lane_waiting" compatible from 3;
-    8 "0008_endpoint_open" compatible from 3;
-    9 "0009_task_leased_at" compatible from 3;
-    10 "0010_message_rest" compatible from 3;
-    11 "0011_payload_expiry" compatible from 3;
+    2 "0002_history" compatible from 2;
+    3 "0003_work" compatible from 3;
 };
 
 const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (

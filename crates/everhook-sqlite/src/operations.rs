@@ -130,8 +130,8 @@ impl Store for SqliteStore {
                 let redriven = delivery::redrive(tx, scope.environment, &redrive)?;
                 Ok(Made::default().with(Steered { redriven, ..Steered::default() }))
             }
-            Steer::Jobs { ids, wish } => {
-                let plans = steer::change(tx, scope.environment, &ids, wish)?;
+            Steer::Jobs { ids, command } => {
+                let plans = steer::change(tx, scope.environment, &ids, command)?;
                 Ok(plans.map(|plans| Steered { plans, ..Steered::default() }))
             }
         };

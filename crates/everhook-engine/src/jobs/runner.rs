@@ -82,7 +82,7 @@ impl Run for Runner {
         let runner = Arc::clone(self);
         self.running.spawn(async move {
             for Ticket { lane, task: Work { task, job, session, .. }, .. } in tickets {
-                runner.settle(task, job, runner.capacity.place(lane), session, AttemptEnd::HandedBack).await;
+                runner.settle(task, job, runner.capacity.slot(lane), session, AttemptEnd::HandedBack).await;
             }
         });
     }
@@ -94,7 +94,7 @@ impl Runner {
         let mut next = Some(first);
         let mut in_a_row = 0;
         while let Some(Ticket { lane, task: work, .. }) = next {
-            self.run_one(work, self.capacity.place(lane)).await;
+            self.run_one(work, self.capacity.slot(lane)).await;
             in_a_row += 1;
             if in_a_row % IN_A_ROW_MAX == 0 {
                 tokio::task::yield_now().await;

@@ -57,7 +57,7 @@ columns! {
         priority: Priority,
         due_at: Timestamp,
         timeout_us: Duration,
-        handler: i32,
+        kind_hash: i32,
         batch: Option<BatchId>,
     }
 }

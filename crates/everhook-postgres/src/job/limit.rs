@@ -19,7 +19,7 @@ columns! {
     /// Queues by environment and name.
     pub(crate) QueueKeys of QueueKey<'a> { environment: EnvironmentId, name: &'a str }
 
-    /// Leased tasks to count: those of a gate in a range of lanes, up to a bound.
+    /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
     GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
 }
 

@@ -336,7 +336,7 @@ impl<'t> Taking<'t> {
         {
             seen += 1;
             let record = Reader::new(row, "task");
-            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "handler")?;
+            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "kind_hash")?;
             if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
                 let timeout_us: Option<i64> = record.get(TASK_COLUMNS, "timeout_us")?;
                 candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us: timeout_us.unwrap_or_default() });

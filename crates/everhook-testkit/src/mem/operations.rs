@@ -122,8 +122,8 @@ impl Store for MemStore {
                 let redriven = self.redrive_now(scope.environment, &redrive);
                 Made::default().with(Steered { redriven, ..Steered::default() })
             }
-            Steer::Jobs { ids, wish } => {
-                let plans = self.change_jobs(scope.environment, &ids, wish)?;
+            Steer::Jobs { ids, command } => {
+                let plans = self.change_jobs(scope.environment, &ids, command)?;
                 plans.map(|plans| Steered { plans, ..Steered::default() })
             }
         })

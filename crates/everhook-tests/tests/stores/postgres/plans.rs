@@ -98,21 +98,21 @@ async fn check_jobs(client: &Client) {
         "(environment = wanted.environment) AND (id = wanted.id)",
     )
     .await;
-    check(client, "put_back_job", &["task_pkey"], "(subject = foreign_kind.subject)").await;
+    check(client, "release_job_lease", &["task_pkey"], "(subject = foreign_kind.subject)").await;
     check_with(client, "reclaim_job", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
         .await;
-    check(client, "count_gate", &["task_gate"], "(gate = wanted.gate) AND (lane >= wanted.low) AND (lane <= ").await;
+    check(client, "count_leased", &["task_limit_group"], "(limit_group = wanted.limit_group) AND (lane >= wanted.low) AND (lane <= ").await;
     check(client, "lock_task_job", &["task_pkey"], "(subject = wanted.subject)").await;
-    check(client, "end_job", &["task_pkey"], "(subject = ended.subject)").await;
-    check(client, "move_task_job", &["task_pkey"], "(subject = moved.subject)").await;
+    check(client, "cancel_pending_job", &["task_pkey"], "(subject = ended.subject)").await;
+    check(client, "reschedule_job_task", &["task_pkey"], "(subject = moved.subject)").await;
 }
 
 async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
-    check(client, "touch_lane_queue", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "lower_lane_due_queue", &["lane_pkey"], "(id = wanted.id)").await;
     let first = "(lane = wanted.id) AND (priority = level.priority)";
-    check(client, "refill_lane_queue", &["task_ready", "lane_pkey"], first).await;
+    check(client, "recompute_lane_due_queue", &["task_ready", "lane_pkey"], first).await;
     let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
     check(client, "next_lane_queue", &["lane_queue", "queue_pkey"], of_queue).await;
     check(client, "next_ready_queue", &["lane_queue"], of_queue).await;
@@ -131,16 +131,16 @@ async fn check_all(client: &Client) {
     assert!(failed.contains("using task_dead_batch "), "{failed}");
     check(
         client,
-        "refill_lane",
+        "recompute_lane_due",
         &["task_ready", "lane_pkey"],
         "(lane = wanted.id) AND (priority = $5) AND (due_at >= wanted.floor)",
     )
     .await;
     check(client, "next_lane", &["lane_ready", "application_pkey"], "(ready_at <= ").await;
     check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
-    check(client, "touch_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "lower_lane_due", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, "drain_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "mark_lane_empty", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "claim_once", &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
     check(client, "replace_once", &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
     check(client, "list_once", &["once_slot_pkey", "once_suppression_slot"], "(key > $3) AND (key < $4)").await;

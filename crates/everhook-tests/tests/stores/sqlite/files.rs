@@ -216,22 +216,10 @@ async fn closing_leaves_one_file_with_everything_in_it() {
 fn a_fresh_file_is_migrated_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = migrate(&folder.path().join("new")).unwrap();
-    let all = vec![
-        "0001_catalog",
-        "0002_message",
-        "0003_task",
-        "0004_session_role",
-        "0005_once",
-        "0006_job",
-        "0007_lane_waiting",
-        "0008_endpoint_open",
-        "0009_task_leased_at",
-        "0010_message_rest",
-        "0011_payload_expiry",
-    ];
-    assert_eq!(first, SqliteMigrationReport { from: 0, to: 11, applied: all });
+    let all = vec!["0001_catalog", "0002_history", "0003_work"];
+    assert_eq!(first, SqliteMigrationReport { from: 0, to: 3, applied: all });
     let second = migrate(&folder.path().join("new")).unwrap();
-    assert_eq!(second, SqliteMigrationReport { from: 11, to: 11, applied: Vec::new() });
+    assert_eq!(second, SqliteMigrationReport { from: 3, to: 3, applied: Vec::new() });
 }
 
 #[cfg(unix)]
@@ -294,10 +282,7 @@ fn left_behind(folder: &Path, version: i64) -> Connection {
     conn.execute_batch(table).unwrap();
     let migrations = [
         include_str!("../../../../everhook-sqlite/migrations/0001_catalog.sql"),
-        include_str!("../../../../everhook-sqlite/migrations/0002_message.sql"),
-        include_str!("../../../../everhook-sqlite/migrations/0003_task.sql"),
-        include_str!("../../../../everhook-sqlite/migrations/0004_session_role.sql"),
-        include_str!("../../../../everhook-sqlite/migrations/0005_once.sql"),
+        include_str!("../../../../everhook-sqlite/migrations/0002_history.sql"),
     ];
     for (number, sql) in (1..=version).zip(migrations) {
         conn.execute_batch(sql).unwrap();
@@ -314,26 +299,6 @@ fn an_older_schema_is_migrated_by_the_server_and_refused_beside_it() {
     assert!(text.contains("schema is older than this binary"), "{text}");
     open(folder.path(), OpenAs::Server).unwrap();
     open(folder.path(), OpenAs::Beside).unwrap();
-}
-
-#[tokio::test]
-async fn what_a_binary_without_jobs_left_behind_goes_on_and_jobs_can_be_added() {
-    let folder = tempfile::tempdir().unwrap();
-    let before = left_behind(folder.path(), 5);
-    let rows = "insert into lane (environment, id, application, state, next_due)
-            values (1, x'0101010101010101010101010101010101010101', x'0202020202020202020202020202020202020202', 0, 0);
-        insert into task values (1, x'0303030303030303030303030303030303030303', x'0404040404040404040404040404040404040404',
-            x'0101010101010101010101010101010101010101', 0, 0, 5, 0, 0, 0, 0, null, null, 0, 0);";
-    before.execute_batch(rows).unwrap();
-    drop(before);
-    let stage = Stage::in_folder(folder.path()).await;
-    let session = stage.session().await;
-    let leased = stage.lease(session).await;
-    assert_eq!(leased.len(), 1, "what waited is delivered");
-    assert_eq!(stage.settle(&stage.settlement(&leased[0].task, session, NextRow::Gone)).await, Settled::Done);
-    stage.enqueue(1).await;
-    assert!(stage.lease(session).await.is_empty(), "a job is no delivery");
-    assert_eq!(stage.lease_jobs(session).await.len(), 1);
 }
 
 #[test]

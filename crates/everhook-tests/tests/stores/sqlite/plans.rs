@@ -49,8 +49,8 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
     check(&conn, query!("next_lane"), &["lane USING INDEX lane_ready"]);
     let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
     check(&conn, query!("lease_task"), &[TASK_KEY, due]);
-    check(&conn, query!("refill_lane"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
-    for sorted in [query!("next_lane"), query!("lease_task"), query!("refill_lane")] {
+    check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    for sorted in [query!("next_lane"), query!("lease_task"), query!("recompute_lane_due")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
 }
@@ -63,7 +63,7 @@ fn a_settle_is_driven_by_the_primary_key() {
         assert!(!plan(&conn, sql).contains("task_owner"));
     }
     check(&conn, query!("find_attempt_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
-    check(&conn, query!("touch_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, query!("lower_lane_due"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
     check(&conn, query!("hold_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
 }
 
@@ -103,11 +103,11 @@ fn a_lease_of_jobs_walks_ready_lanes_and_due_rows_only() {
     );
     check(&conn, query!("next_job"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
     check(&conn, query!("lease_job"), &[TASK_KEY]);
-    check(&conn, query!("refill_lane_queue"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
-    check(&conn, query!("count_gate"), &["COVERING INDEX task_gate (gate=?)"]);
-    check(&conn, query!("count_gate_lane"), &["COVERING INDEX task_gate (gate=? AND lane=?)"]);
+    check(&conn, query!("recompute_lane_due_queue"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
+    check(&conn, query!("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
+    check(&conn, query!("count_leased_lane"), &["COVERING INDEX task_limit_group (limit_group=? AND lane=?)"]);
     check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
-    for sorted in [query!("next_lane_queue"), query!("next_job"), query!("refill_lane_queue")] {
+    for sorted in [query!("next_lane_queue"), query!("next_job"), query!("recompute_lane_due_queue")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
 }
@@ -120,7 +120,7 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     check(&conn, query!("find_job_attempt_settled"), &["(environment=? AND job=? AND task=? AND epoch=?)"]);
     let of_job = "(environment=? AND job=? AND task=? AND epoch=?)";
     check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
-    for sql in [query!("end_job"), query!("move_task_job")] {
+    for sql in [query!("cancel_pending_job"), query!("reschedule_job_task")] {
         check(&conn, sql, &[TASK_KEY]);
     }
     check(&conn, query!("next_overdue"), &["task_deadline (deadline<?)"]);
@@ -157,7 +157,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
         assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
     }
     // In the order in which they were written: only as far as there is something old.
-    for walked in [query!("list_old_message"), query!("list_old_job")] {
+    for walked in [query!("list_expired_message"), query!("list_expired_job")] {
         let plan = plan(&conn, walked);
         assert!(
             !plan.contains("TEMP B-TREE") && plan.contains("task USING PRIMARY KEY (environment=? AND subject=?)"),
@@ -168,7 +168,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     check(&conn, query!("prune_message"), &["message USING", open]);
     check(&conn, query!("prune_attempt"), &["(environment=? AND subject=?)"]);
     check(&conn, query!("prune_job"), &["job USING", open]);
-    check(&conn, query!("list_old_payload"), &["payload_expiry USING PRIMARY KEY (due_at<?)"]);
+    check(&conn, query!("list_expired_payload"), &["payload_expiry USING PRIMARY KEY (due_at<?)"]);
     check(&conn, query!("erase_payload"), &["message USING INDEX"]);
     check(&conn, query!("prune_session"), &["task_owner (owner=?)"]);
     check(

@@ -364,7 +364,7 @@ impl World {
 
     /// Leases everything that is due.
     pub(crate) async fn lease(&self) -> Vec<Leased> {
-        let ask = DeliveryAsk { session: self.session, limit: 100, rooms: Vec::new(), per_lane: 100 };
+        let ask = DeliveryAsk { session: self.session, limit: 100, free_by_lane: Vec::new(), per_lane: 100 };
         self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
     }
 

@@ -83,14 +83,13 @@ fn upgrade_beyond_what_an_old_binary_can_work_with_makes_it_refuse_to_start() {
     let backend = Backend::postgres();
     backend.run(&["migrate"]);
     let Backend::Postgres(database) = &*backend else { panic!("a database of our own") };
-    execute(&database.url, "update everhook.schema_version set compatible_from = version where version > 3").unwrap();
+    let newer = "insert into everhook.schema_version (version, name, compatible_from) values (99, 'future', 99)";
+    execute(&database.url, newer).unwrap();
     let mut old = Server::prepare(&backend, &SETTINGS).of(binary);
     old.spawn();
     assert!(!old.wait().success());
     let log = old.log();
     assert!(log.contains("needs a binary that knows version") && log.contains("upgrade everhook"), "{log}");
-    // Today's binary does not refuse.
-    Server::start(&backend, &SETTINGS);
 }
 
 fn earlier() -> Option<PathBuf> {

@@ -1,4 +1,4 @@
--- The lease engine: sessions, lanes, tasks.
+-- Work in progress: sessions, workers, lanes, tasks.
 
 create table session (
     id blob primary key,
@@ -7,10 +7,22 @@ create table session (
     lease_us integer not null,
     started_at integer not null,
     lease_until integer not null,
-    closed_at integer
+    closed_at integer,
+    role integer not null -- of its node: all (0), api (1), worker (2)
 ) strict, without rowid;
 
+-- What the sessions of workers take.
+create table worker (
+    session blob primary key,
+    environment integer not null,
+    queues text not null,
+    kinds text
+) strict, without rowid;
+
+create index worker_environment on worker (environment, session);
+
 -- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
+-- The lanes of queues are held (1) as far as deliveries are concerned.
 create table lane (
     environment integer not null,
     id blob not null,
@@ -25,11 +37,16 @@ create table lane (
             else max(next_due, hold_until)
         end
     ) stored,
+    waiting integer not null default 0, -- new deliveries wait for capacity; later ones must not overtake them
+    queue text, -- of jobs
     primary key (environment, id)
 ) strict, without rowid;
 
 create index lane_ready on lane (ready_at)
 where ready_at < 9223372036854775807;
+
+create index lane_queue on lane (environment, queue, max(next_due, hold_until))
+where queue is not null;
 
 -- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.
 create table task (
@@ -48,6 +65,11 @@ create table task (
     deadline integer,
     cancel integer not null,
     state integer not null,
+    leased_at integer, -- null: it was inserted already leased, and is due since then
+    timeout_us integer, -- the rest is of jobs only
+    kind_hash integer, -- stands for the kind
+    limit_group blob, -- what it is counted under while it is leased, where its queue has a limit
+    batch blob,
     primary key (environment, subject, id)
 ) strict, without rowid;
 
@@ -60,3 +82,20 @@ where state = 1;
 
 create index task_dead on task (environment, lane, id)
 where state = 2;
+
+create index task_limit_group on task (limit_group, lane)
+where state = 1
+    and limit_group is not null;
+
+create index task_deadline on task (deadline)
+where state = 1
+    and deadline is not null;
+
+create index task_dead_job on task (environment, subject)
+where state = 2
+    and kind = 1;
+
+-- A batch announces the first of its dead jobs, however many jobs it has.
+create index task_dead_batch on task (environment, batch, subject)
+where state = 2
+    and batch is not null;

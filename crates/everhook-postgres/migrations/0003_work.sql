@@ -1,4 +1,4 @@
--- The lease engine: sessions, lanes, tasks.
+-- Work in progress: sessions, workers, lanes, tasks.
 
 create table everhook.session (
     id bytea primary key,
@@ -7,10 +7,23 @@ create table everhook.session (
     lease_us bigint not null,
     started_at bigint not null,
     lease_until bigint not null, -- in no index: a renewal must stay cheap
-    closed_at bigint
+    closed_at bigint,
+    role smallint not null -- of its node: all (0), api (1), worker (2)
 ) with (fillfactor = 50);
 
+-- What the sessions of workers take.
+create table everhook.worker (
+    environment integer not null,
+    session bytea not null,
+    queues text not null,
+    kinds text,
+    primary key (session)
+);
+
+create index worker_environment on everhook.worker (environment, session);
+
 -- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
+-- The lanes of queues are held (1) as far as deliveries are concerned.
 create table everhook.lane (
     environment integer not null,
     id bytea not null,
@@ -25,6 +38,10 @@ create table everhook.lane (
             else greatest(next_due, hold_until)
         end
     ) stored,
+    waiting boolean not null default false, -- new deliveries wait for capacity; later ones must not overtake them
+    floor bigint not null default 0, -- no pending task is due earlier: a lease looks from here on. Never above `next_due`.
+    floor_of bigint not null default 0, -- the `next_due` that the floor was written with
+    queue text collate "C", -- of jobs
     primary key (environment, id)
 ) with (
     fillfactor = 70,
@@ -37,6 +54,9 @@ create table everhook.lane (
 
 create index lane_ready on everhook.lane (ready_at)
 where ready_at < 9223372036854775807;
+
+create index lane_queue on everhook.lane (environment, queue, (greatest(next_due, hold_until)))
+where queue is not null;
 
 -- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.
 create table everhook.task (
@@ -55,6 +75,11 @@ create table everhook.task (
     lane bytea not null,
     owner bytea, -- not null exactly while it is leased
     deadline bigint,
+    leased_at bigint, -- null: it was inserted already leased, and is due since then
+    timeout_us bigint, -- the rest is of jobs only
+    kind_hash integer, -- stands for the kind
+    limit_group bytea, -- what it is counted under while it is leased, where its queue has a limit
+    batch bytea,
     primary key (environment, subject, id)
 ) with (
     autovacuum_vacuum_scale_factor = 0,
@@ -75,3 +100,19 @@ where state = 1;
 
 create index task_dead on everhook.task (environment, lane, id)
 where state = 2;
+
+create index task_limit_group on everhook.task (limit_group, lane)
+where state = 1
+    and limit_group is not null;
+
+create index task_deadline on everhook.task (deadline)
+where state = 1
+    and deadline is not null;
+
+create index task_dead_job on everhook.task (environment, subject)
+where state = 2
+    and kind = 1;
+
+create index task_dead_batch on everhook.task (environment, batch, subject)
+where state = 2
+    and batch is not null;

@@ -1,2 +1,0 @@
--- What few messages have, as JSON: when they are to be delivered, until when their payload is kept, what it is.
-alter table everhook.message add column rest text;

@@ -1,0 +1,173 @@
+-- History: messages, jobs, attempts, results, batches, runs of schedules, and the keys under which something is accepted once.
+
+-- With a rowid: payloads would leave an ordered tree of rows a handful of keys a page. The key begins with the application, so
+-- that it also serves the list of an application's messages.
+create table message (
+    environment integer not null,
+    application blob not null,
+    id blob not null,
+    event_type text not null,
+    event_id text,
+    channels text,
+    tags text,
+    rest text, -- what few messages say, as JSON: time of delivery, content type, how long the payload is kept
+    payload blob, -- null: removed
+    created_at integer not null,
+    primary key (environment, application, id)
+) strict;
+
+-- With a rowid: replies are long. The key allows one attempt per task and epoch, and serves a message's attempts.
+create table attempt (
+    environment integer not null,
+    subject blob not null,
+    task blob not null,
+    epoch integer not null,
+    id blob not null,
+    endpoint blob not null,
+    class integer not null,
+    end_state integer not null,
+    "trigger" integer not null,
+    url text not null,
+    status integer not null,
+    reply blob not null,
+    started_at integer not null,
+    duration_us integer not null,
+    primary key (environment, subject, task, epoch)
+) strict;
+
+create index attempt_endpoint on attempt (environment, endpoint, id);
+
+create table dedup (
+    environment integer not null,
+    scope integer not null,
+    hash blob not null,
+    object blob not null,
+    body blob not null,
+    expires_at integer not null,
+    primary key (environment, scope, hash)
+) strict, without rowid;
+
+-- When to erase payloads that are kept for less time than their messages. Only messages that say so have a row; the key
+-- finds due rows in order.
+create table payload_expiry (
+    due_at integer not null,
+    environment integer not null,
+    application blob not null,
+    message blob not null,
+    primary key (due_at, environment, application, message)
+) strict, without rowid;
+
+-- Written once: where a job stands is what its task says, or else its last attempt.
+create table job (
+    environment integer not null,
+    id blob not null,
+    queue text not null,
+    kind text not null,
+    name text,
+    priority integer not null,
+    concurrency_key text,
+    tags text,
+    batch blob,
+    rest text, -- what most jobs do not say, as JSON
+    created_at integer not null,
+    payload blob, -- null: removed
+    primary key (environment, id)
+) strict;
+
+create index job_batch on job (environment, batch, id)
+where batch is not null;
+
+-- The key allows one attempt per task and epoch, and serves a job's attempts.
+create table job_attempt (
+    environment integer not null,
+    job blob not null,
+    task blob not null,
+    epoch integer not null,
+    id blob not null,
+    session blob not null,
+    class integer not null,
+    end_state integer not null,
+    status integer not null,
+    note blob not null,
+    started_at integer not null,
+    duration_us integer not null,
+    primary key (environment, job, task, epoch)
+) strict, without rowid;
+
+-- Only jobs that report something have a row.
+create table job_output (
+    environment integer not null,
+    job blob not null,
+    progress integer,
+    progress_text text,
+    result blob,
+    result_bytes integer, -- of a result that was too large to keep
+    updated_at integer not null,
+    primary key (environment, job)
+) strict;
+
+create table batch (
+    environment integer not null,
+    id blob not null,
+    application blob not null,
+    name text not null,
+    prefix text not null,
+    metadata text not null,
+    created_at integer not null,
+    intake integer not null,
+    phase integer not null,
+    announced integer, -- null: this phase has announced nothing
+    pending integer not null,
+    succeeded integer not null,
+    dead integer not null,
+    cancelled integer not null,
+    skipped integer not null,
+    primary key (environment, id)
+) strict, without rowid;
+
+create table schedule_run (
+    environment integer not null,
+    schedule blob not null,
+    id blob not null, -- drawn, so that it sorts by time
+    nominal integer not null,
+    at integer not null,
+    kind integer not null,
+    object blob,
+    primary key (environment, schedule, id)
+) strict, without rowid;
+
+create table queue_minute (
+    environment integer not null,
+    queue text not null,
+    minute integer not null,
+    ended integer not null,
+    primary key (environment, queue, minute)
+) strict, without rowid;
+
+-- Once-slots: a key under which an application's messages are accepted once per phase, and the calls that came too late.
+
+-- The current phase is open exactly if the winner's is lower. Retention goes by `updated_at`.
+create table once_slot (
+    environment integer not null,
+    application blob not null,
+    key text not null,
+    phase integer not null,
+    winner blob not null,
+    winner_phase integer not null,
+    created_at integer not null,
+    claimed_at integer not null,
+    updated_at integer not null,
+    primary key (environment, application, key)
+) strict, without rowid;
+
+-- Append-only, so that a call that is suppressed changes no slot: one row for all such calls of one transaction.
+create table once_suppression (
+    environment integer not null,
+    application blob not null,
+    key text not null,
+    winner blob not null,
+    calls integer not null,
+    created_at integer not null
+) strict;
+
+create index once_suppression_slot on once_suppression (environment, application, key);
