@@ -14,9 +14,9 @@ use crate::workspace::Workspace;
 /// The variable that passes the binary to the tests. Without it they report that they are skipped.
 pub(crate) const VARIABLE: &str = "EVERHOOK_TEST_OLD_BINARY";
 
-/// The oldest binary that may run beside today's: it knows version 3 of the schema. When a migration raises
+/// The oldest binary that may run beside today's: it knows the schema of the first release. When a migration raises
 /// `compatible_from`, a later commit is pinned.
-const COMMIT: &str = "e3c4d057d93208a4730ee9012a51d491dc0469cd";
+const COMMIT: &str = "1007aedc17e5e5d048a54973baa24c02fc0917ab";
 /// The version that the old binary reports, for example in `everhook node list`.
 const VERSION: &str = "0.0.1";
 

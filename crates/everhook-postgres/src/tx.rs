@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
 use everhook_core::time::Timestamp;
-use everhook_store::sql::answer::{Pipeline, Reply as _};
+use everhook_store::sql::answer::{Pipeline, ReturnedRows as _};
 use everhook_store::sql::cell::Read;
 use everhook_store::sql::statement::{Call, Statement, Text};
 use everhook_store::statement;

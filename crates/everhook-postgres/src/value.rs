@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use bytes::BytesMut;
-use everhook_store::sql::answer::{Answer, Reply};
+use everhook_store::sql::answer::{Answer, ReturnedRows};
 use everhook_store::sql::cell::Cells;
 use everhook_store::sql::param::{Kind, Scalar, Value};
 use everhook_store::sql::statement::{Call, Text, Width};
@@ -97,7 +97,7 @@ pub(crate) struct Answered {
     pub(crate) changed: u64,
 }
 
-impl Reply for Answered {
+impl ReturnedRows for Answered {
     type Fault = Fault;
 
     fn read<A: Answer>(&self) -> Result<A, Fault> {

@@ -35,13 +35,14 @@ const PLUMBING: [(&str, &[&str]); 2] = [
             "tls",
             "tx",
             "url",
+            "value",
             "wakeup",
         ],
     ),
 ];
 
 /// Operations that still have a file in one store only. The list must shrink: an entry that is not needed is a finding.
-const PENDING_TWINS: [(&str, &str); 8] = [
+const PENDING_TWINS: [(&str, &str); 10] = [
     // Part of `append` in the other store; leaves with the resource table.
     (POSTGRES, "endpoints"),
     // Part of `batch` in the other store.
@@ -55,6 +56,9 @@ const PENDING_TWINS: [(&str, &str); 8] = [
     // Part of `history` in the other store; leaves with the queries.
     (SQLITE, "history::attempt"),
     (SQLITE, "history::delivery"),
+    // Read by declared rows in the other store.
+    (SQLITE, "job::row"),
+    (SQLITE, "rows"),
     // Part of `queue` in the other store.
     (SQLITE, "queue::stats"),
 ];

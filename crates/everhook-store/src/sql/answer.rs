@@ -3,8 +3,8 @@
 use crate::sql::cell::{Cells, Part, Read};
 use crate::sql::statement::{Call, Statement};
 
-/// What came back for one statement.
-pub trait Reply {
+/// The rows that a database returned for one statement.
+pub trait ReturnedRows {
     /// The store's error.
     type Fault;
 
@@ -70,7 +70,7 @@ pub trait Pipeline<'v> {
     fn calls(self, calls: &mut Vec<Option<Call<'v>>>);
 
     /// Reads the replies to the calls, in their order.
-    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault>;
+    fn read<R: ReturnedRows>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault>;
 }
 
 impl<'v, S: Statement + 'v> Pipeline<'v> for S {
@@ -80,7 +80,7 @@ impl<'v, S: Statement + 'v> Pipeline<'v> for S {
         calls.push(Some(self.call()));
     }
 
-    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+    fn read<R: ReturnedRows>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
         replies.next().flatten().map_or_else(|| Ok(S::Answer::default()), |reply| reply.read())
     }
 }
@@ -92,7 +92,7 @@ impl<'v, S: Statement + 'v> Pipeline<'v> for Option<S> {
         calls.push(self.map(Statement::call));
     }
 
-    fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+    fn read<R: ReturnedRows>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
         <S as Pipeline<'v>>::read(replies)
     }
 }
@@ -108,7 +108,7 @@ macro_rules! tuples {
             }
 
             #[allow(unused_variables, clippy::unused_unit, reason = "there may be none")]
-            fn read<R: Reply>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
+            fn read<R: ReturnedRows>(replies: &mut impl Iterator<Item = Option<R>>) -> Result<Self::Answer, R::Fault> {
                 Ok(($($part::read(replies)?,)*))
             }
         }

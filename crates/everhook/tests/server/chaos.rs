@@ -75,7 +75,7 @@ fn a_crash_with_an_asynchronous_standby_is_seen_to_lose_messages() {
         return;
     }
     let plan = plan(Store::Own(Standby::Async), vec![Event::Failover], 4);
-    // What is lost is lost, however long one waits.
+    // A lost message stays lost, however long one waits.
     let outcome = hurt(&Plan { patience: Duration::from_secs(5), logs: Logs::Dropped, ..plan });
     assert!(outcome.report.lost > 0, "the checker does not see what is lost: {outcome:?}");
 }

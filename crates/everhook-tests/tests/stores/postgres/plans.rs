@@ -101,7 +101,13 @@ async fn check_jobs(client: &Client) {
     check(client, "release_job_lease", &["task_pkey"], "(subject = foreign_kind.subject)").await;
     check_with(client, "reclaim_job", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
         .await;
-    check(client, "count_leased", &["task_limit_group"], "(limit_group = wanted.limit_group) AND (lane >= wanted.low) AND (lane <= ").await;
+    check(
+        client,
+        "count_leased",
+        &["task_limit_group"],
+        "(limit_group = wanted.limit_group) AND (lane >= wanted.low) AND (lane <= ",
+    )
+    .await;
     check(client, "lock_task_job", &["task_pkey"], "(subject = wanted.subject)").await;
     check(client, "cancel_pending_job", &["task_pkey"], "(subject = ended.subject)").await;
     check(client, "reschedule_job_task", &["task_pkey"], "(subject = moved.subject)").await;

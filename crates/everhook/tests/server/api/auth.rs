@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Keys and tokens, and the routes that each may use.
 
 use std::time::Duration;
 

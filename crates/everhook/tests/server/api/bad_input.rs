@@ -1,4 +1,4 @@
-//! Whatever is sent, the answer is a 4xx with the JSON shape: never a 500, never a panic.
+//! Bad requests: the answer is a 4xx with the JSON shape: never a 500, never a panic.
 
 use http::Method;
 use serde_json::json;

@@ -16,7 +16,7 @@ async fn batch(world: &World) -> String {
     world.post("/batch", &body.to_string()).await.created()
 }
 
-/// What was announced, oldest first.
+/// The announcements, oldest first.
 async fn announced(world: &World) -> Vec<String> {
     let mut types = world.get("/app/acme/msg").await.each("eventType");
     types.reverse();

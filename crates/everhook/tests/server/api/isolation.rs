@@ -1,4 +1,4 @@
-//! What belongs to another environment or application is not found, on every route of the document.
+//! Isolation: an object of another environment or application is not found, on every route of the document.
 
 use everhook_core::id::DEFAULT_ORG;
 use everhook_core::lifecycle::NextRow;
@@ -236,7 +236,7 @@ async fn every_route_works_on_what_is_the_callers() {
     let ours = Everything::create(&world).await;
     let all: Value = serde_json::from_str(BODY).unwrap();
     let mut operations = described();
-    // What is deleted is not there for the others: those last, the children first.
+    // Deletions go last, the children first: later operations still need the objects.
     operations.sort_by_key(|one| (one.method == Method::DELETE, std::cmp::Reverse(one.path.len())));
     for operation in operations {
         let body = operation.body(&all);
@@ -252,7 +252,7 @@ async fn every_route_works_on_what_is_the_callers() {
         }
         for slash in ["", "/"] {
             let is_second_delete = method == Method::DELETE && !slash.is_empty();
-            // What spans environments is for admin keys.
+            // Routes that span environments are for admin keys.
             let key = if path == "/node" || path == "/outbox" { &world.admin_key } else { &world.key };
             let call = Call::new(method.clone(), &format!("{}{slash}", ours.fill(&path))).bearer(key).body(&*body);
             let answer = world.call(call).await;

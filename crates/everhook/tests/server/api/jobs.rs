@@ -29,7 +29,7 @@ impl World {
         Held { worker: worker.to_owned(), id: job["id"].as_str().unwrap().to_owned(), job }
     }
 
-    /// What a worker says of its job.
+    /// Sends one report of a worker about its job.
     pub(crate) async fn say(&self, held: &Held, what: &str, more: Value) -> Answer {
         let body = with(json!({ "workerId": held.worker, "epoch": held.job["epoch"] }), more);
         self.post(&format!("/job/{}/{what}", held.id), &body.to_string()).await

@@ -91,7 +91,7 @@ async fn every_route_of_our_own_refuses_unknown_fields() {
         let path = filled(&world, &path).await;
         let call = Call::new(method.clone(), &path).bearer(&world.admin_key).body(r#"{"zzz": 1}"#);
         let answer = world.call(call).await;
-        // What the path names is looked up before the body is read, by some.
+        // Some routes look the object of the path up before they read the body.
         let is_lookup = answer.status == 404 && (path.contains("/batch/") || path.contains("/outbox/"));
         if !is_lookup || body.is_none() {
             assert_eq!(answer.status, 422, "{method} {path}: {answer}");

@@ -61,7 +61,7 @@ pub(crate) struct World {
     pub(crate) session: SessionId,
 }
 
-/// What can be switched off.
+/// Parts that a test can switch off.
 pub(crate) struct Switches {
     pub(crate) jobs: bool,
     pub(crate) schedules: bool,
@@ -84,11 +84,11 @@ pub(crate) struct Node {
     /// Work that requests created beside their answers.
     pub(crate) made: Mutex<Made>,
     pub(crate) stopping: AtomicBool,
-    /// What the next message fails with.
+    /// The error of the next message.
     pub(crate) fails: Mutex<Option<AcceptError>>,
-    /// What the next message is told without being looked at.
+    /// The answer to the next message, which is not looked at.
     pub(crate) tells: Mutex<Option<Accepted>>,
-    /// What speaks with workers; started by the first one who needs it.
+    /// The engine that speaks with workers; started by the first test step that needs it.
     engine: OnceCell<Engine>,
 }
 
@@ -449,7 +449,7 @@ impl Call {
     }
 }
 
-/// What came back.
+/// The reply to a request.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

@@ -47,7 +47,7 @@ fn behind_proxy() -> (Database, Proxy, String) {
     (database, proxy, url)
 }
 
-/// What a proxy does with traffic.
+/// The behaviour of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Traffic {
     /// Everything passes.
