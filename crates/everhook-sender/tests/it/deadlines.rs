@@ -114,8 +114,9 @@ async fn the_wait_for_a_connection_counts_too() {
     let receiver = answering("");
     let deadlines = Deadlines { total: SOON, ..PATIENT };
     let sender = Sender::new(SenderConfig { connections_per_host: 1, deadlines, ..loopback() }).unwrap();
-    let (first, second) =
-        tokio::join!(sender.send(post(receiver.url(), "{}")), sender.send(post(receiver.url(), "{}")));
+    // The first one keeps the only connection until well after the second has given up.
+    let longer = Request { patience: Some(SOON * 10), ..post(receiver.url(), "{}") };
+    let (first, second) = tokio::join!(sender.send(longer), sender.send(post(receiver.url(), "{}")));
     check_failure(first, Class::Timeout, "timed out waiting for the reply");
     check_failure(second, Class::Timeout, "timed out waiting for a free connection to the receiver");
     receiver.end();

@@ -138,7 +138,7 @@ fn lists_of_jobs_walk_their_keys() {
     check(&conn, query!("list_job_open"), &["PRIMARY KEY (environment=? AND subject>? AND subject<?)"]);
     check(&conn, query!("list_job_dead"), &["task_dead_job (environment=? AND subject>? AND subject<?)"]);
     for sorted in ["list_job", "list_job_batch", "list_job_open", "list_job_dead", "list_job_attempt"] {
-        let file = format!("{}/queries/{sorted}.sql", env!("CARGO_MANIFEST_DIR"));
+        let file = format!("{}/../everhook-sqlite/queries/{sorted}.sql", env!("CARGO_MANIFEST_DIR"));
         let sql = std::fs::read_to_string(file).unwrap();
         assert!(!plan(&conn, &sql).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
