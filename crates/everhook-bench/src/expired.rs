@@ -18,7 +18,7 @@ const KEPT_DAYS_MIN: u64 = 90;
 /// The day of the week on which things expire, counted from zero.
 const MIDDLE_DAY: u64 = 3;
 /// What PostgreSQL keeps in a table for each week.
-const WEEKLY: [&str; 4] = ["message", "attempt", "job", "job_attempt"];
+const WEEKLY: [&str; 4] = ["message", "attempt_delivery", "job", "attempt_job"];
 
 /// So many of what has expired; each message and job has an attempt, which is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,9 +138,9 @@ impl Ages {
             count,
         );
         let attempt = self.insert(
-            "attempt (environment, subject, task, epoch, id, endpoint, class, end_state, \"trigger\", url, status, reply, \
-             started_at, duration_us)",
-            &format!("lane.environment, {id}, {id}, 1, {id}, lane.id, 0, 1, 0, 'http://127.0.0.1/0', 200, {reply}, {at_us}, 1"),
+            "attempt (kind, environment, subject, task, epoch, id, endpoint, class, end_state, \"trigger\", url, status, \
+             reply, started_at, duration_us)",
+            &format!("0, lane.environment, {id}, {id}, 1, {id}, lane.id, 0, 1, 0, 'http://127.0.0.1/0', 200, {reply}, {at_us}, 1"),
             count,
         );
         [message, attempt]
@@ -154,8 +154,9 @@ impl Ages {
             count,
         );
         let attempt = self.insert(
-            "job_attempt (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)",
-            &format!("lane.environment, {id}, {id}, 1, {id}, {id}, 0, 1, 0, {note}, {at_us}, 1"),
+            "attempt (kind, environment, subject, task, epoch, id, session, class, end_state, \"trigger\", url, status, \
+             reply, started_at, duration_us)",
+            &format!("1, lane.environment, {id}, {id}, 1, {id}, {id}, 0, 1, 0, '', 0, {note}, {at_us}, 1"),
             count,
         );
         [job, attempt]

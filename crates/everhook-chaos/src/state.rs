@@ -81,8 +81,9 @@ const MESSAGES: &str = "select id, payload from message";
 // What the servers do for themselves is in environment 0.
 const JOBS: &str = "select id, payload, batch from job where environment > 0";
 const TASKS: &str = "select kind, subject, lane, state from task where environment > 0";
-const ATTEMPTS: &str = "select subject, endpoint, task, epoch, class, end_state from attempt";
-const JOB_ATTEMPTS: &str = "select job, job, task, epoch, class, end_state from job_attempt where environment > 0";
+const ATTEMPTS: &str = "select subject, endpoint, task, epoch, class, end_state from attempt where kind = 0";
+const JOB_ATTEMPTS: &str =
+    "select subject, subject, task, epoch, class, end_state from attempt where kind = 1 and environment > 0";
 const BATCHES: &str = "select id, intake, pending, dead from batch";
 
 impl State {

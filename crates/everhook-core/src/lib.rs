@@ -15,6 +15,7 @@ pub mod event_type;
 pub mod fanout;
 pub mod id;
 pub mod job;
+pub mod lane;
 pub mod lifecycle;
 pub mod limits;
 pub mod message;

@@ -16,26 +16,35 @@ create table everhook.message (
     primary key (environment, application, id)
 ) partition by range (id);
 
--- The key allows one attempt per task and epoch, and serves a message's attempts.
+-- The key allows one attempt per task and epoch, and serves the attempts of a message or job. Attempts of deliveries and of jobs have
+-- partitions of their own, because they are kept for different times; the kind ends the key only because a partitioned key needs it.
 create table everhook.attempt (
     started_at bigint not null,
     duration_us bigint not null,
     environment integer not null,
     epoch integer not null,
     status integer not null,
+    kind smallint not null,
     class smallint not null,
     end_state smallint not null,
     "trigger" smallint not null,
     subject bytea not null,
     task bytea not null,
     id bytea not null,
-    endpoint bytea not null,
-    url text not null,
-    reply bytea not null,
-    primary key (environment, subject, task, epoch)
-) partition by range (subject);
+    session bytea, -- the holder of a job, or the holder that a delivery was taken over from
+    endpoint bytea, -- of deliveries
+    url text not null, -- empty where a worker did it
+    reply bytea not null, -- of the receiver, or the note of a worker
+    primary key (environment, subject, task, epoch, kind)
+) partition by list (kind);
 
-create index attempt_endpoint on everhook.attempt (environment, endpoint, id);
+create table everhook.attempt_delivery partition of everhook.attempt for values in (0)
+partition by range (subject);
+
+create table everhook.attempt_job partition of everhook.attempt for values in (1)
+partition by range (subject);
+
+create index attempt_endpoint on everhook.attempt_delivery (environment, endpoint, id);
 
 create table everhook.dedup (
     expires_at bigint not null,
@@ -81,23 +90,6 @@ create table everhook.job (
 
 create index job_batch on everhook.job (environment, batch, id)
 where batch is not null;
-
--- The key allows one attempt per task and epoch, and serves a job's attempts.
-create table everhook.job_attempt (
-    started_at bigint not null,
-    duration_us bigint not null,
-    environment integer not null,
-    epoch integer not null,
-    status integer not null,
-    class smallint not null,
-    end_state smallint not null,
-    job bytea not null,
-    task bytea not null,
-    id bytea not null,
-    session bytea not null,
-    note bytea not null,
-    primary key (environment, job, task, epoch)
-) partition by range (job);
 
 -- Only jobs that report something have a row.
 create table everhook.job_output (
@@ -198,7 +190,7 @@ begin
     end if;
     -- The lock of migrations: two nodes make the same one at once.
     perform pg_advisory_xact_lock(x'65766572686f6f6b'::bigint);
-    foreach parent in array array['message', 'attempt', 'job', 'job_attempt'] loop
+    foreach parent in array array['message', 'attempt_delivery', 'job', 'attempt_job'] loop
         part := parent || '_w' || lpad(week::text, 4, '0');
         if to_regclass('everhook.' || part) is null then
             execute format(
@@ -221,7 +213,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if parent is null or parent not in ('message', 'attempt', 'job', 'job_attempt') or week is null or week < 0 then
+    if parent is null or parent not in ('message', 'attempt_delivery', 'job', 'attempt_job') or week is null or week < 0 then
         raise exception 'everhook.drop_week: there is no week % of "%"', week, parent using errcode = 'invalid_parameter_value';
     end if;
     execute format('drop table if exists everhook.%I', parent || '_w' || lpad(week::text, 4, '0'));

@@ -6,9 +6,9 @@ with gone as (
     where task.environment = any (array[ended.environment])
         and task.subject = ended.subject
         and task.id = ended.id
-    returning task.environment, task.subject, task.id, task.epoch + 1 as epoch, ended.attempt
+    returning task.kind, task.environment, task.subject, task.id, task.epoch + 1 as epoch, task."trigger", ended.attempt
 )
-insert into everhook.job_attempt
-    (environment, job, task, epoch, id, session, class, end_state, status, note, started_at, duration_us)
-select environment, subject, id, epoch, attempt, :session, :class, :end_state, 0, '', :started_at, 0
+insert into everhook.attempt
+    (kind, environment, subject, task, epoch, id, session, class, end_state, "trigger", url, status, reply, started_at, duration_us)
+select kind, environment, subject, id, epoch, attempt, :session, :class, :end_state, "trigger", '', 0, '', :started_at, 0
 from gone;

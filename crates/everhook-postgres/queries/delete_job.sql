@@ -7,9 +7,10 @@ with task as (
         and task.kind = 1
 ),
 attempt as (
-    delete from everhook.job_attempt
-    where job_attempt.environment = :environment
-        and job_attempt.job = any (:ids)
+    delete from everhook.attempt
+    where attempt.kind = 1
+        and attempt.environment = :environment
+        and attempt.subject = any (:ids)
 ),
 output as (
     delete from everhook.job_output

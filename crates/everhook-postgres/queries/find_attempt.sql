@@ -2,6 +2,7 @@
 select
     {attempt: Attempt}
 from everhook.attempt
-where attempt.environment = :environment
+where attempt.kind = 0
+    and attempt.environment = :environment
     and attempt.subject = :message
     and attempt.id = :id;

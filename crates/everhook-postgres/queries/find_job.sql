@@ -15,10 +15,11 @@ from everhook.job
     ) as task on true
     left join lateral (
         select *
-        from everhook.job_attempt
-        where job_attempt.environment = job.environment
-            and job_attempt.job = job.id
-        order by job_attempt.task desc, job_attempt.epoch desc
+        from everhook.attempt
+        where attempt.kind = 1
+            and attempt.environment = job.environment
+            and attempt.subject = job.id
+        order by attempt.task desc, attempt.epoch desc
         limit 1
     ) as attempt on true
     left join lateral (

@@ -1,11 +1,12 @@
 -- The batches of jobs and how their last attempts left them. Indexes: the primary keys.
 -- No twin: SQLite has one writer. A statement of its own, because it has to see what someone wrote whom `lock_task_job` waited for.
 select job.id, job.batch, (
-    select job_attempt.end_state
-    from everhook.job_attempt
-    where job_attempt.environment = job.environment
-        and job_attempt.job = job.id
-    order by job_attempt.task desc, job_attempt.epoch desc
+    select attempt.end_state
+    from everhook.attempt
+    where attempt.kind = 1
+        and attempt.environment = job.environment
+        and attempt.subject = job.id
+    order by attempt.task desc, attempt.epoch desc
     limit 1
 )
 from unnest(:wanted)

@@ -3,7 +3,8 @@
 select
     {attempt: Attempt}
 from everhook.attempt
-where attempt.environment = :environment
+where attempt.kind = 0
+    and attempt.environment = :environment
     and attempt.endpoint = :of
     and attempt.id > :above
     and attempt.id < :below

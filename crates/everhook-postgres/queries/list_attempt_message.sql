@@ -3,7 +3,8 @@
 select
     {attempt: Attempt}
 from everhook.attempt
-where attempt.environment = :environment
+where attempt.kind = 0
+    and attempt.environment = :environment
     and attempt.subject = :of
     and (:endpoint::bytea is null or attempt.endpoint = :endpoint)
     and attempt.id > :above

@@ -8,7 +8,8 @@ with trace (endpoint, task, epoch, state, due_at, end_state) as (
     union all
     select endpoint, task, epoch, null, null, end_state
     from everhook.attempt
-    where environment = :environment
+    where kind = 0
+        and environment = :environment
         and subject = :message
         and end_state <> 0
 )

@@ -1,7 +1,8 @@
 -- The latest attempts of a job, newest first. Index: the primary key.
 select {JobAttempt}
-from everhook.job_attempt
-where environment = :environment
-    and job = :job
+from everhook.attempt
+where kind = 1
+    and environment = :environment
+    and subject = :job
 order by task desc, epoch desc
 limit :limit;

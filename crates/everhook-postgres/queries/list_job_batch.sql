@@ -16,10 +16,11 @@ from everhook.job
     ) as task on true
     left join lateral (
         select *
-        from everhook.job_attempt
-        where job_attempt.environment = job.environment
-            and job_attempt.job = job.id
-        order by job_attempt.task desc, job_attempt.epoch desc
+        from everhook.attempt
+        where attempt.kind = 1
+            and attempt.environment = job.environment
+            and attempt.subject = job.id
+        order by attempt.task desc, attempt.epoch desc
         limit 1
     ) as attempt on true
     left join lateral (
@@ -40,7 +41,7 @@ where job.environment = :environment
     and job.created_at >= :after
     and (
         :error::bytea is null
-        or strpos(lower(encode(attempt.note, 'escape')), lower(encode(:error, 'escape'))) > 0
+        or strpos(lower(encode(attempt.reply, 'escape')), lower(encode(:error, 'escape'))) > 0
     )
     and (
         :state::smallint is null

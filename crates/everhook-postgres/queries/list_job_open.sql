@@ -10,10 +10,11 @@ from everhook.task
         and job.id = task.subject
     left join lateral (
         select *
-        from everhook.job_attempt
-        where job_attempt.environment = job.environment
-            and job_attempt.job = job.id
-        order by job_attempt.task desc, job_attempt.epoch desc
+        from everhook.attempt
+        where attempt.kind = 1
+            and attempt.environment = job.environment
+            and attempt.subject = job.id
+        order by attempt.task desc, attempt.epoch desc
         limit 1
     ) as attempt on true
     left join lateral (
@@ -36,7 +37,7 @@ where task.environment = :environment
     and job.created_at >= :after
     and (
         :error::bytea is null
-        or strpos(lower(encode(attempt.note, 'escape')), lower(encode(:error, 'escape'))) > 0
+        or strpos(lower(encode(attempt.reply, 'escape')), lower(encode(:error, 'escape'))) > 0
     )
 order by task.subject :order
 limit :limit;

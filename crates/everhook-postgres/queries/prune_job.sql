@@ -13,9 +13,10 @@ with old as materialized (
         ) is null
         and (
             select 1
-            from everhook.job_attempt as attempt
-            where attempt.environment = job.environment
-                and attempt.job = job.id
+            from everhook.attempt
+            where attempt.kind = 1
+                and attempt.environment = job.environment
+                and attempt.subject = job.id
                 and attempt.started_at + attempt.duration_us >= :before
             limit 1
         ) is null
@@ -23,10 +24,11 @@ with old as materialized (
     for update skip locked
 ),
 attempt as (
-    delete from everhook.job_attempt
+    delete from everhook.attempt
     using old
-    where job_attempt.environment = any (array[old.environment])
-        and job_attempt.job = old.id
+    where attempt.kind = 1
+        and attempt.environment = any (array[old.environment])
+        and attempt.subject = old.id
 ),
 output as (
     delete from everhook.job_output

@@ -17,7 +17,8 @@ with old as materialized (
 attempt as (
     delete from everhook.attempt
     using old
-    where attempt.environment = any (array[old.environment])
+    where attempt.kind = 0
+        and attempt.environment = any (array[old.environment])
         and attempt.subject = old.id
 )
 delete from everhook.message

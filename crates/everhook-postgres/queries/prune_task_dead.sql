@@ -8,7 +8,8 @@ with old as materialized (
         and (
             select 1
             from everhook.attempt
-            where attempt.environment = task.environment
+            where attempt.kind = 0
+                and attempt.environment = task.environment
                 and attempt.subject = task.subject
                 and attempt.task = task.id
                 and attempt.started_at + attempt.duration_us >= :before

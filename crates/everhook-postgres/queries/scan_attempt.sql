@@ -1,7 +1,8 @@
 -- How far one search of an endpoint's attempts looks, as `scan_message`. Index: attempt_endpoint.
 select id
 from everhook.attempt
-where environment = :environment
+where kind = 0
+    and environment = :environment
     and endpoint = :endpoint
     and id > :above
     and id < :below

@@ -1,7 +1,7 @@
 //! Weekly partitions of messages, jobs and their attempts, by the id of the message or job: made ahead, and on demand when one is missing.
 //!
 //! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. Functions of the schema make and drop them
-//! with its owner's rights (`migrations/0011_partition.sql`): the service's own role may be one without any.
+//! with its owner's rights (`migrations/0002_history.sql`): the service's own role may be one without any.
 
 use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::time::Timestamp;

@@ -11,7 +11,7 @@ use crate::lease::{
     RecomputeLaneDue,
 };
 use crate::optimistic_append::AppendDirect;
-use crate::settle::{SettleTaskGone, SettleTaskKept};
+use crate::settle::{SettleGone, SettleKept};
 use crate::store::PostgresStore;
 
 /// As many as are busy when all of that is done at once, with some for what a node looks after besides.
@@ -29,8 +29,8 @@ const HOT: [fn() -> &'static Text; 12] = [
     MoveLaneToBack::text,
     ClearLaneWaiting::text,
     FindMessage::text,
-    SettleTaskGone::text,
-    SettleTaskKept::text,
+    SettleGone::text,
+    SettleKept::text,
 ];
 
 impl PostgresStore {

@@ -54,8 +54,8 @@ statement! {
     ) { low: &'a [u8], high: &'a [u8] };
     FindJobAttemptSince<'a> = (
         "find_job_attempt_since",
-        "select 1 from everhook.job_attempt \
-        where job >= :low and job < :high and started_at + duration_us >= :since limit 1"
+        "select 1 from everhook.attempt \
+        where kind = 1 and subject >= :low and subject < :high and started_at + duration_us >= :since limit 1"
     ) { low: &'a [u8], high: &'a [u8], since: Timestamp } -> Option<i32>;
 }
 
@@ -183,8 +183,8 @@ impl PostgresStore {
     /// Drops the oldest week of messages or jobs, if it is old as a whole and nothing of it is open; says whether it did.
     async fn drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
         let tables: [&str; 2] = match what {
-            Prunable::Jobs => ["job", "job_attempt"],
-            _ => ["message", "attempt"],
+            Prunable::Jobs => ["job", "attempt_job"],
+            _ => ["message", "attempt_delivery"],
         };
         let Some(week) = partition::oldest(&self.database, tables[0]).await? else { return Ok(false) };
         if week >= Week::of(&Id::floor(before)) {

@@ -26,41 +26,26 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Deliveries whose task leaves.
-    TasksGone of TaskGone<'a> {
+    /// Attempts whose tasks leave.
+    GoneTasks of GoneTask<'a> {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
-        attempt: Option<AttemptId>, endpoint: LaneId, class: Option<Class>, end_state: Option<EndState>,
-        trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>, reply: Option<&'a [u8]>,
-        started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
+        end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
     }
 
-    /// Deliveries whose task stays.
-    TasksKept of TaskKept<'a> {
+    /// Attempts whose tasks stay.
+    KeptTasks of KeptTask<'a> {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
-        attempt: Option<AttemptId>, endpoint: LaneId, class: Option<Class>, end_state: Option<EndState>,
-        trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>, reply: Option<&'a [u8]>,
-        started_at: Option<Timestamp>, duration_us: Option<Duration>,
-        state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
-    }
-
-    /// Jobs whose task leaves. An attempt of a job says less of where it went.
-    JobsGone of JobGone<'a> {
-        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
-        attempt: Option<AttemptId>, session: SessionId, class: Option<Class>, end_state: Option<EndState>,
-        status: Option<u16>, note: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
-    }
-
-    /// Jobs whose task stays.
-    JobsKept of JobKept<'a> {
-        environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
-        attempt: Option<AttemptId>, session: SessionId, class: Option<Class>, end_state: Option<EndState>,
-        status: Option<u16>, note: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
+        attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
+        end_state: Option<EndState>, trigger: Option<Trigger>, url: Option<&'a str>, status: Option<u16>,
+        reply: Option<&'a [u8]>, started_at: Option<Timestamp>, duration_us: Option<Duration>,
         state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
     }
 
     /// Attempts that may have been logged before.
     LoggedAttempts of LoggedAttempt {
-        environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
+        kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
     }
 
     /// Lanes with the time when their next task is due, and how long they rest.
@@ -68,12 +53,9 @@ columns! {
 }
 
 statement! {
-    pub(crate) SettleTaskGone<'a> = "settle_task_gone" { batch: TasksGone<'a> } -> Vec<usize>;
-    pub(crate) SettleTaskKept<'a> = "settle_task_pending" { batch: TasksKept<'a> } -> Vec<(usize, Option<Timestamp>)>;
-    SettleJobGone<'a> = "settle_job_gone" { batch: JobsGone<'a> } -> Vec<usize>;
-    SettleJobKept<'a> = "settle_job_pending" { batch: JobsKept<'a> } -> Vec<(usize, Option<Timestamp>)>;
-    FindAttemptSettled = "find_attempt_settled" { batch: LoggedAttempts } -> Vec<usize>;
-    FindJobAttemptSettled = "find_job_attempt_settled" { batch: LoggedAttempts } -> Vec<usize>;
+    pub(crate) SettleGone<'a> = "settle_gone" { batch: GoneTasks<'a> } -> Vec<usize>;
+    pub(crate) SettleKept<'a> = "settle_kept" { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
+    FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
     PauseLane = "hold_lane" { given: HeldLanes };
     DisableEndpoint = "disable_endpoint" { wanted: Keys };
     StopQueue = "stop_queue" { wanted: Keys };
@@ -87,57 +69,43 @@ type Matched = HashMap<usize, Option<Timestamp>>;
 
 impl PostgresStore {
     pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
-        let Some(first) = batch.first() else { return Ok(WithMade::default()) };
-        let kind = first.kind;
         // Of several ends of one lease the first counts; a statement would take any of them.
         let mut leases = HashSet::with_capacity(batch.len());
-        let firsts: Vec<(usize, &Settlement)> =
-            batch.iter().enumerate().filter(|(_, member)| leases.insert(lease_of(member))).collect();
-        let WithMade { answer: matched, made } =
-            if batch.iter().all(|member| member.kind == kind && leaves_quietly(member)) {
-                Made::default().with(self.settle_gone(kind, firsts).await?)
-            } else {
-                self.settle_mixed(batch, firsts).await?
-            };
+        let firsts = batch.iter().enumerate().filter(|(_, member)| leases.insert(lease_of(member)));
+        let (gone, kept): (Vec<_>, Vec<_>) = firsts.partition(|(_, member)| member.row == NextRow::Gone);
+        let (gone, kept) = (Group::new(gone), Group::new(kept));
+        let WithMade { answer: matched, made } = if batch.iter().all(leaves_quietly) {
+            Made::default().with(self.settle_gone(&gone).await?)
+        } else {
+            self.settle_mixed(batch, &gone, &kept).await?
+        };
         Ok(made.with(self.answer(batch, &matched).await?))
     }
 
-    async fn settle_gone(&self, kind: TaskKind, firsts: Vec<(usize, &Settlement)>) -> Result<Matched, Fault> {
-        let group = Group::new(firsts);
-        let gone = match kind {
-            TaskKind::Delivery => self.database.write(SettleTaskGone { batch: group.rows(TaskGone::new) }).await?,
-            TaskKind::Job => self.database.write(SettleJobGone { batch: group.rows(JobGone::new) }).await?,
-        };
-        let mut matched = Matched::with_capacity(gone.len());
-        group.add_gone(&gone, &mut matched)?;
+    async fn settle_gone(&self, gone: &Group<'_>) -> Result<Matched, Fault> {
+        let mut matched = Matched::with_capacity(gone.members.len());
+        if let Some(batch) = gone.rows::<GoneTasks<'_>, _>(GoneTask::new).nonempty() {
+            gone.add_gone(&self.database.write(SettleGone { batch }).await?, &mut matched)?;
+        }
         Ok(matched)
     }
 
     async fn settle_mixed(
         &self,
         batch: &[Settlement],
-        firsts: Vec<(usize, &Settlement)>,
+        gone: &Group<'_>,
+        kept: &Group<'_>,
     ) -> Result<WithMade<Matched>, Fault> {
-        let group = |kind, stays| {
-            let is_of = |member: &Settlement| member.kind == kind && (member.row != NextRow::Gone) == stays;
-            Group::new(firsts.iter().copied().filter(|(_, member)| is_of(member)).collect())
-        };
-        let (tasks_gone, tasks_kept) = (group(TaskKind::Delivery, false), group(TaskKind::Delivery, true));
-        let (jobs_gone, jobs_kept) = (group(TaskKind::Job, false), group(TaskKind::Job, true));
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         let settled = tx.run((
-            tasks_gone.rows::<TasksGone<'_>, _>(TaskGone::new).nonempty().map(|batch| SettleTaskGone { batch }),
-            tasks_kept.rows::<TasksKept<'_>, _>(TaskKept::new).nonempty().map(|batch| SettleTaskKept { batch }),
-            jobs_gone.rows::<JobsGone<'_>, _>(JobGone::new).nonempty().map(|batch| SettleJobGone { batch }),
-            jobs_kept.rows::<JobsKept<'_>, _>(JobKept::new).nonempty().map(|batch| SettleJobKept { batch }),
+            gone.rows::<GoneTasks<'_>, _>(GoneTask::new).nonempty().map(|batch| SettleGone { batch }),
+            kept.rows::<KeptTasks<'_>, _>(KeptTask::new).nonempty().map(|batch| SettleKept { batch }),
         ));
         let settled = settled.await?;
         let mut matched = Matched::with_capacity(batch.len());
-        tasks_gone.add_gone(&settled.0, &mut matched)?;
-        tasks_kept.add_kept(&settled.1, &mut matched)?;
-        jobs_gone.add_gone(&settled.2, &mut matched)?;
-        jobs_kept.add_kept(&settled.3, &mut matched)?;
+        gone.add_gone(&settled.0, &mut matched)?;
+        kept.add_kept(&settled.1, &mut matched)?;
         let made = self.follow_up(&tx, batch, &matched).await?;
         Ok(made.with(matched))
     }
@@ -148,7 +116,7 @@ impl PostgresStore {
         let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
         let fresh: JobResults<'_> = results(counted());
         let mut changes = Changes::new();
-        for member in counted().filter(|member| member.kind == TaskKind::Job) {
+        for member in counted() {
             let ended = member.attempt.as_ref().and_then(|attempt| ended(attempt.end));
             if let (Some(id), Some(ended)) = (member.batch, ended) {
                 batch::add(&mut changes, (member.key.environment, id), BatchChange::Ended(ended));
@@ -177,24 +145,16 @@ impl PostgresStore {
     async fn answer(&self, batch: &[Settlement], matched: &Matched) -> Result<Vec<Settled>, Fault> {
         let mut answers: Vec<Settled> =
             (0..batch.len()).map(|n| if matched.contains_key(&n) { Settled::Done } else { Settled::Lost }).collect();
-        for kind in [TaskKind::Delivery, TaskKind::Job] {
-            let unmatched =
-                batch.iter().enumerate().filter(|(n, member)| member.kind == kind && !matched.contains_key(n));
-            let group = Group::new(unmatched.filter(|(_, member)| member.attempt.is_some()).collect());
-            if group.members.is_empty() {
-                continue;
-            }
-            let logged = |member: &&Settlement| {
-                let (key, attempt) = (member.key, member.attempt.as_ref()?);
-                let (environment, subject, task) = (key.environment, key.subject, key.id);
-                Some(LoggedAttempt { environment, subject, task, epoch: member.epoch, id: attempt.id })
-            };
-            let batch: LoggedAttempts = group.members.iter().filter_map(logged).collect();
-            let found = match kind {
-                TaskKind::Delivery => self.database.read(FindAttemptSettled { batch }).await?,
-                TaskKind::Job => self.database.read(FindJobAttemptSettled { batch }).await?,
-            };
-            for n in found {
+        let unmatched = batch.iter().enumerate().filter(|(n, _)| !matched.contains_key(n));
+        let group = Group::new(unmatched.filter(|(_, member)| member.attempt.is_some()).collect());
+        let logged = |member: &&Settlement| {
+            let (kind, key, attempt) = (member.kind, member.key, member.attempt.as_ref()?);
+            let (environment, subject, task) = (key.environment, key.subject, key.id);
+            Some(LoggedAttempt { kind, environment, subject, task, epoch: member.epoch, id: attempt.id })
+        };
+        let logged: LoggedAttempts = group.members.iter().filter_map(logged).collect();
+        if let Some(batch) = logged.nonempty() {
+            for n in self.database.read(FindSettled { batch }).await? {
                 answers[group.place(n)?] = Settled::Done;
             }
         }
@@ -304,22 +264,27 @@ fn span(span: Duration) -> Duration {
 
 /// Makes a row of a settlement: what it is fenced by, what is logged, and further fields of the row.
 macro_rules! settlement_row {
-    ($row:ident, $member:ident, $attempt:ident, { $($field:ident: $value:expr),* $(,)? }) => {
+    ($row:ident, |$member:ident| { $($field:ident: $value:expr),* $(,)? }) => {
         impl<'a> $row<'a> {
             fn new($member: &'a Settlement) -> $row<'a> {
-                let $attempt: Option<&'a NewAttempt> = $member.attempt.as_ref();
+                let attempt: Option<&'a NewAttempt> = $member.attempt.as_ref();
                 $row {
                     environment: $member.key.environment,
                     subject: $member.key.subject,
                     task: $member.key.id,
                     owner: $member.session,
                     epoch: $member.epoch,
-                    attempt: $attempt.map(|attempt| attempt.id),
-                    class: $attempt.map(|attempt| attempt.class),
-                    end_state: $attempt.map(|attempt| attempt.end),
-                    status: $attempt.map(|attempt| attempt.status),
-                    started_at: $attempt.map(|attempt| attempt.started_at),
-                    duration_us: $attempt.map(|attempt| attempt.duration),
+                    attempt: attempt.map(|attempt| attempt.id),
+                    session: $member.logged_session(),
+                    endpoint: $member.logged_endpoint(),
+                    class: attempt.map(|attempt| attempt.class),
+                    end_state: attempt.map(|attempt| attempt.end),
+                    trigger: attempt.map(|attempt| attempt.trigger),
+                    url: attempt.map(|attempt| attempt.url.as_str()),
+                    status: attempt.map(|attempt| attempt.status),
+                    reply: attempt.map(|attempt| &*attempt.reply),
+                    started_at: attempt.map(|attempt| attempt.started_at),
+                    duration_us: attempt.map(|attempt| attempt.duration),
                     $($field: $value,)*
                 }
             }
@@ -327,32 +292,9 @@ macro_rules! settlement_row {
     };
 }
 
-settlement_row!(TaskGone, member, attempt, {
-    endpoint: member.lane,
-    trigger: attempt.map(|attempt| attempt.trigger),
-    url: attempt.map(|attempt| attempt.url.as_str()),
-    reply: attempt.map(|attempt| &*attempt.reply),
-});
+settlement_row!(GoneTask, |member| {});
 
-settlement_row!(TaskKept, member, attempt, {
-    endpoint: member.lane,
-    trigger: attempt.map(|attempt| attempt.trigger),
-    url: attempt.map(|attempt| attempt.url.as_str()),
-    reply: attempt.map(|attempt| &*attempt.reply),
-    state: state(member),
-    tries: member.tries,
-    crashes: member.crashes,
-    due_in: due_in(member),
-});
-
-settlement_row!(JobGone, member, attempt, {
-    session: attempt.and_then(|attempt| attempt.holder).unwrap_or(member.session),
-    note: attempt.map(|attempt| &*attempt.reply),
-});
-
-settlement_row!(JobKept, member, attempt, {
-    session: attempt.and_then(|attempt| attempt.holder).unwrap_or(member.session),
-    note: attempt.map(|attempt| &*attempt.reply),
+settlement_row!(KeptTask, |member| {
     state: state(member),
     tries: member.tries,
     crashes: member.crashes,

@@ -16,26 +16,29 @@ create table message (
     primary key (environment, application, id)
 ) strict;
 
--- With a rowid: replies are long. The key allows one attempt per task and epoch, and serves a message's attempts.
+-- With a rowid: replies are long. The key allows one attempt per task and epoch, and serves the attempts of a message or job.
 create table attempt (
+    kind integer not null,
     environment integer not null,
     subject blob not null,
     task blob not null,
     epoch integer not null,
     id blob not null,
-    endpoint blob not null,
+    session blob, -- the holder of a job, or the holder that a delivery was taken over from
+    endpoint blob, -- of deliveries
     class integer not null,
     end_state integer not null,
     "trigger" integer not null,
-    url text not null,
+    url text not null, -- empty where a worker did it
     status integer not null,
-    reply blob not null,
+    reply blob not null, -- of the receiver, or the note of a worker
     started_at integer not null,
     duration_us integer not null,
     primary key (environment, subject, task, epoch)
 ) strict;
 
-create index attempt_endpoint on attempt (environment, endpoint, id);
+create index attempt_endpoint on attempt (environment, endpoint, id)
+where endpoint is not null;
 
 create table dedup (
     environment integer not null,
@@ -76,23 +79,6 @@ create table job (
 
 create index job_batch on job (environment, batch, id)
 where batch is not null;
-
--- The key allows one attempt per task and epoch, and serves a job's attempts.
-create table job_attempt (
-    environment integer not null,
-    job blob not null,
-    task blob not null,
-    epoch integer not null,
-    id blob not null,
-    session blob not null,
-    class integer not null,
-    end_state integer not null,
-    status integer not null,
-    note blob not null,
-    started_at integer not null,
-    duration_us integer not null,
-    primary key (environment, job, task, epoch)
-) strict, without rowid;
 
 -- Only jobs that report something have a row.
 create table job_output (

@@ -1,5 +1,5 @@
 -- Jobs in the order in which they were written: whether each can be forgotten (0), is open, dead or ended lately (1), or young (2). Indexes: the
--- row ids, the primary keys of task and job_attempt.
+-- row ids, the primary keys of task and attempt.
 -- No twin: chosen while the writer does other work; `prune_job` asks again.
 select job.environment, job.id,
     case
@@ -10,13 +10,13 @@ select job.environment, job.id,
         else 0
     end
 from job
-    left join job_attempt as last on last.environment = job.environment
-        and last.job = job.id
+    left join attempt as last on last.environment = job.environment
+        and last.subject = job.id
         and (last.task, last.epoch) = (
             select latest.task, latest.epoch
-            from job_attempt as latest
+            from attempt as latest
             where latest.environment = job.environment
-                and latest.job = job.id
+                and latest.subject = job.id
             order by latest.task desc, latest.epoch desc
             limit 1
         )

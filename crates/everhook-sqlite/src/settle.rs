@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, LaneId, SessionId};
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::{TaskKind, TaskState};
@@ -23,30 +23,22 @@ use crate::error::Fault;
 use crate::rows::Reader;
 use crate::writer::Tx;
 
-const SETTLE_TASK_GONE: &str = include_str!("../queries/settle_task_gone.sql");
-const SETTLE_TASK_PENDING: &str = include_str!("../queries/settle_task_pending.sql");
-const FIND_ATTEMPT_SETTLED: &str = include_str!("../queries/find_attempt_settled.sql");
+const SETTLE_GONE: &str = include_str!("../queries/settle_gone.sql");
+const SETTLE_KEPT: &str = include_str!("../queries/settle_kept.sql");
+const FIND_SETTLED: &str = include_str!("../queries/find_settled.sql");
+const APPEND_ATTEMPT: &str = include_str!("../queries/append_attempt.sql");
 const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
 const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
-const APPEND_JOB_ATTEMPT: &str = include_str!("../queries/append_job_attempt.sql");
-const FIND_JOB_ATTEMPT_SETTLED: &str = include_str!("../queries/find_job_attempt_settled.sql");
 const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
 const STOP_QUEUE: &str = include_str!("../queries/stop_queue.sql");
 const TOUCH_APPLICATION: &str = include_str!("../queries/touch_application.sql");
 
-/// Logs an attempt. Not a file, because it has no twin: PostgreSQL does it inside its statements that settle.
-const APPEND_ATTEMPT: &str = "insert into attempt (
-    environment, subject, task, epoch, id, endpoint, class, end_state, \"trigger\", url, status, reply, started_at, duration_us
-)
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-on conflict (environment, subject, task, epoch) do nothing";
-
 /// Ends attempts, one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
     // Nearly all have succeeded: those statements are looked up once for all of them.
-    let mut gone = tx.conn.prepare_cached(SETTLE_TASK_GONE)?;
-    let mut log = Log::new(tx)?;
+    let mut gone = tx.conn.prepare_cached(SETTLE_GONE)?;
+    let mut log = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
     let mut batches: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(settlements.len());
     for settlement in settlements {
@@ -60,7 +52,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
             continue;
         }
         if let Some(attempt) = &settlement.attempt {
-            log.append(settlement, attempt)?;
+            append_attempt(&mut log, settlement, attempt)?;
             if let (Some(batch), Some(ended)) = (settlement.batch, ended(attempt.end)) {
                 *batches.entry((settlement.key.environment, batch)).or_default() += ended;
             }
@@ -101,7 +93,7 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
 fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
     let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
-    let changed = tx.conn.prepare_cached(SETTLE_TASK_PENDING)?.execute(params![
+    let changed = tx.conn.prepare_cached(SETTLE_KEPT)?.execute(params![
         key.environment.0,
         key.subject.as_bytes(),
         key.id.as_bytes(),
@@ -120,64 +112,27 @@ fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result
     Ok(changed == 1)
 }
 
-/// Where attempts are logged, by what they were for.
-struct Log<'t> {
-    attempt: CachedStatement<'t>,
-    job_attempt: CachedStatement<'t>,
-}
-
-impl<'t> Log<'t> {
-    fn new(tx: &'t Tx<'t>) -> Result<Log<'t>, Fault> {
-        let attempt = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
-        Ok(Log { attempt, job_attempt: tx.conn.prepare_cached(APPEND_JOB_ATTEMPT)? })
-    }
-
-    fn append(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
-        match settlement.kind {
-            TaskKind::Delivery => self.append_delivery(settlement, attempt),
-            TaskKind::Job => self.append_job(settlement, attempt),
-        }
-    }
-
-    fn append_delivery(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
-        let key = &settlement.key;
-        self.attempt.execute(params![
-            key.environment.0,
-            key.subject.as_bytes(),
-            key.id.as_bytes(),
-            settlement.epoch,
-            attempt.id.as_bytes(),
-            settlement.lane.as_bytes(),
-            attempt.class.to_db(),
-            attempt.end.to_db(),
-            attempt.trigger.to_db(),
-            attempt.url,
-            attempt.status,
-            &attempt.reply[..],
-            attempt.started_at.as_micros(),
-            micros(attempt.duration),
-        ])?;
-        Ok(())
-    }
-
-    fn append_job(&mut self, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
-        let key = &settlement.key;
-        self.job_attempt.execute(params![
-            key.environment.0,
-            key.subject.as_bytes(),
-            key.id.as_bytes(),
-            settlement.epoch,
-            attempt.id.as_bytes(),
-            attempt.holder.unwrap_or(settlement.session).as_bytes(),
-            attempt.class.to_db(),
-            attempt.end.to_db(),
-            attempt.status,
-            &attempt.reply[..],
-            attempt.started_at.as_micros(),
-            micros(attempt.duration),
-        ])?;
-        Ok(())
-    }
+fn append_attempt(log: &mut CachedStatement<'_>, settlement: &Settlement, attempt: &NewAttempt) -> Result<(), Fault> {
+    let key = &settlement.key;
+    log.execute(params![
+        settlement.kind.to_db(),
+        key.environment.0,
+        key.subject.as_bytes(),
+        key.id.as_bytes(),
+        settlement.epoch,
+        attempt.id.as_bytes(),
+        settlement.logged_session().as_ref().map(SessionId::as_bytes),
+        settlement.logged_endpoint().as_ref().map(LaneId::as_bytes),
+        attempt.class.to_db(),
+        attempt.end.to_db(),
+        attempt.trigger.to_db(),
+        attempt.url,
+        attempt.status,
+        &attempt.reply[..],
+        attempt.started_at.as_micros(),
+        micros(attempt.duration),
+    ])?;
+    Ok(())
 }
 
 fn keep_result(tx: &Tx<'_>, settlement: &Settlement, result: &KeptResult) -> Result<(), Fault> {
@@ -208,11 +163,7 @@ fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
 fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
     let Some(attempt) = &settlement.attempt else { return Ok(false) };
     let key = &settlement.key;
-    let find = match settlement.kind {
-        TaskKind::Delivery => FIND_ATTEMPT_SETTLED,
-        TaskKind::Job => FIND_JOB_ATTEMPT_SETTLED,
-    };
-    let mut find = tx.conn.prepare_cached(find)?;
+    let mut find = tx.conn.prepare_cached(FIND_SETTLED)?;
     Ok(find.exists(params![
         key.environment.0,
         key.subject.as_bytes(),

@@ -277,6 +277,23 @@ pub struct Settlement {
     pub result: Option<KeptResult>,
 }
 
+impl Settlement {
+    /// The endpoint that the attempt is logged for; none for a job.
+    pub fn logged_endpoint(&self) -> Option<LaneId> {
+        (self.kind == TaskKind::Delivery).then_some(self.lane)
+    }
+
+    /// The holder that the attempt is logged with. Deliveries name only a holder that lost them: the others have too many
+    /// attempts for a column that nobody asks for.
+    pub fn logged_session(&self) -> Option<SessionId> {
+        let holder = self.attempt.as_ref().and_then(|attempt| attempt.holder);
+        match self.kind {
+            TaskKind::Delivery => holder,
+            TaskKind::Job => holder.or(Some(self.session)),
+        }
+    }
+}
+
 /// A log entry of one try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAttempt {

@@ -18,7 +18,7 @@ use crate::error::Fault;
 use crate::job::query::find_bare;
 use crate::writer::Tx;
 
-const APPEND_JOB_ATTEMPT: &str = include_str!("../../queries/append_job_attempt.sql");
+const APPEND_ATTEMPT: &str = include_str!("../../queries/append_attempt.sql");
 const PUT_JOB_PROGRESS: &str = include_str!("../../queries/put_job_progress.sql");
 const FLAG_TASK: &str = "update task set cancel = 1 where environment = ?1 and subject = ?2 and id = ?3";
 const CANCEL_PENDING_JOB: &str = include_str!("../../queries/cancel_pending_job.sql");
@@ -151,15 +151,19 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
 
 /// Logs that nobody will run a task any more: under a lease that nobody had.
 fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
-    tx.conn.prepare_cached(APPEND_JOB_ATTEMPT)?.execute(params![
+    tx.conn.prepare_cached(APPEND_ATTEMPT)?.execute(params![
+        task.kind.to_db(),
         task.key.environment.0,
         task.key.subject.as_bytes(),
         task.key.id.as_bytes(),
         task.epoch + 1,
         AttemptId(tx.ids.next(tx.now)).as_bytes(),
         SessionId(Id::MIN).as_bytes(),
+        None::<&[u8]>,
         Class::Cancelled.to_db(),
         EndState::Cancelled.to_db(),
+        task.trigger.to_db(),
+        "",
         0,
         [0_u8; 0].as_slice(),
         tx.now.as_micros(),

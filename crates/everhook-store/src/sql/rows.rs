@@ -87,8 +87,8 @@ row! {
 }
 
 row! {
-    JobAttempt in "job_attempt" {
-        id, task, epoch, session, class, end = end_state, status, note, started_at, duration = duration_us,
+    JobAttempt in "attempt" {
+        id, task, epoch, session, class, end = end_state, status, note = reply, started_at, duration = duration_us,
     }
 }
 

@@ -48,7 +48,7 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
     // What retention does, too early.
     let drop_all = "do $$ declare name regclass; begin
         for name in select inhrelid::regclass from pg_inherits
-            where inhparent in ('everhook.message'::regclass, 'everhook.attempt'::regclass)
+            where inhparent in ('everhook.message'::regclass, 'everhook.attempt_delivery'::regclass)
         loop execute format('drop table %s', name); end loop; end $$";
     let client = database.client().await;
     client.batch_execute(drop_all).await.unwrap();

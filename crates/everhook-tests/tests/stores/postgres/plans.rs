@@ -69,8 +69,8 @@ async fn check_with(client: &Client, query: &str, indexes: &[String], condition:
 
 async fn check_tasks(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
-    check(client, "settle_task_gone", &["task_pkey"], by_key).await;
-    check(client, "settle_task_pending", &["task_pkey"], by_key).await;
+    check(client, "settle_gone", &["task_pkey"], by_key).await;
+    check(client, "settle_kept", &["task_pkey"], by_key).await;
     let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
     check(client, "lease_task", &["task_ready", "task_pkey"], due).await;
     let reclaim = plan(client, "reclaim_task").await;
@@ -80,9 +80,6 @@ async fn check_tasks(client: &Client) {
 }
 
 async fn check_jobs(client: &Client) {
-    let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
-    check(client, "settle_job_gone", &["task_pkey"], by_key).await;
-    check(client, "settle_job_pending", &["task_pkey"], by_key).await;
     // The records are in one partition for each week.
     let records: Vec<String> = partitions(client, "job").await;
     let with_records = |first: &[&'static str]| -> Vec<String> {
@@ -128,7 +125,7 @@ async fn check_all(client: &Client) {
     let payloads: Vec<String> =
         partitions(client, "message").await.into_iter().chain(["payload_expiry_pkey".to_owned()]).collect();
     check_with(client, "prune_payload", &payloads, "Index Cond: (due_at <= $1)").await;
-    let attempts = partitions(client, "job_attempt").await;
+    let attempts = partitions(client, "attempt_job").await;
     let ends: Vec<String> = partitions(client, "job").await.into_iter().chain(attempts).collect();
     check_with(client, "find_job_end", &ends, "(id = wanted.id)").await;
     let dead = plan(client, "list_job_dead").await;

@@ -9,7 +9,7 @@ fn check(conn: &Connection, sql: &str, wants: &[&str]) {
     for want in wants {
         assert!(plan.contains(want), "wanted {want:?} in:\n{plan}\nof:\n{sql}");
     }
-    for scan in ["SCAN task", "SCAN message", "SCAN attempt", "SCAN lane", "SCAN job", "SCAN job_attempt"] {
+    for scan in ["SCAN task", "SCAN message", "SCAN attempt", "SCAN lane", "SCAN job"] {
         assert!(!plan.contains(scan), "{plan}\nof:\n{sql}");
     }
 }
@@ -58,11 +58,11 @@ fn a_lease_walks_ready_lanes_and_due_rows_only() {
 #[test]
 fn a_settle_is_driven_by_the_primary_key() {
     let (_folder, conn) = schema();
-    for sql in [query!("settle_task_gone"), query!("settle_task_pending")] {
+    for sql in [query!("settle_gone"), query!("settle_kept")] {
         check(&conn, sql, &[TASK_KEY]);
         assert!(!plan(&conn, sql).contains("task_owner"));
     }
-    check(&conn, query!("find_attempt_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
+    check(&conn, query!("find_settled"), &["(environment=? AND subject=? AND task=? AND epoch=?)"]);
     check(&conn, query!("lower_lane_due"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
     check(&conn, query!("hold_lane"), &["USING PRIMARY KEY (environment=? AND id=?)"]);
 }
@@ -117,8 +117,7 @@ fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     let (_folder, conn) = schema();
     check(&conn, query!("create_lane_queue"), &[]);
     check(&conn, query!("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
-    check(&conn, query!("find_job_attempt_settled"), &["(environment=? AND job=? AND task=? AND epoch=?)"]);
-    let of_job = "(environment=? AND job=? AND task=? AND epoch=?)";
+    let of_job = "(environment=? AND subject=? AND task=? AND epoch=?)";
     check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
     for sql in [query!("cancel_pending_job"), query!("reschedule_job_task")] {
         check(&conn, sql, &[TASK_KEY]);

@@ -11,13 +11,16 @@ with gone as (
         and task.id = batch.task
         and task.owner = batch.owner
         and task.epoch = batch.epoch
-    returning batch.*
+    returning batch.*, task.kind
 ),
 logged as (
     insert into everhook.attempt (
-        environment, subject, task, epoch, id, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+        kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+        duration_us
     )
-    select environment, subject, task, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    select
+        kind, environment, subject, task, epoch, attempt, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+        duration_us
     from gone
     where attempt is not null
 )

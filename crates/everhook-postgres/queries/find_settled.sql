@@ -1,8 +1,9 @@
 -- Which of these very attempts were settled before: a repeated settlement finds its own row. Index: the primary key.
--- Differs: many rows at once.
+-- Differs: many rows at once. The kind leaves only the partitions of that kind to look at.
 select batch.n
 from unnest(:batch, n)
-    join everhook.attempt on attempt.environment = any (array[batch.environment])
+    join everhook.attempt on attempt.kind = batch.kind
+        and attempt.environment = any (array[batch.environment])
         and attempt.subject = batch.subject
         and attempt.task = batch.task
         and attempt.epoch = batch.epoch

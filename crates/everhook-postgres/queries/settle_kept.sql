@@ -1,5 +1,5 @@
 -- End attempts whose tasks stay in the table, pending or dead; answers when each is due again. Index: the primary key.
--- Differs: as in `settle_task_gone`; pending and dead ones in one statement.
+-- Differs: as in `settle_gone`; pending and dead ones in one statement.
 with clock as materialized (
     select everhook.now_us() as now
 ),
@@ -7,6 +7,8 @@ kept as (
     update everhook.task
     set state = batch.state,
         owner = null,
+        limit_group = null,
+        deadline = null,
         tries = batch.tries,
         crashes = batch.crashes,
         due_at = case when batch.due_in is null then task.due_at else clock.now + batch.due_in end
@@ -17,13 +19,16 @@ kept as (
         and task.id = batch.task
         and task.owner = batch.owner
         and task.epoch = batch.epoch
-    returning batch.*, task.due_at
+    returning batch.*, task.kind, task.due_at
 ),
 logged as (
     insert into everhook.attempt (
-        environment, subject, task, epoch, id, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+        kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+        duration_us
     )
-    select environment, subject, task, epoch, attempt, endpoint, class, end_state, "trigger", url, status, reply, started_at, duration_us
+    select
+        kind, environment, subject, task, epoch, attempt, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+        duration_us
     from kept
     where attempt is not null
 )

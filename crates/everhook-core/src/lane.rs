@@ -1,0 +1,249 @@
+//! The lane protocol: how much lanes may give to one lease, and where they stand afterwards.
+//!
+//! Pure, for deliveries and jobs alike: a store reads lanes and counts leased tasks, asks here, and writes the answer. The
+//! locks that keep wake-ups from being lost are the stores' (`docs/adr/0003-lanes.md`).
+
+use std::time::Duration;
+
+use crate::id::{EnvironmentId, ID_BYTES};
+use crate::limits::{LEASE_JOBS_MAX, LEASE_TASKS_MAX};
+use crate::name::Name;
+use crate::queue::{Queue, Rate, queue_id};
+use crate::task::{PRIORITY_DEFAULT, stored_as};
+use crate::time::Timestamp;
+
+/// Lanes that stay ready though no task is due in them, at most: every lease locks and scans them all.
+pub const STAY_LANES_MAX: usize = 64;
+/// A lane whose next task is due within this time is not written: it is scanned again anyway.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Whether tasks of a lane may be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    Open,
+    /// The endpoint is disabled.
+    Held,
+    /// The endpoint was deleted: every task is leased, due or not, and settled as cancelled.
+    Closing,
+}
+
+stored_as!(LaneState { Open = 0, Held = 1, Closing = 2 });
+
+/// The lanes that one asker may lease from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Feed {
+    /// Those of all endpoints.
+    Deliveries,
+    /// Those of one queue: its own, and one for each concurrency key.
+    Queue { environment: EnvironmentId, name: Name },
+}
+
+/// A feed as lanes name it: one byte for deliveries, the id of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FeedKey(Vec<u8>);
+
+impl Feed {
+    /// The mark of the lanes of this feed.
+    pub fn key(&self) -> FeedKey {
+        match self {
+            Feed::Deliveries => FeedKey(vec![0]),
+            Feed::Queue { environment, name } => FeedKey(queue_id(*environment, name).as_bytes().to_vec()),
+        }
+    }
+
+    /// Tasks of it that one lease takes at most.
+    pub const fn lease_max(&self) -> usize {
+        match self {
+            Feed::Deliveries => LEASE_TASKS_MAX,
+            Feed::Queue { .. } => LEASE_JOBS_MAX,
+        }
+    }
+
+    /// The priorities that its tasks have, in the order in which they go.
+    pub const fn priorities(&self) -> &'static [i16] {
+        match self {
+            Feed::Deliveries => &[PRIORITY_DEFAULT],
+            Feed::Queue { .. } => &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        }
+    }
+}
+
+impl FeedKey {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads a stored key; none if it is neither one byte nor an id.
+    pub fn from_slice(bytes: &[u8]) -> Option<FeedKey> {
+        matches!(bytes.len(), 1 | ID_BYTES).then(|| FeedKey(bytes.to_vec()))
+    }
+}
+
+/// The limits of the lanes of one group, over all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Leased tasks of the group.
+    pub tasks: Option<u32>,
+    /// Leased tasks of each lane with a concurrency key.
+    pub tasks_per_lane: Option<u32>,
+    /// Tasks per second.
+    pub rate: Option<Rate>,
+}
+
+impl Limits {
+    /// The limits of a queue.
+    pub fn of(queue: &Queue) -> Limits {
+        Limits { tasks: queue.limit, tasks_per_lane: queue.key_limit, rate: queue.rate }
+    }
+
+    /// Whether a lease has to lock the group and count its leased tasks.
+    pub const fn is_any(&self) -> bool {
+        self.tasks.is_some() || self.tasks_per_lane.is_some() || self.rate.is_some()
+    }
+}
+
+/// The number of tasks that a limit leaves.
+pub fn room(limit: Option<u32>, leased: usize) -> usize {
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(leased))
+}
+
+/// The tasks that a feed may give to one lease, and has given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    rate: Option<Rate>,
+    booked_until: Timestamp,
+    /// By its limit.
+    spare: usize,
+    /// By its limit, its rate and the ask.
+    left: usize,
+    taken: usize,
+}
+
+/// The use of a group's limits before a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Leased tasks that are counted under its limit.
+    pub leased: usize,
+    /// The end of the time that its rate has given away.
+    pub booked_until: Timestamp,
+}
+
+impl Allowance {
+    /// What a group with these limits may give to an asker with room for `asked` tasks.
+    pub fn new(limits: Limits, used: Used, asked: usize, now: Timestamp) -> Allowance {
+        let Limits { tasks, rate, .. } = limits;
+        let spare = room(tasks, used.leased);
+        let by_rate = rate.map_or(usize::MAX, |rate| rate.take(used.booked_until, now, usize::MAX).0);
+        let left = asked.min(spare).min(by_rate);
+        Allowance { rate, booked_until: used.booked_until, spare, left, taken: 0 }
+    }
+
+    /// How many it could give before this lease took any.
+    pub const fn room(&self) -> usize {
+        self.left + self.taken
+    }
+
+    /// How many more it may give.
+    pub const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Counts tasks that were leased.
+    pub const fn take(&mut self, tasks: usize) {
+        self.taken += tasks;
+        self.left = self.left.saturating_sub(tasks);
+        self.spare = self.spare.saturating_sub(tasks);
+    }
+
+    /// Whether its limit is reached: it has nothing to give until a task ends, which comes with a wake-up of its own.
+    pub const fn is_full(&self) -> bool {
+        self.spare == 0
+    }
+
+    /// The end of the time that its rate has given away, if this lease has to write it.
+    pub fn booked(&self, now: Timestamp) -> Option<Timestamp> {
+        let rate = self.rate.filter(|_| self.taken > 0)?;
+        Some(rate.take(self.booked_until, now, self.taken).1)
+    }
+
+    /// When its rate lets the next task go; the beginning of time without a rate.
+    pub fn free_at(&self, now: Timestamp) -> Timestamp {
+        self.rate.map_or(Timestamp::default(), |_| self.booked(now).unwrap_or(self.booked_until))
+    }
+}
+
+/// What a lease asked of a lane, and got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The tasks that the lane could have given if it had been the first: by its limits, those of its feed and those of the
+    /// lease.
+    pub room: usize,
+    /// The tasks that the lanes before it have left of that.
+    pub asked: usize,
+    pub gave: usize,
+    /// Tasks that are due may have been passed over, because the asker does not take their kind.
+    pub is_foreign: bool,
+}
+
+/// Where a lane stands after a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It keeps its place: the lanes before it filled the lease or their feed.
+    Keep,
+    /// Behind every lane that is ready: it gave all it had room for, and may have more.
+    Back,
+    /// It has no more due tasks: it is ready when the next one is due.
+    Empty,
+    /// As empty, but not before the lanes that are ready now: due tasks may be left for other askers.
+    Delay,
+    /// It is not written at all, though all that was due until `until` is leased: this node scans it again at `next`.
+    Stay { until: Timestamp, next: Timestamp },
+}
+
+/// Decides where a lane stands.
+pub const fn turn(given: Given) -> Turn {
+    let Given { room, asked, gave, is_foreign } = given;
+    if asked == 0 {
+        Turn::Keep
+    } else if gave < asked {
+        if is_foreign { Turn::Delay } else { Turn::Empty }
+    } else if asked < room {
+        Turn::Keep
+    } else {
+        Turn::Back
+    }
+}
+
+/// A lane with what a store that writes lanes seldom knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scanned {
+    pub given: Given,
+    /// When the last of the leased tasks was due.
+    pub last_due: Timestamp,
+    /// When the next task is due.
+    pub next_due: Timestamp,
+    /// It has to be written in any case: its row is old, or it is closing.
+    pub is_due_for_write: bool,
+}
+
+/// Decides where lanes stand, in the order in which they were asked, and which of them are not written.
+///
+/// Each write of a lane leaves a version behind that a long transaction keeps. A lane is written only where other nodes
+/// have to know: lanes have to take turns, because not all ready ones were asked or there are many; or the lane has no
+/// due task for a while.
+pub fn turns(lanes: &[Scanned], now: Timestamp) -> Vec<Turn> {
+    let turns: Vec<Turn> = lanes.iter().map(|lane| turn(lane.given)).collect();
+    if lanes.len() > STAY_LANES_MAX || turns.contains(&Turn::Keep) {
+        return turns;
+    }
+    let stay = |(turn, lane): (Turn, &Scanned)| match turn {
+        _ if lane.is_due_for_write => turn,
+        Turn::Back => Turn::Stay { until: lane.last_due, next: now },
+        Turn::Empty if lane.next_due <= now.plus(SOON) => Turn::Stay { until: now, next: lane.next_due },
+        Turn::Keep | Turn::Empty | Turn::Delay | Turn::Stay { .. } => turn,
+    };
+    turns.into_iter().zip(lanes).map(stay).collect()
+}
+
+#[cfg(test)]
+mod tests;

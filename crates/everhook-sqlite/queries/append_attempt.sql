@@ -1,0 +1,8 @@
+-- Log an attempt, once per task and epoch. Index: the primary key.
+-- No twin: PostgreSQL does it inside its statements that settle.
+insert into attempt (
+    kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
+    duration_us
+)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+on conflict (environment, subject, task, epoch) do nothing;
