@@ -14,7 +14,7 @@ use serde::Serialize;
 use tracing::{error, warn};
 use utoipa::ToSchema;
 
-use everhook_engine::accept::AcceptError;
+use everhook_engine::intake::AcceptError;
 
 /// Why a request failed.
 #[derive(Debug)]

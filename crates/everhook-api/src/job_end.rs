@@ -13,7 +13,7 @@ use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::limits::{RETRY_DELAY_MAX, SNOOZE_MAX};
 use everhook_core::scope::Scope;
-use everhook_engine::jobs::Ending;
+use everhook_engine::remote::Ending;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

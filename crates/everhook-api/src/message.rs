@@ -20,10 +20,10 @@ use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accepted;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Expunge, MessageFilter};
+use everhook_store::lease::Appended;
 use everhook_store::lease::NewMessage;
 use everhook_store::piece::Piece;
 use everhook_store::query;
@@ -230,20 +230,20 @@ async fn send(
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
     let new = NewMessage { environment, message, keys, revision, once, deliver_at };
     match api.node.accept(new).await? {
-        Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
-        Accepted::Repeated(id) => {
+        Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
+        Appended::Repeated(id) => {
             let found = api
                 .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
                 .await?;
             let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
             Ok(Some(show(&found, api.now(), content, None)))
         }
-        Accepted::KeyReused => Err(ApiError::key_reused()),
-        Accepted::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
-        Accepted::Suppressed(winner) => {
+        Appended::KeyReused => Err(ApiError::key_reused()),
+        Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId exists already.")),
+        Appended::Suppressed(winner) => {
             Ok(Some(show_suppressed(api, environment, application, winner, content).await?))
         }
-        Accepted::NoApplication => Ok(None),
+        Appended::NoApplication => Ok(None),
     }
 }
 

@@ -11,7 +11,7 @@ use everhook_core::id::{EnvironmentId, ScheduleId};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::scope::Scope;
-use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
+use everhook_engine::retention::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::{Created, Order, Replaced};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;

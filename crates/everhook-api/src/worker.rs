@@ -13,7 +13,7 @@ use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX,
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_engine::jobs::{HeldJob, WorkerRefused};
+use everhook_engine::remote::{HeldJob, WorkerRefused};
 use everhook_store::job::LeasedJob;
 use everhook_store::query;
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};

@@ -1,16 +1,14 @@
 //! The door for reads and writes: what the API and other callers of a node ask for.
 //!
 //! Callers hold the node and no store. A write whose reply says that work is ready wakes the machine that the work is
-//! for, and counts the work that it created. Messages enter through `accept`, jobs through `enqueue`.
-
-use std::time::Duration;
+//! for, and counts the work that it created. Remote workers have their own door in `remote`.
 
 use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
 use everhook_core::endpoint::EndpointState;
-use everhook_core::id::{BatchId, EnvironmentId, JobId, OrgId, SessionId};
+use everhook_core::id::{BatchId, JobId, OrgId};
 use everhook_core::job::report::Progress;
-use everhook_core::job::{JobAction, JobState, LeaseLost, LeaseProof};
+use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
@@ -18,18 +16,16 @@ use everhook_store::catalog::{Created, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::lease::NewMessage;
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::WithMade;
 use everhook_store::query::Read;
 use everhook_store::resource::{Change, ChangedResource, Create, Deleted, ResourceKey};
 use everhook_store::schedule::Run;
 use everhook_store::steer::{Steer, Steered};
 use everhook_store::store::{Op, Reads, Resources, of_kind};
-use everhook_store::worker::{Takes, WorkerRecord};
 
-use crate::accept::{AcceptError, Accepted};
-use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
+use crate::intake::AcceptError;
 use crate::node::Node;
 
 /// Reads, and new work.
@@ -40,13 +36,17 @@ impl Node {
     }
 
     /// Commits a message with every delivery it causes; returns when that is durable.
-    pub async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
-        self.acceptor.accept(message).await
+    pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
+        self.accepting.submit(message).await
     }
 
     /// Commits jobs, all in one transaction, each judged by itself; returns when that is durable.
     pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
-        self.jobs(Op::Enqueue).map_err(AcceptError::Store)?.enqueuer.enqueue(jobs).await
+        self.check_jobs(Op::Enqueue).map_err(AcceptError::Store)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.enqueueing.submit(jobs).await
     }
 }
 
@@ -100,10 +100,8 @@ impl Node {
 
     /// The queue may have a target now, or room for jobs.
     fn queue_changed(&self) {
-        if let Some(jobs) = &self.jobs {
-            jobs.refresh_targets();
-            self.wakeups.hint_jobs();
-        }
+        self.push_queues.refresh();
+        self.wakeups.hint_jobs();
     }
 }
 
@@ -176,52 +174,8 @@ impl Node {
     }
 }
 
-/// Remote workers and their jobs.
+/// Jobs that a worker holds.
 impl Node {
-    /// Begins the session of a remote worker.
-    pub async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
-        self.jobs(Op::OpenSession)?.remote.open(name, takes, lease).await
-    }
-
-    /// Renews the worker and leases jobs to it; waits up to `wait` for the first. Where `held` is given, jobs of it
-    /// that are not listed go back: their answer was lost on the way.
-    pub async fn lease_for(
-        &self,
-        worker: &WorkerRecord,
-        limit: usize,
-        wait: Duration,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
-        self.jobs(Op::Lease)?.remote.lease(worker, limit, wait, held).await
-    }
-
-    /// Renews the worker; tells what it lost and what is cancelled. Never hands back.
-    pub async fn heartbeat(
-        &self,
-        worker: SessionId,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
-        self.jobs(Op::RenewSession)?.remote.heartbeat(worker, held).await
-    }
-
-    /// Ends the session of a worker that signs off; what it still holds goes back at once, and uses no try.
-    pub async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
-        self.jobs(Op::CloseSession)?.remote.close(worker).await?;
-        self.wakeups.hint_jobs();
-        Ok(())
-    }
-
-    /// Ends an attempt; answers where the job stands now. Saying it again is harmless.
-    pub async fn end_job(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        ending: Ending,
-    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
-        self.jobs(Op::Settle)?.remote.end(environment, id, by, ending).await
-    }
-
     /// Keeps the progress of a job, if `by` still holds it.
     pub async fn report_progress(
         &self,

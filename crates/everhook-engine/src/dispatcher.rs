@@ -15,12 +15,10 @@ use everhook_core::share::Tenants;
 use everhook_store::capacity::{Capacity, Slot};
 use everhook_store::error::StoreError;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::clock::Clock;
-use crate::metrics::Metrics;
-use crate::session::{Session, Sessions};
+use crate::node::Node;
+use crate::session::Session;
 
 /// How often to look for room.
 const CAPACITY_STEP: Duration = Duration::from_millis(1);
@@ -162,25 +160,25 @@ impl<T: Send> Capacity for NodeCapacity<T> {
 }
 
 /// Runs leased tasks.
-pub(crate) trait Run: Send + Sync + 'static {
+pub(crate) trait Run: Clone + Send + Sync + 'static {
     /// A leased task with whatever it takes to run it.
     type Task: Send + 'static;
 
-    fn capacity(&self) -> &NodeCapacity<Self::Task>;
+    fn capacity(&self) -> &Arc<NodeCapacity<Self::Task>>;
 
     /// Starts a task, which has a slot; its end is reported to the machine.
-    fn start(self: &Arc<Self>, ticket: Ticket<Self::Task>);
+    fn start(&self, ticket: Ticket<Self::Task>);
 
     /// Hands tasks back to the store.
-    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Self::Task>>);
+    fn hand_back(&self, tickets: Vec<Ticket<Self::Task>>);
 
     /// Tells the machine what happened, and does what it says.
-    fn report(self: &Arc<Self>, events: impl IntoIterator<Item = Event<Self::Task>>, now: Duration) {
+    fn report(&self, events: impl IntoIterator<Item = Event<Self::Task>>, now: Duration) {
         self.carry_out(self.capacity().handle(events, now), now);
     }
 
     /// Does what the machine says, from this command on.
-    fn carry_out(self: &Arc<Self>, mut next: Option<Command<Self::Task>>, now: Duration) {
+    fn carry_out(&self, mut next: Option<Command<Self::Task>>, now: Duration) {
         let mut handed_back = Vec::new();
         while let Some(command) = next {
             match command {
@@ -195,14 +193,14 @@ pub(crate) trait Run: Send + Sync + 'static {
     }
 }
 
-/// What a lease brought.
+/// The result of a lease.
 pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
     /// When there may be more.
     pub(crate) next_ready: Option<Duration>,
-    /// Something may be due that others have a claim to the slots of.
+    /// A task may be due for whose slots others have a claim.
     pub(crate) held_back: bool,
-    /// What went wrong; what came before that is there all the same.
+    /// The error that ended the lease; the tickets that came before it are there all the same.
     pub(crate) failed: Option<StoreError>,
 }
 
@@ -211,7 +209,7 @@ pub(crate) struct WorkGrant<T> {
 pub(crate) trait Source: Send + Sync {
     type Runner: Run;
 
-    fn runner(&self) -> &Arc<Self::Runner>;
+    fn runner(&self) -> &Self::Runner;
 
     /// Leases tasks.
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<TaskOf<Self>>;
@@ -219,88 +217,82 @@ pub(crate) trait Source: Send + Sync {
 
 pub(crate) type TaskOf<S> = <<S as Source>::Runner as Run>::Task;
 
-/// Leases tasks and starts them.
-pub(crate) struct Dispatcher<S> {
-    pub(crate) source: Arc<S>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) metrics: Arc<Metrics>,
-}
-
-/// What the loop waits for.
+/// An event that the loop waits for.
 enum Happened<T> {
     Stop,
     Wake,
     Leased(Arc<Session>, WorkGrant<T>),
 }
 
-impl<S: Source> Dispatcher<S> {
-    /// Runs until `stop`; a lease under way is finished first, because what it brings is ours.
-    pub(crate) async fn run(&self, stop: CancellationToken) {
-        let (runner, capacity) = (self.source.runner(), self.source.runner().capacity());
-        let mut lease = None;
-        loop {
-            capacity.stay_awake();
-            let now = self.clock.elapsed();
-            runner.carry_out(capacity.poll(now), now);
-            if let Some(ask) = capacity.update(|dispatch| dispatch.poll_lease(now)) {
-                lease = self.begin(ask).map(Box::pin);
-                if lease.is_none() {
-                    runner.report([Event::LeaseFailed { tickets: Vec::new() }], now);
-                }
+/// Leases tasks and starts them until the node stops; a lease under way is finished first, because its tasks are this
+/// node's.
+pub(crate) async fn run<S: Source>(node: &Node, source: S) {
+    let (runner, capacity) = (source.runner(), source.runner().capacity());
+    let mut lease = None;
+    loop {
+        capacity.stay_awake();
+        let now = node.clock.elapsed();
+        runner.carry_out(capacity.poll(now), now);
+        if let Some(ask) = capacity.update(|dispatch| dispatch.poll_lease(now)) {
+            lease = begin(node, &source, ask).map(Box::pin);
+            if lease.is_none() {
+                runner.report([Event::LeaseFailed { tickets: Vec::new() }], now);
             }
-            let wakeup = self.clock.instant(capacity.fall_asleep());
-            let happened = tokio::select! {
-                biased;
-                () = stop.cancelled(), if lease.is_none() => Happened::Stop,
-                (session, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
-                    Happened::Leased(session, grant)
-                }
-                () = capacity.wake.notified() => Happened::Wake,
-                () = tokio::time::sleep_until(wakeup) => Happened::Wake,
-            };
-            match happened {
-                Happened::Stop => return,
-                Happened::Wake => {}
-                Happened::Leased(session, grant) => {
-                    lease = None;
-                    self.finish(&session, grant);
-                }
+        }
+        let wakeup = node.clock.instant(capacity.fall_asleep());
+        let happened = tokio::select! {
+            biased;
+            () = node.stop.cancelled(), if lease.is_none() => Happened::Stop,
+            (session, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
+                Happened::Leased(session, grant)
+            }
+            () = capacity.wake.notified() => Happened::Wake,
+            () = tokio::time::sleep_until(wakeup) => Happened::Wake,
+        };
+        match happened {
+            Happened::Stop => return,
+            Happened::Wake => {}
+            Happened::Leased(session, grant) => {
+                lease = None;
+                finish(node, runner, &session, grant);
             }
         }
     }
+}
 
-    /// Starts a lease, if there is a session to lease under.
-    fn begin(&self, ask: LeaseCommand) -> Option<impl Future<Output = (Arc<Session>, WorkGrant<TaskOf<S>>)> + use<S>> {
-        let session = self.sessions.current()?;
-        let (source, metrics) = (Arc::clone(&self.source), Arc::clone(&self.metrics));
-        Some(async move {
-            let begun = metrics.begin();
-            let grant = source.lease(&session, ask).await;
-            metrics.leased(grant.tickets.len(), begun);
-            (session, grant)
-        })
-    }
+/// Starts a lease, if there is a session to lease under.
+fn begin<'a, S: Source>(
+    node: &'a Node,
+    source: &'a S,
+    ask: LeaseCommand,
+) -> Option<impl Future<Output = (Arc<Session>, WorkGrant<TaskOf<S>>)> + 'a> {
+    let session = node.sessions.current()?;
+    Some(async move {
+        let begun = node.metrics.begin();
+        let grant = source.lease(&session, ask).await;
+        node.metrics.leased(grant.tickets.len(), begun);
+        (session, grant)
+    })
+}
 
-    fn finish(&self, session: &Arc<Session>, grant: WorkGrant<TaskOf<S>>) {
-        let WorkGrant { tickets, next_ready, held_back, failed } = grant;
-        let leased = match failed {
-            None => Event::Leased { tickets, next_ready },
-            Some(error) => {
-                warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
-                if error.is_in_doubt() {
-                    // It may have leased rows that we do not know of.
-                    self.sessions.retire(session);
-                }
-                Event::LeaseFailed { tickets }
+fn finish<R: Run>(node: &Node, runner: &R, session: &Arc<Session>, grant: WorkGrant<R::Task>) {
+    let WorkGrant { tickets, next_ready, held_back, failed } = grant;
+    let leased = match failed {
+        None => Event::Leased { tickets, next_ready },
+        Some(error) => {
+            warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
+            if error.is_in_doubt() {
+                // It may have leased rows that this node does not know of.
+                node.sessions.retire(session);
             }
-        };
-        let events = [Some(leased), held_back.then_some(Event::HeldBack)];
-        self.source.runner().report(events.into_iter().flatten(), self.clock.elapsed());
-    }
+            Event::LeaseFailed { tickets }
+        }
+    };
+    let events = [Some(leased), held_back.then_some(Event::HeldBack)];
+    runner.report(events.into_iter().flatten(), node.clock.elapsed());
+}
 
-    /// Takes nothing any more, and has waiting tasks handed back.
-    pub(crate) fn drain(&self) {
-        self.source.runner().report([Event::Drain], self.clock.elapsed());
-    }
+/// Takes no more tasks, and has waiting ones handed back.
+pub(crate) fn drain(node: &Node, runner: &impl Run) {
+    runner.report([Event::Drain], node.clock.elapsed());
 }

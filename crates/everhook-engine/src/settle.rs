@@ -15,27 +15,20 @@ use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::{self, Decision, EndState, NextRow, Verdict};
 use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
-use everhook_core::retry::RetryPolicy;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::batch;
 use everhook_store::capacity::Slot;
 use everhook_store::error::StoreError;
-use everhook_store::ids::Ids;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
-use everhook_store::store::Store;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{debug, error, info, warn};
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::jobs::counts::EndedCounts;
-use crate::metrics::Metrics;
+use crate::node::Node;
 use crate::session::Session;
 use crate::stall_watch::StallWatch;
-use crate::wakeup::Wakeups;
 
 /// Transactions under way at once at most: the second only helps while the first hangs.
 const WRITERS: usize = 2;
@@ -132,52 +125,22 @@ pub(crate) struct AttemptRecord {
     pub(crate) holder: Option<SessionId>,
 }
 
-/// Takes what ended to the store.
+/// Takes ended attempts to the store.
 pub(crate) struct Settler {
-    store: Arc<dyn Store>,
-    ids: Arc<Ids>,
-    clock: Arc<Clock>,
-    policy: RetryPolicy,
-    entropy: Entropy,
-    wakeups: Arc<Wakeups>,
-    metrics: Arc<Metrics>,
-    counts: Arc<EndedCounts>,
     queue: mpsc::Sender<FinishedAttempt>,
     waiting: Mutex<mpsc::Receiver<FinishedAttempt>>,
-    /// Whoever writes has it, unless another one hangs: when the last one began.
+    /// Held by the writer of the moment, unless another one hangs: when the last one began.
     turn: Mutex<Option<Duration>>,
-    /// What gave its slot back and is not written.
+    /// Attempts that gave their slot back and are not written.
     unsettled: TaskTracker,
     /// Of the writers, a batch at a time.
     stall_watch: StallWatch,
 }
 
-/// What a settler stands on.
-pub(crate) struct SettlerParts {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) ids: Arc<Ids>,
-    pub(crate) entropy: Entropy,
-    pub(crate) clock: Arc<Clock>,
-    /// The policy of deliveries.
-    pub(crate) policy: RetryPolicy,
-    pub(crate) wakeups: Arc<Wakeups>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) counts: Arc<EndedCounts>,
-}
-
-impl Settler {
-    pub(crate) fn new(parts: SettlerParts) -> Settler {
-        let SettlerParts { store, ids, entropy, clock, policy, wakeups, metrics, counts } = parts;
+impl Default for Settler {
+    fn default() -> Settler {
         let (queue, waiting) = mpsc::channel(SETTLE_QUEUE_MAX);
         Settler {
-            store,
-            ids,
-            clock,
-            policy,
-            entropy,
-            wakeups,
-            metrics,
-            counts,
             queue,
             waiting: Mutex::new(waiting),
             turn: Mutex::default(),
@@ -185,10 +148,12 @@ impl Settler {
             stall_watch: StallWatch::default(),
         }
     }
+}
 
+impl Settler {
     /// For how long no batch was written although one is to be.
-    pub(crate) fn stalled(&self) -> Duration {
-        self.stall_watch.stalled(self.clock.elapsed())
+    pub(crate) fn stalled(&self, now: Duration) -> Duration {
+        self.stall_watch.stalled(now)
     }
 
     /// Waits until everything is written that gave its slot back before.
@@ -227,19 +192,19 @@ impl Settler {
         tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
     }
 
-    /// Writes settlements for ever; dropped when the engine has drained.
-    pub(crate) async fn run(&self) {
-        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_batches());
+    /// Writes settlements for ever; dropped when the node has drained.
+    pub(crate) async fn run(&self, node: &Node) {
+        let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_batches(node));
         futures_util::future::join_all(writers).await;
     }
 
-    async fn write_batches(&self) {
+    async fn write_batches(&self, node: &Node) {
         let mut batch = Vec::with_capacity(SETTLE_BATCH_MAX);
         loop {
             // One writer waits for work at a time, so that it gets all of what has come, not a share.
             let mut waiting = self.waiting.lock().await;
             batch.extend(waiting.recv().await);
-            self.stall_watch.begin(self.clock.elapsed());
+            self.stall_watch.begin(node.clock.elapsed());
             let mut turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
             if let Ok(last) = &mut turn {
                 let nobody_asks = batch.iter().all(|ended| matches!(ended.by, AttemptHolder::Node(_)));
@@ -247,9 +212,9 @@ impl Settler {
                     && nobody_asks
                     && waiting.len() < SETTLE_WORTH_IT
                 {
-                    tokio::time::sleep_until(self.clock.instant(begun + SETTLE_PACE)).await;
+                    tokio::time::sleep_until(node.clock.instant(begun + SETTLE_PACE)).await;
                 }
-                **last = Some(self.clock.elapsed());
+                **last = Some(node.clock.elapsed());
             }
             while batch.len() < SETTLE_BATCH_MAX
                 && let Ok(ended) = waiting.try_recv()
@@ -257,151 +222,149 @@ impl Settler {
                 batch.push(ended);
             }
             drop(waiting);
-            self.write(&mut batch).await;
-            self.stall_watch.end(self.clock.elapsed());
+            write(node, &mut batch).await;
+            self.stall_watch.end(node.clock.elapsed());
             drop(turn);
             batch.clear();
         }
     }
+}
 
-    async fn write(&self, batch: &mut Vec<FinishedAttempt>) {
-        let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| self.decide(ended)).unzip();
-        let settlements: Arc<[Settlement]> = settlements.into();
-        let begun = self.metrics.begin();
-        let Some(settled) = self.write_until_answered(&settlements, batch).await else { return };
-        self.metrics.settled(settlements.len(), begun);
-        let (mut jobs, mut batches) = (false, false);
-        for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled)
-        {
-            log(&ended, decision.as_ref(), settled);
-            self.count(&ended, settled);
-            jobs |= settlement.kind == TaskKind::Job;
-            batches |= settled == Settled::Done && may_announce(settlement);
-            if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
-                self.wakeups.due_in(settlement.kind, due_in);
-            }
-            if let AttemptHolder::Worker { answer, .. } = ended.by {
-                let end = decision.map(|decision| decision.end);
-                let _ =
-                    answer.send(if settled == Settled::Done { SettleReply::Done(end) } else { SettleReply::Rejected });
-            }
+async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
+    let (settlements, decided): (Vec<_>, Vec<_>) = batch.iter().map(|ended| decide(node, ended)).unzip();
+    let settlements: Arc<[Settlement]> = settlements.into();
+    let begun = node.metrics.begin();
+    let Some(settled) = write_until_answered(node, &settlements, batch).await else { return };
+    node.metrics.settled(settlements.len(), begun);
+    let (mut jobs, mut batches) = (false, false);
+    for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
+        log(&ended, decision.as_ref(), settled);
+        count(node, &ended, settled);
+        jobs |= settlement.kind == TaskKind::Job;
+        batches |= settled == Settled::Done && may_announce(settlement);
+        if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
+            node.wakeups.due_in(settlement.kind, due_in);
         }
-        if batches {
-            // The announcement is a message of the same transaction: its deliveries are pending, on a lane that any node may look at.
-            self.wakeups.hint_deliveries();
-        }
-        if jobs {
-            // A queue at its limit has room again; whoever leases from it was told nothing of when.
-            self.wakeups.hint_jobs_here();
+        if let AttemptHolder::Worker { answer, .. } = ended.by {
+            let end = decision.map(|decision| decision.end);
+            let _ = answer.send(if settled == Settled::Done { SettleReply::Done(end) } else { SettleReply::Rejected });
         }
     }
+    if batches {
+        // The announcement is a message of the same transaction: its deliveries are pending, on a lane that any node may look at.
+        node.wakeups.hint_deliveries();
+    }
+    if jobs {
+        // A queue at its limit has room again; whoever leases from it was told nothing of when.
+        node.wakeups.hint_jobs_here();
+    }
+}
 
-    fn count(&self, ended: &FinishedAttempt, settled: Settled) {
-        match (settled, &ended.end) {
-            (Settled::Lost, _) => self.metrics.lost(),
-            (Settled::Done, AttemptEnd::HandedBack) => {}
-            (Settled::Done, AttemptEnd::Attempted(record)) => {
-                self.metrics.attempted(ended.task.kind, record.class, record.duration);
-                if let Some(job) = &ended.job {
-                    self.counts.ended(ended.task.key.environment, &job.queue);
-                }
+fn count(node: &Node, ended: &FinishedAttempt, settled: Settled) {
+    match (settled, &ended.end) {
+        (Settled::Lost, _) => node.metrics.lost(),
+        (Settled::Done, AttemptEnd::HandedBack) => {}
+        (Settled::Done, AttemptEnd::Attempted(record)) => {
+            node.metrics.attempted(ended.task.kind, record.class, record.duration);
+            if let Some(job) = &ended.job {
+                node.counts.ended(ended.task.key.environment, &job.queue);
             }
         }
     }
+}
 
-    fn decide(&self, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {
-        let task = &ended.task;
-        let settlement = Settlement {
-            key: task.key,
-            kind: task.kind,
-            lane: task.lane,
-            batch: task.batch,
-            session: ended.by.session(),
-            epoch: task.epoch,
-            row: NextRow::Pending { due_in: Duration::ZERO },
-            tries: task.tries,
-            crashes: task.crashes,
-            attempt: None,
-            hold_lane: None,
-            stop_lane: false,
-            result: None,
-        };
-        let AttemptEnd::Attempted(record) = &ended.end else { return (settlement, None) };
-        let policy = ended.job.as_ref().map_or(&self.policy, |job| &job.retry);
-        let decision = lifecycle::decide(task, record.outcome, policy, self.entropy.jitter());
-        let attempt = NewAttempt {
-            id: AttemptId(self.ids.next(self.clock.now())),
-            holder: record.holder,
-            class: record.class,
-            end: decision.end,
-            trigger: task.trigger,
-            url: record.url.clone(),
-            status: record.status,
-            reply: record.reply.clone(),
-            started_at: record.started_at,
-            duration: record.duration,
-        };
-        let settlement = Settlement {
-            row: decision.row,
-            tries: decision.tries,
-            crashes: decision.crashes,
-            attempt: Some(attempt),
-            hold_lane: decision.hold_lane,
-            stop_lane: decision.stop_lane,
-            result: record.result.clone(),
-            ..settlement
-        };
-        (settlement, Some(decision))
-    }
+fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>) {
+    let task = &ended.task;
+    let settlement = Settlement {
+        key: task.key,
+        kind: task.kind,
+        lane: task.lane,
+        batch: task.batch,
+        session: ended.by.session(),
+        epoch: task.epoch,
+        row: NextRow::Pending { due_in: Duration::ZERO },
+        tries: task.tries,
+        crashes: task.crashes,
+        attempt: None,
+        hold_lane: None,
+        stop_lane: false,
+        result: None,
+    };
+    let AttemptEnd::Attempted(record) = &ended.end else { return (settlement, None) };
+    let policy = ended.job.as_ref().map_or(&node.config.retry, |job| &job.retry);
+    let decision = lifecycle::decide(task, record.outcome, policy, node.entropy.jitter());
+    let attempt = NewAttempt {
+        id: AttemptId(node.ids.next(node.clock.now())),
+        holder: record.holder,
+        class: record.class,
+        end: decision.end,
+        trigger: task.trigger,
+        url: record.url.clone(),
+        status: record.status,
+        reply: record.reply.clone(),
+        started_at: record.started_at,
+        duration: record.duration,
+    };
+    let settlement = Settlement {
+        row: decision.row,
+        tries: decision.tries,
+        crashes: decision.crashes,
+        attempt: Some(attempt),
+        hold_lane: decision.hold_lane,
+        stop_lane: decision.stop_lane,
+        result: record.result.clone(),
+        ..settlement
+    };
+    (settlement, Some(decision))
+}
 
-    /// Repeats the write until the store answers, or until nobody waits for the answer any more: every session was closed.
-    async fn write_until_answered(
-        &self,
-        settlements: &Arc<[Settlement]>,
-        batch: &[FinishedAttempt],
-    ) -> Option<Vec<Settled>> {
-        loop {
-            match self.store.settle(Arc::clone(settlements)).await {
-                Ok(settled) => {
-                    self.metrics.made(settled.made);
-                    return Some(settled.answer);
-                }
-                Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) if settlements.len() > 1 => {
-                    let count = settlements.len();
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        "store refused to settle {count} tasks: settling them singly"
-                    );
-                    return Some(self.write_singly(settlements, batch).await);
-                }
-                Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) => {
-                    error!(error = &error as &dyn std::error::Error, "could not settle task {}", settlements[0].key.id);
-                    give_up(&batch[0]);
-                    return None;
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    warn!(error, "could not settle {} tasks, trying again", settlements.len());
-                }
+/// Repeats the write until the store answers, or until nobody waits for the answer any more: every session was closed.
+async fn write_until_answered(
+    node: &Node,
+    settlements: &Arc<[Settlement]>,
+    batch: &[FinishedAttempt],
+) -> Option<Vec<Settled>> {
+    loop {
+        match node.store.settle(Arc::clone(settlements)).await {
+            Ok(settled) => {
+                node.metrics.made(settled.made);
+                return Some(settled.answer);
             }
-            if batch.iter().all(|ended| ended.by.is_gone()) {
-                warn!("gave up settling {} tasks: their session was closed, or nobody waits", settlements.len());
+            Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) if settlements.len() > 1 => {
+                let count = settlements.len();
+                warn!(
+                    error = &error as &dyn std::error::Error,
+                    "store refused to settle {count} tasks: settling them singly"
+                );
+                return Some(write_singly(node, settlements, batch).await);
+            }
+            Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) => {
+                error!(error = &error as &dyn std::error::Error, "could not settle task {}", settlements[0].key.id);
+                give_up(&batch[0]);
                 return None;
             }
-            tokio::time::sleep(RETRY_PAUSE).await;
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                warn!(error, "could not settle {} tasks, trying again", settlements.len());
+            }
         }
+        if batch.iter().all(|ended| ended.by.is_gone()) {
+            warn!("gave up settling {} tasks: their session was closed, or nobody waits", settlements.len());
+            return None;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
+}
 
-    /// Each by itself, and each until the store answers: a store that fails meanwhile costs nobody their settlement.
-    async fn write_singly(&self, settlements: &[Settlement], batch: &[FinishedAttempt]) -> Vec<Settled> {
-        let mut settled = Vec::with_capacity(settlements.len());
-        for (settlement, ended) in settlements.iter().zip(batch) {
-            let (one, ended) = (Arc::from([settlement.clone()]), std::slice::from_ref(ended));
-            let answers = Box::pin(self.write_until_answered(&one, ended)).await;
-            settled.push(answers.and_then(|answers| answers.first().copied()).unwrap_or(Settled::Lost));
-        }
-        settled
+/// Each by itself, and each until the store answers: a store that fails meanwhile costs nobody their settlement.
+async fn write_singly(node: &Node, settlements: &[Settlement], batch: &[FinishedAttempt]) -> Vec<Settled> {
+    let mut settled = Vec::with_capacity(settlements.len());
+    for (settlement, ended) in settlements.iter().zip(batch) {
+        let (one, ended) = (Arc::from([settlement.clone()]), std::slice::from_ref(ended));
+        let answers = Box::pin(write_until_answered(node, &one, ended)).await;
+        settled.push(answers.and_then(|answers| answers.first().copied()).unwrap_or(Settled::Lost));
     }
+    settled
 }
 
 /// Whether a batch was told that a job of it has ended. Only the store knows what that made of the batch.

@@ -16,21 +16,15 @@ use tokio::sync::futures::Notified;
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
-use crate::delivery::Delivery;
 use crate::dispatcher::NodeCapacity;
-use crate::jobs::runner::Work;
+use crate::run::delivery::Delivery;
+use crate::run::job::Work;
 
 /// Other nodes are woken at most once in this time.
 const PAUSE: Duration = Duration::from_millis(10);
 /// After a failure, the pause grows from the first to the second.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// The node's room for either kind of work.
-pub(crate) struct NodeCapacities {
-    pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
-    pub(crate) jobs: Arc<NodeCapacity<Work>>,
-}
 
 /// Tells of work, and hears of it.
 pub(crate) struct Wakeups {
@@ -45,8 +39,12 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    pub(crate) fn new(capacities: NodeCapacities, clock: Arc<Clock>, hints: Option<Arc<dyn Hints>>) -> Wakeups {
-        let NodeCapacities { deliveries, jobs } = capacities;
+    pub(crate) fn new(
+        deliveries: Arc<NodeCapacity<Delivery>>,
+        jobs: Arc<NodeCapacity<Work>>,
+        clock: Arc<Clock>,
+        hints: Option<Arc<dyn Hints>>,
+    ) -> Wakeups {
         Wakeups { deliveries, jobs, waiting: Notify::new(), clock, hints, told: Notify::new() }
     }
 

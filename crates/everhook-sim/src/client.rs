@@ -7,8 +7,8 @@ use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accepted;
 use everhook_store::dedup::DedupKey;
+use everhook_store::lease::Appended;
 use everhook_store::lease::NewMessage;
 
 use crate::network::POISON;
@@ -63,8 +63,8 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
             answer
         };
         let told = match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(Ok(Accepted::New(message))) => Some(message.id),
-            Ok(Ok(Accepted::Repeated(id))) => Some(id),
+            Ok(Ok(Appended::Accepted { message, .. })) => Some(message.id),
+            Ok(Ok(Appended::Repeated(id))) => Some(id),
             Ok(Ok(other)) => panic!("message {number} was answered {other:?}"),
             Ok(Err(_)) | Err(_) => None,
         };

@@ -15,7 +15,7 @@ use everhook_core::outcome::Class;
 use everhook_core::queue::{Queue, Target};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::signing::SigningKeys;
-use everhook_engine::jobs::handler::{Context, Finish, Handler, Handlers};
+use everhook_engine::run::handler::{Context, Finish, Handler, Handlers};
 use everhook_testkit::rng::Rng;
 
 use crate::client::ENVIRONMENT;

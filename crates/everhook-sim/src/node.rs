@@ -6,10 +6,11 @@ use std::time::Duration;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_engine::config::JobsConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
-use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::node::{self, NodeConfig, Parts};
+use everhook_engine::node;
+use everhook_engine::retention::Ages;
 use everhook_engine::session::NodeName;
 use everhook_store::ids::Ids;
 
@@ -35,12 +36,9 @@ impl Node {
             let gate = Arc::new(Gate::new());
             let seed = shared.rng.next();
             let handler = NodeHandler { shared: Arc::clone(shared), gate: Arc::clone(&gate), node };
-            let parts = Parts {
-                store: Arc::new(connect(shared, &gate, node)),
-                transport: Some(Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node })),
-                ids: Arc::new(Ids::seeded(seed)),
-                entropy: Entropy::seeded(seed),
-            };
+            let store = Arc::new(connect(shared, &gate, node));
+            let network = Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node });
+            let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
             let config = NodeConfig {
                 dispatch: DispatchConfig { slots: 12, slots_per_lane: 4, poll_interval: Duration::from_millis(500) },
                 lease: LEASE,
@@ -57,7 +55,7 @@ impl Node {
                 }),
                 retention: Ages::default(),
             };
-            if let Ok(engine) = node::Node::start(parts, config).await {
+            if let Ok(engine) = node::Node::start(store, Some(network), ids, entropy, config).await {
                 shared.trace.event(format_args!("node {node} started"));
                 return Node { engine, gate };
             }

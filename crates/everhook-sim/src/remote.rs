@@ -8,7 +8,7 @@ use bytes::Bytes;
 use everhook_core::id::JobId;
 use everhook_core::job::LeaseProof;
 use everhook_core::job::report::{Note, Report};
-use everhook_engine::jobs::{self, HeldJob, WorkerRefused};
+use everhook_engine::remote::{self, HeldJob, WorkerRefused};
 use everhook_store::job::LeasedJob;
 use everhook_store::worker::{Takes, WorkerRecord};
 
@@ -134,7 +134,7 @@ impl Worker {
         // Whoever says no more of a job than that it does not hold it gives it back as if it had never begun.
         loop {
             let log = format!("run {run}");
-            let ending = jobs::Ending { report, note: Note::new("", [log.as_str()]), result: result.clone() };
+            let ending = remote::Ending { report, note: Note::new("", [log.as_str()]), result: result.clone() };
             let node = self.nodes.pick(&self.shared.rng);
             let told = ask(&node, node.engine.end_job(ENVIRONMENT, id, by, ending)).await;
             self.shared.trace.event(format_args!("{} ends run {run}: {told:?}", self.record.session.node));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::job::report::Report;
-use everhook_engine::jobs::handler::{Context, Finish, Handler};
+use everhook_engine::run::handler::{Context, Finish, Handler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -52,7 +52,7 @@ pub use everhook_core::id::JobId;
 pub use everhook_core::job::{Job, Priority, RunAt, Unique};
 pub use everhook_core::name::Name;
 pub use everhook_core::retry::{Backoff, RetryPolicy};
-pub use everhook_engine::jobs::handler::Context;
+pub use everhook_engine::run::handler::Context;
 pub use everhook_store::error::StoreError;
 pub use everhook_store::job::{Enqueued, NewJob};
 pub use handler::JobError;

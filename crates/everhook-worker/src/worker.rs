@@ -9,11 +9,12 @@ use everhook_core::limits::LEASE_JOBS_MAX;
 use everhook_core::name::{BadName, Name};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
+use everhook_engine::config::JobsConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
-use everhook_engine::jobs::handler::{Context, Handler, Handlers};
-use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::retention::Ages;
+use everhook_engine::run::handler::{Context, Handler, Handlers};
 use everhook_engine::session::NodeName;
 use everhook_store::error::StoreError;
 use serde::Serialize;
@@ -201,13 +202,8 @@ impl Worker {
             retention: Ages::default(),
         };
         let store = self.store;
-        let parts = Parts {
-            store: store.inner.clone(),
-            transport: None,
-            ids: store.ids.clone(),
-            entropy: Entropy::from_system(),
-        };
-        Ok(Node::start(parts, config).await?)
+        let (inner, ids) = (store.inner.clone(), store.ids.clone());
+        Ok(Node::start(inner, None, ids, Entropy::from_system(), config).await?)
     }
 }
 

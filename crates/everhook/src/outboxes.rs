@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use everhook_engine::relay::RelaySource;
+use everhook_engine::outbox::RelaySource;
 use everhook_postgres::PostgresOutbox;
 use everhook_sqlite::SqliteOutbox;
 use everhook_store::outbox::Outbox;

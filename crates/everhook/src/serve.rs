@@ -9,8 +9,9 @@ use axum::Router;
 use everhook_api::{ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, Stop, listen, ops_router, router};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
@@ -200,13 +201,8 @@ async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usiz
         jobs: Some(config.jobs.clone()),
         retention: config.retention,
     };
-    let parts = Parts {
-        store: Arc::clone(&opened.store),
-        transport: Some(sender),
-        ids: Arc::clone(&opened.ids),
-        entropy: Entropy::from_system(),
-    };
-    Node::start(parts, node).await.context("could not start the node")
+    let (store, ids) = (Arc::clone(&opened.store), Arc::clone(&opened.ids));
+    Node::start(store, Some(sender), ids, Entropy::from_system(), node).await.context("could not start the node")
 }
 
 /// Returns the addresses, the place of the data, and, for an empty store, the first key with a command to try.

@@ -25,9 +25,10 @@ use everhook_core::role::Role;
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::retention::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
@@ -123,13 +124,8 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         retention: Ages::default(),
     };
     let ids = Arc::new(Ids::seeded(2));
-    let parts = Parts {
-        store: Arc::new(store),
-        transport: Some(Arc::new(AnswersAtOnce)),
-        ids: Arc::clone(&ids),
-        entropy: Entropy::seeded(1),
-    };
-    let engine = Node::start(parts, config).await?;
+    let (store, transport) = (Arc::new(store), Some(Arc::new(AnswersAtOnce) as Arc<dyn Transport>));
+    let engine = Node::start(store, transport, Arc::clone(&ids), Entropy::seeded(1), config).await?;
     for first in (0..messages).step_by(BATCH) {
         let batch = first..(first + BATCH).min(messages);
         let accepts = batch.map(|number| engine.accept(message(environment, MessageId(ids.next(now)), number, now)));

@@ -128,6 +128,20 @@ impl Side {
                 let told = self.remember(script, *session, taken.into_iter().map(|task| (task, String::new())));
                 told.into_values().flatten().collect::<Vec<_>>().join(", ")
             }
+            Op::Append { .. } | Op::Settle(_) => unreachable!("the script gives them their ids"),
+            Op::Switch { .. }
+            | Op::Delete { .. }
+            | Op::Redrive { .. }
+            | Op::Resend { .. }
+            | Op::Expunge { .. }
+            | Op::ResetOnce { .. } => self.apply_wish(script, op).await,
+        }
+    }
+
+    /// Applies what an operator asks for.
+    async fn apply_wish(&self, script: &Script, op: &Op) -> String {
+        let store = &self.store;
+        match op {
             Op::Switch { place, on } => {
                 let state = if *on { EndpointState::Enabled } else { EndpointState::Disabled };
                 let (environment, endpoint) = self.at(script, *place);
@@ -158,7 +172,7 @@ impl Side {
                 let environment = self.environments[*environment];
                 store.reset_once(AppScope::of(environment, script.application), slot(*key)).await.unwrap().to_string()
             }
-            Op::Append { .. } | Op::Settle(_) => unreachable!("the script gives them their ids"),
+            _ => unreachable!("no wish of an operator"),
         }
     }
 

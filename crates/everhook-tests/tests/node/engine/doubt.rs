@@ -1,6 +1,7 @@
 //! Lost replies and refused writes between the engine and its store.
 
-use everhook_engine::accept::{AcceptError, Accepted};
+use everhook_engine::intake::AcceptError;
+use everhook_store::lease::Appended;
 use everhook_store::store::Op;
 use everhook_testkit::receiver::Answer;
 
@@ -12,7 +13,7 @@ async fn a_message_is_delivered_once_and_its_task_leaves() {
     let (store, receiver) = (store(), answering(204));
     add_endpoint(&store, &receiver.url(HOOK));
     let engine = engine(&store, 1).await;
-    assert!(matches!(engine.accept(message("{}")).await, Ok(Accepted::New(_))));
+    assert!(matches!(engine.accept(message("{}")).await, Ok(Appended::Accepted { message: _, .. })));
     assert_eq!(settled(&store).await, ["success"]);
     assert_eq!(receiver.arrived(HOOK, 1).await[0].body, b"{}");
 }
@@ -23,7 +24,7 @@ async fn failures_are_retried_until_the_receiver_takes_it() {
     add_endpoint(&store, &receiver.url(HOOK));
     let engine = engine(&store, 1).await;
     engine.accept(message("{}")).await.unwrap();
-    receiver.arrived(HOOK, 2).await;
+    receiver.arrived(HOOK, 3).await;
     receiver.answer(HOOK, Answer::status(200));
     let attempts = settled(&store).await;
     assert_eq!(attempts.last().unwrap(), "success");

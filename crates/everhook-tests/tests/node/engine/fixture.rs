@@ -13,9 +13,10 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::retention::Ages;
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::{Egress, Sender, SenderConfig};
@@ -68,8 +69,7 @@ pub(crate) async fn engine_over(
     transport: Arc<dyn Transport>,
 ) -> Arc<Node> {
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
-    let parts = Parts { store: store.clone(), transport: Some(transport), ids, entropy };
-    Node::start(parts, config).await.unwrap()
+    Node::start(store.clone(), Some(transport), ids, entropy, config).await.unwrap()
 }
 
 /// The path of the endpoint at a receiver.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::role::Role;
-use everhook_engine::accept::Accepted;
-use everhook_engine::node::NodeConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
+use everhook_store::lease::Appended;
 use everhook_store::store::Op;
 use tokio::sync::Notify;
 
@@ -55,7 +55,7 @@ async fn what_an_api_node_accepts_a_worker_delivers() {
     let (store, receiver) = (store(), answering(200));
     add_endpoint(&store, &receiver.url(HOOK));
     let api = engine_with(&store, 1, node(Role::Api, Duration::from_millis(50))).await;
-    assert!(matches!(api.accept(message("{}")).await, Ok(Accepted::New(_))));
+    assert!(matches!(api.accept(message("{}")).await, Ok(Appended::Accepted { message: _, .. })));
     assert_eq!(api.ready(), Ok(()));
     assert_eq!(store.layer.calls(Op::Lease) + store.layer.calls(Op::Reclaim) + store.layer.calls(Op::CloseExpired), 0);
     assert_eq!(store.store.dump().tasks.len(), 1, "it waits for a worker");

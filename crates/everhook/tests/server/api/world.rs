@@ -20,10 +20,11 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
+use everhook_engine::config::JobsConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
-use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::retention::Ages;
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sqlite::SqliteStore;
@@ -142,8 +143,7 @@ async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) ->
         jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
         retention: Ages::default(),
     };
-    let parts = Parts { store, transport: None, ids: Arc::clone(ids), entropy: Entropy::seeded(1) };
-    Node::start(parts, config).await.unwrap()
+    Node::start(store, None, Arc::clone(ids), Entropy::seeded(1), config).await.unwrap()
 }
 
 impl World {

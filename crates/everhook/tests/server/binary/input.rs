@@ -49,6 +49,19 @@ fn with_server(backend: &Arc<Backend>, test: impl FnOnce(&Server, &Application))
     assert!(!log.contains("panicked"), "{log}");
 }
 
+/// Bodies of applications that are refused.
+const APPLICATIONS: [&[u8]; 9] = [
+    b"{}",
+    br#"{"name":""}"#,
+    br#"{"name":1}"#,
+    br#"{"name":"a\u0000b"}"#,
+    br#"{"name":"a","uid":"app_1"}"#,
+    br#"{"name":"a","uid":"a b"}"#,
+    br#"{"name":"a","metadata":{"a":1}}"#,
+    br#"{"name":"a","throttleRate":0}"#,
+    br#"{"name":"a","throttleRate":70000}"#,
+];
+
 fn bad_bodies_are_refused(backend: Arc<Backend>) {
     with_server(&backend, |server, application| {
         let client = server.client();
@@ -103,18 +116,7 @@ fn bad_bodies_are_refused(backend: Arc<Backend>) {
             let reply = client.send("POST", &messages, &[], &body).unwrap();
             check(&reply, 422, &String::from_utf8_lossy(&body));
         }
-        let applications: [&[u8]; 9] = [
-            b"{}",
-            br#"{"name":""}"#,
-            br#"{"name":1}"#,
-            br#"{"name":"a\u0000b"}"#,
-            br#"{"name":"a","uid":"app_1"}"#,
-            br#"{"name":"a","uid":"a b"}"#,
-            br#"{"name":"a","metadata":{"a":1}}"#,
-            br#"{"name":"a","throttleRate":0}"#,
-            br#"{"name":"a","throttleRate":70000}"#,
-        ];
-        for body in applications {
+        for body in APPLICATIONS {
             let reply = client.send("POST", "/app", &[], body).unwrap();
             check(&reply, 422, &String::from_utf8_lossy(body));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everhook_core::id::JobId;
 use everhook_core::job::JobState;
-use everhook_engine::jobs::handler::Finish;
+use everhook_engine::run::handler::Finish;
 use everhook_testkit::mem::MemStore;
 
 use crate::engine::jobs::stage::{attempts, enqueue_many, find, handlers, pause, simulated_store, worker};

@@ -15,9 +15,11 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_engine::config::JobsConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::{Ending, JobsConfig};
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::remote::Ending;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve};
@@ -95,13 +97,16 @@ impl Hints for Line {
 async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorder>) -> Arc<Node> {
     let config = config(role.as_str());
     let dispatch = DispatchConfig { poll_interval: NEVER, ..config.dispatch };
-    let parts = Parts {
-        store: store.clone(),
-        transport: Some(recorder.clone()),
-        ids: Arc::new(Ids::seeded(seed)),
-        entropy: Entropy::seeded(seed),
-    };
-    Node::start(parts, NodeConfig { role, dispatch, jobs: Some(JobsConfig::default()), ..config }).await.unwrap()
+    let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
+    Node::start(
+        store.clone(),
+        Some(recorder.clone()),
+        ids,
+        entropy,
+        NodeConfig { role, dispatch, jobs: Some(JobsConfig::default()), ..config },
+    )
+    .await
+    .unwrap()
 }
 
 /// A batch whose announcements go to the endpoint of the stage.

@@ -9,7 +9,7 @@ use everhook_core::job::report::{KeptResult, Note, Report};
 use everhook_core::job::{Job, JobState, OperatorCommand};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::scope::Scope;
-use everhook_engine::jobs::handler::Finish;
+use everhook_engine::run::handler::Finish;
 
 use crate::engine::jobs::stage::{
     ENVIRONMENT, attempts, classes, enqueue, enqueue_many, find, handlers, job, pause, store, until, worker,
@@ -25,7 +25,7 @@ fn failed(error: &str) -> Finish {
 #[tokio::test]
 async fn a_handler_leaves_its_result_its_log_and_its_progress() {
     let store = store();
-    let run = |context: everhook_engine::jobs::handler::Context| async move {
+    let run = |context: everhook_engine::run::handler::Context| async move {
         context.progress(40, "on its way");
         context.log("sent");
         assert!(context.still_mine() && !context.is_cancelled());
@@ -102,7 +102,7 @@ async fn a_handler_that_takes_too_long_is_dropped_and_the_job_is_tried_again() {
 #[tokio::test]
 async fn a_running_job_that_is_cancelled_ends_as_cancelled() {
     let store = store();
-    let run = |context: everhook_engine::jobs::handler::Context| async move {
+    let run = |context: everhook_engine::run::handler::Context| async move {
         context.cancelled().await;
         failed("given up")
     };

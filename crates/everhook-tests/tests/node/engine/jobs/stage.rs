@@ -13,10 +13,11 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_engine::config::JobsConfig;
+use everhook_engine::config::NodeConfig;
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::JobsConfig;
-use everhook_engine::jobs::handler::{Context, Finish, Handler, Handlers};
-use everhook_engine::node::{Node, NodeConfig, Parts};
+use everhook_engine::node::Node;
+use everhook_engine::run::handler::{Context, Finish, Handler, Handlers};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
@@ -92,9 +93,8 @@ pub(crate) async fn start(
     transport: Option<Arc<dyn Transport>>,
 ) -> Arc<Node> {
     let (ids, entropy) = (Arc::new(Ids::from_system()), Entropy::seeded(seed));
-    let parts = Parts { store: store.clone(), transport, ids, entropy };
     let jobs = Some(config.jobs.unwrap_or_default());
-    Node::start(parts, NodeConfig { jobs, ..config }).await.unwrap()
+    Node::start(store.clone(), transport, ids, entropy, NodeConfig { jobs, ..config }).await.unwrap()
 }
 
 /// Answers as told, the last one again and again, and remembers what it got.

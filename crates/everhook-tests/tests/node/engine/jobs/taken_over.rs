@@ -7,7 +7,7 @@ use everhook_core::id::SessionId;
 use everhook_core::job::JobState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::role::Role;
-use everhook_engine::jobs::handler::Finish;
+use everhook_engine::run::handler::Finish;
 use everhook_store::job::{JobAsk, QueueAsk};
 use everhook_store::lease::{LeaseAsk, NewSession};
 use everhook_store::store::Store;
@@ -20,7 +20,7 @@ use crate::engine::jobs::stage::{ENVIRONMENT, QUEUE, classes, enqueue, handlers,
 async fn a_job_that_outlives_many_leases_stays_with_its_worker() {
     let (store, over) = (store(), Arc::new(Notify::new()));
     let until_over = Arc::clone(&over);
-    let run = move |context: everhook_engine::jobs::handler::Context| {
+    let run = move |context: everhook_engine::run::handler::Context| {
         let over = Arc::clone(&until_over);
         async move {
             over.notified().await;
@@ -52,7 +52,7 @@ async fn a_job_that_keeps_killing_its_worker_ends_dead() {
     let store = store();
     let handlers = handlers(1, |_| async { Finish::completed(None) });
     let elsewhere =
-        everhook_engine::jobs::handler::Handlers { queues: [("elsewhere".parse().unwrap(), 1)].into(), ..handlers };
+        everhook_engine::run::handler::Handlers { queues: [("elsewhere".parse().unwrap(), 1)].into(), ..handlers };
     let engine = worker(&store, 1, elsewhere).await;
     let id = enqueue(&engine, job(&engine)).await;
     for _ in 0..CRASHES_MAX {

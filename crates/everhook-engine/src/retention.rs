@@ -17,7 +17,6 @@ use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::Created;
 use everhook_store::error::StoreError;
-use everhook_store::ids::Ids;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::schedule::{ScheduleRecord, Starts};
 use everhook_store::store::{Resources, Store};
@@ -25,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::jobs::handler::{Context, Finish, Handler, Handlers};
+use crate::node::Node;
+use crate::run::handler::{Context, Finish, Handler, Handlers};
 
 /// Nobody's environment: what the server does for itself.
 pub const MAINTENANCE_ENVIRONMENT: EnvironmentId = EnvironmentId(0);
@@ -103,9 +103,9 @@ impl Ages {
 
 /// Forgets what is old.
 pub(crate) struct Pruner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) ages: Ages,
+    store: Arc<dyn Store>,
+    clock: Arc<Clock>,
+    ages: Ages,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -130,6 +130,10 @@ impl Handler for Pruner {
 }
 
 impl Pruner {
+    pub(crate) fn new(store: &Arc<dyn Store>, clock: &Arc<Clock>, ages: Ages) -> Pruner {
+        Pruner { store: Arc::clone(store), clock: Arc::clone(clock), ages }
+    }
+
     /// Removes slice by slice what is too old; answers how many rows left.
     async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
         let before = self.clock.now().minus(self.ages.of(what));
@@ -180,10 +184,10 @@ fn pause(took: Duration, going_on: Duration) -> Duration {
 }
 
 /// Makes sure that the schedules are there. Those that are stay as they are: someone may have paused or changed them.
-pub(crate) async fn create_schedules(store: Arc<dyn Store>, ids: Arc<Ids>, clock: Arc<Clock>) {
+pub(crate) async fn create_schedules(node: &Node) {
     for what in Prunable::ALL {
-        let record = schedule(what, ScheduleId(ids.next(clock.now())));
-        while let Err(error) = create(&*store, &record).await {
+        let record = schedule(what, ScheduleId(node.new_id()));
+        while let Err(error) = create(&*node.store, &record).await {
             warn!(error = &error as &dyn std::error::Error, "could not create schedule {}", record.name);
             tokio::time::sleep(RETRY_PAUSE).await;
         }

@@ -21,18 +21,14 @@ use everhook_core::scope::Scope;
 use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::ids::Ids;
-use everhook_store::lease::NewMessage;
+use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::outbox::{Done, Outbox, OutboxBatch, OutboxRow, Relayed, Relayer};
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
+use everhook_store::store::Reads;
 use everhook_store::uids::{Found, Uids};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::accept::{Accepted, Acceptor};
-use crate::clock::Clock;
-use crate::metrics::Metrics;
+use crate::node::Node;
 
 /// The environment of rows that name none, where the outbox is for no particular one.
 const DEFAULT_ENVIRONMENT: &str = "default";
@@ -54,14 +50,10 @@ pub struct RelaySource {
 
 /// The loop of one outbox.
 pub(crate) struct Relay {
-    pub(crate) source: RelaySource,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) acceptor: Arc<Acceptor>,
-    pub(crate) ids: Arc<Ids>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) uids: Uids,
-    pub(crate) environments: Mutex<HashMap<String, EnvironmentId>>,
+    node: Arc<Node>,
+    source: RelaySource,
+    uids: Uids,
+    environments: Mutex<HashMap<String, EnvironmentId>>,
 }
 
 /// A row that passed every check, as the message it becomes.
@@ -79,13 +71,18 @@ struct Missing {
 }
 
 impl Relay {
-    /// Relays until `stop`.
-    pub(crate) async fn run(&self, stop: CancellationToken) {
+    pub(crate) fn new(node: Arc<Node>, source: RelaySource) -> Relay {
+        Relay { node, source, uids: Uids::default(), environments: Mutex::default() }
+    }
+
+    /// Relays until the node stops.
+    pub(crate) async fn run(&self) {
+        let stop = &self.node.stop;
         let name = &self.source.name;
         let mut pace = RelayPace::new(self.source.poll_interval);
         let (mut failing, mut looked_up) = (false, None);
         while !stop.is_cancelled() {
-            let began = self.clock.elapsed();
+            let began = self.node.clock.elapsed();
             let look = match self.source.outbox.relay(self).await {
                 Ok(Relayed::Rows(_)) => PollResult::Rows,
                 Ok(Relayed::Nothing) => PollResult::Nothing,
@@ -106,9 +103,9 @@ impl Relay {
                 info!(outbox = name, "the outbox {name} is relayed again");
             }
             failing = look == PollResult::Failed;
-            let pause = pace.after(look, self.clock.elapsed().saturating_sub(began));
-            if !failing && looked_up.is_none_or(|at| self.clock.elapsed().saturating_sub(at) >= STATUS_INTERVAL) {
-                looked_up = Some(self.clock.elapsed());
+            let pause = pace.after(look, self.node.clock.elapsed().saturating_sub(began));
+            if !failing && looked_up.is_none_or(|at| self.node.clock.elapsed().saturating_sub(at) >= STATUS_INTERVAL) {
+                looked_up = Some(self.node.clock.elapsed());
                 self.observe().await;
             }
             stop.run_until_cancelled(tokio::time::sleep(pause)).await;
@@ -117,7 +114,7 @@ impl Relay {
 
     async fn observe(&self) {
         match self.source.outbox.status().await {
-            Ok(status) => self.metrics.outbox(&self.source.name, status),
+            Ok(status) => self.node.metrics.outbox(&self.source.name, status),
             Err(error) => debug!(error = &error as &dyn std::error::Error, "could not look up how much waits"),
         }
     }
@@ -146,7 +143,7 @@ impl Relay {
             channels: row.channels.clone(),
             tags: row.tags.clone(),
         };
-        let now = self.clock.now();
+        let now = self.node.clock.now();
         let checked = draft::check_payload_text(&row.payload)
             .and_then(|()| draft::check_deliver_at(row.deliver_at, now))
             .and_then(|_| draft.check())
@@ -182,7 +179,7 @@ impl Relay {
         if let Some(known) = self.known_environments().get(named) {
             return Ok(Some(*known));
         }
-        let listed = self.store.read(query::Environments {}).await?;
+        let listed = self.node.store.read(query::Environments {}).await?;
         let mut known = self.known_environments();
         *known = listed.into_iter().map(|environment| (environment.name, environment.id)).collect();
         let found = known.get(named).copied();
@@ -226,16 +223,19 @@ impl Relay {
         environment: EnvironmentId,
         locator: &Locator<ApplicationId>,
     ) -> Result<Option<Found>, StoreError> {
-        let found =
-            self.store.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?;
+        let found = self
+            .node
+            .store
+            .read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() })
+            .await?;
         Ok(found.map(|application| self.uids.remember(environment, &application)))
     }
 
     /// Tries a message again whose uid has moved since it was remembered; under the id it has, so that it keeps its place.
-    async fn again(&self, member: &RelayedRow) -> Result<Accepted, StoreError> {
+    async fn again(&self, member: &RelayedRow) -> Result<Appended, StoreError> {
         let NewMessage { environment, message, keys, .. } = &member.message;
         let Some(found) = self.look_up(*environment, &member.locator).await? else {
-            return Ok(Accepted::NoApplication);
+            return Ok(Appended::NoApplication);
         };
         let keys = keys.iter().map(|key| match &message.event_id {
             Some(event_id) if key.scope == everhook_store::dedup::DedupScope::EventId => {
@@ -249,8 +249,8 @@ impl Relay {
             revision: None,
             ..member.message.clone()
         };
-        let mut accepted = self.acceptor.accept_all(vec![moved]).await?;
-        accepted.pop().unwrap_or(Ok(Accepted::NoApplication))
+        let mut accepted = self.node.accept_all(vec![moved]).await?;
+        accepted.pop().unwrap_or(Ok(Appended::NoApplication))
     }
 
     /// Tells of a batch that was appended.
@@ -259,7 +259,7 @@ impl Relay {
         for (row, reason) in &done.set_aside {
             warn!(outbox = name, outbox.row = row, "set row {row} of the outbox {name} aside: {reason}");
         }
-        self.metrics.outbox_relayed(name, batch.rows.iter().map(|row| row.age), done.set_aside.len());
+        self.node.metrics.outbox_relayed(name, batch.rows.iter().map(|row| row.age), done.set_aside.len());
     }
 }
 
@@ -267,20 +267,20 @@ impl Relay {
 impl Relayer for Relay {
     async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
         let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
-        let at = id_time(self.clock.now(), batch.floor);
+        let at = id_time(self.node.clock.now(), batch.floor);
         let mut members = Vec::with_capacity(batch.rows.len());
         let mut missing = Missing::default();
         for row in &batch.rows {
-            match self.judge(batch, row, self.ids.next(at), &mut missing).await? {
+            match self.judge(batch, row, self.node.ids.next(at), &mut missing).await? {
                 Ok(member) => members.push(member),
                 Err(reason) => done.set_aside.push((row.id, reason)),
             }
         }
         let messages = members.iter().map(|member| member.message.clone()).collect();
-        let accepted = self.acceptor.accept_all(messages).await?;
+        let accepted = self.node.accept_all(messages).await?;
         for (member, accepted) in members.iter().zip(accepted) {
             let judged = match (accepted, &member.locator) {
-                (Ok(Accepted::NoApplication), Locator::Uid(_)) => judged(self.again(member).await?),
+                (Ok(Appended::NoApplication), Locator::Uid(_)) => judged(self.again(member).await?),
                 (Ok(accepted), _) => judged(accepted),
                 (Err(error), _) => Err(refused(&error)),
             };
@@ -304,15 +304,15 @@ fn refused(error: &StoreError) -> String {
 }
 
 /// The message that a row is now, or why it is none.
-fn judged(accepted: Accepted) -> Result<MessageId, String> {
+fn judged(accepted: Appended) -> Result<MessageId, String> {
     match accepted {
-        Accepted::New(message) => Ok(message.id),
-        Accepted::Repeated(id) => Ok(id),
+        Appended::Accepted { message, .. } => Ok(message.id),
+        Appended::Repeated(id) => Ok(id),
         // The slot is another message's, as it should be.
-        Accepted::Suppressed(winner) => Ok(winner),
-        Accepted::NoApplication => Err("its application does not exist, or no longer".to_owned()),
-        Accepted::EventIdTaken => Err("a message with this eventId exists already".to_owned()),
-        Accepted::KeyReused => Err("its key was used for something else".to_owned()),
+        Appended::Suppressed(winner) => Ok(winner),
+        Appended::NoApplication => Err("its application does not exist, or no longer".to_owned()),
+        Appended::EventIdTaken => Err("a message with this eventId exists already".to_owned()),
+        Appended::KeyReused => Err("its key was used for something else".to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::job::{JobState, LeaseLost, LeaseProof, check_lease_proof};
@@ -15,54 +16,94 @@ use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
-use everhook_store::ids::Ids;
 use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
 use everhook_store::lease::{LeaseAsk, NewSession, Renewed, SessionRecord};
 use everhook_store::query;
-use everhook_store::store::{Op, Reads, Store};
+use everhook_store::store::{Op, Reads};
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
-use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::clock::Clock;
-use crate::jobs::runner::record;
-use crate::jobs::{Ending, Heartbeat, HeldJob, WorkerRefused};
-use crate::settle::{AttemptEnd, AttemptRecord, SettleReply, Settler};
-use crate::wakeup::Wakeups;
+use crate::node::Node;
+use crate::run::job::record;
+use crate::settle::{AttemptEnd, AttemptRecord, SettleReply};
 
 /// How long a worker that waits goes without a look: hints come from this node and perhaps from others, not from time that passes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Hints come in floods; a look at the store does not.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Serves remote workers.
-pub(crate) struct Remote {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) settler: Arc<Settler>,
-    pub(crate) wakeups: Arc<Wakeups>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) ids: Arc<Ids>,
-    /// Workers with a lease call under way here.
-    pub(crate) asking: Mutex<HashSet<SessionId>>,
-    pub(crate) stop: CancellationToken,
+/// A job that a worker says it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldJob {
+    /// The job.
+    pub id: JobId,
+    /// Since which lease.
+    pub epoch: u32,
 }
 
+/// What a worker learns from its heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Not its own any more: what it says of them does not count.
+    pub lost: Vec<JobId>,
+    /// To be given up: someone cancelled them.
+    pub cancelled: Vec<JobId>,
+}
+
+/// Why a worker gets no jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkerRefused {
+    /// Its session was closed, because it was silent for longer than its lease: what it held is others' by now.
+    #[error("the worker's lease has expired and its jobs were given to others: register again")]
+    Closed,
+    /// It asks for jobs in two calls at once.
+    #[error("another lease call of this worker is under way")]
+    Busy,
+}
+
+/// What a worker says at the end of a job.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// How it ended.
+    pub report: Report,
+    /// The error and what was logged.
+    pub note: Note,
+    /// What came out, as JSON.
+    pub result: Option<Bytes>,
+}
+
+/// Remote workers with a lease call under way here.
+#[derive(Default)]
+pub(crate) struct Asking(Mutex<HashSet<SessionId>>);
+
 /// A lease call under way.
-struct Asking<'a> {
-    asking: &'a Mutex<HashSet<SessionId>>,
+struct AskingNow<'a> {
+    asking: &'a Asking,
     worker: SessionId,
 }
 
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        self.asking.lock().expect("nothing panics while it holds this lock").remove(&self.worker);
+impl Asking {
+    /// Begins a lease call; none if the worker has one under way.
+    fn begin(&self, worker: SessionId) -> Option<AskingNow<'_>> {
+        self.lock().insert(worker).then(|| AskingNow { asking: self, worker })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
     }
 }
 
-impl Remote {
-    /// Begins the session of a worker.
-    pub(crate) async fn open(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
-        let id = SessionId(self.ids.next(self.clock.now()));
+impl Drop for AskingNow<'_> {
+    fn drop(&mut self) {
+        self.asking.lock().remove(&self.worker);
+    }
+}
+
+impl Node {
+    /// Begins the session of a remote worker.
+    pub async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
+        self.check_jobs(Op::OpenSession)?;
+        let id = SessionId(self.new_id());
         let (role, version, new_takes) = (Role::Worker, REMOTE.to_owned(), Some(takes.clone()));
         let new = NewSession { id, node: name, role, version, lease, takes: new_takes };
         self.store.open_session(new.clone()).await?;
@@ -74,22 +115,21 @@ impl Remote {
         Ok(WorkerRecord { session, takes })
     }
 
-    /// Renews the worker, takes back what it never heard of, and leases jobs to it; waits up to `wait` for the first.
-    pub(crate) async fn lease(
+    /// Renews the worker and leases jobs to it; waits up to `wait` for the first. Where `held` is given, other jobs of
+    /// the worker go back: the answer that named them was lost on the way.
+    pub async fn lease_for(
         &self,
         worker: &WorkerRecord,
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+        self.check_jobs(Op::Lease)?;
         let id = worker.session.id;
-        if !self.asking.lock().expect("nothing panics while it holds this lock").insert(id) {
-            return Ok(Err(WorkerRefused::Busy));
-        }
-        let _asking = Asking { asking: &self.asking, worker: id };
+        let Some(_asking) = self.asking.begin(id) else { return Ok(Err(WorkerRefused::Busy)) };
         let mut renewed = self.clock.elapsed();
         let until = renewed.saturating_add(wait);
-        if !self.renew(id).await? {
+        if !self.renew_worker(id).await? {
             return Ok(Err(WorkerRefused::Closed));
         }
         if let Some(held) = held {
@@ -99,7 +139,7 @@ impl Remote {
             // From here on: what is told while the store is asked is not missed.
             let mut hint = std::pin::pin!(self.wakeups.next_hint());
             hint.as_mut().enable();
-            let (jobs, next_ready) = self.take(worker, limit).await?;
+            let (jobs, next_ready) = self.take_for(worker, limit).await?;
             let now = self.clock.elapsed();
             if !jobs.is_empty() || now >= until || self.stop.is_cancelled() {
                 return Ok(Ok(jobs));
@@ -114,14 +154,14 @@ impl Remote {
             // Whoever waits says that it lives.
             if self.clock.elapsed().saturating_sub(renewed) >= worker.session.lease / 4 {
                 renewed = self.clock.elapsed();
-                if !self.renew(id).await? {
+                if !self.renew_worker(id).await? {
                     return Ok(Err(WorkerRefused::Closed));
                 }
             }
         }
     }
 
-    async fn take(
+    async fn take_for(
         &self,
         worker: &WorkerRecord,
         limit: usize,
@@ -135,7 +175,7 @@ impl Remote {
         let mut jobs = Vec::with_capacity(grant.jobs.len());
         for leased in grant.jobs {
             if leased.task.cancel || leased.job.is_none() {
-                self.cancel(session, leased).await;
+                self.end_cancelled(session, leased).await;
             } else {
                 jobs.push(leased);
             }
@@ -144,19 +184,20 @@ impl Remote {
     }
 
     /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
-    async fn cancel(&self, session: SessionId, leased: LeasedJob) {
+    async fn end_cancelled(&self, session: SessionId, leased: LeasedJob) {
         let why = if leased.job.is_none() { "the job was deleted" } else { "it was cancelled" };
         let end = AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
         self.settler.settle_for(session, leased.task, leased.job, end).await;
     }
 
-    /// Renews the worker; tells what it lost and what is cancelled.
-    pub(crate) async fn heartbeat(
+    /// Renews the worker; tells what it lost and what is cancelled. Never hands back.
+    pub async fn heartbeat(
         &self,
         worker: SessionId,
         held: Option<&[HeldJob]>,
     ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
-        if !self.renew(worker).await? {
+        self.check_jobs(Op::RenewSession)?;
+        if !self.renew_worker(worker).await? {
             return Ok(Err(WorkerRefused::Closed));
         }
         let owned = by_job(self.store.read(query::HeldJobs { session: worker }).await?);
@@ -175,22 +216,27 @@ impl Remote {
         Ok(Ok(heartbeat))
     }
 
-    /// Ends the session of a worker. First its session, so that it gets nothing more; then what it holds goes back. If the node dies in
-    /// between, the sweep takes over what a closed session owns.
-    pub(crate) async fn close(&self, worker: SessionId) -> Result<(), StoreError> {
+    /// Ends the session of a worker that signs off; its jobs go back at once, and use no try.
+    pub async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
+        self.check_jobs(Op::CloseSession)?;
+        // First the session, so that it gets no more jobs. If the node dies before they are handed back, the sweep takes
+        // them over.
         self.store.close_session(worker).await?;
         info!(session.id = %worker, "closed worker {worker}: it signed off");
-        self.hand_back_unheard(worker, &[]).await
+        self.hand_back_unheard(worker, &[]).await?;
+        self.wakeups.hint_jobs();
+        Ok(())
     }
 
-    /// Ends an attempt; answers where the job stands now.
-    pub(crate) async fn end(
+    /// Ends an attempt; returns the state of the job. Repeating it is harmless.
+    pub async fn end_job(
         &self,
         environment: EnvironmentId,
         id: JobId,
         by: LeaseProof,
         ending: Ending,
     ) -> Result<Result<JobState, LeaseLost>, StoreError> {
+        self.check_jobs(Op::Settle)?;
         let Some(found) = self.store.read(query::FindJob { scope: Scope::of(environment), id }).await? else {
             return Ok(Err(LeaseLost::NotRunning));
         };
@@ -230,7 +276,7 @@ impl Remote {
         Ok(if own { Ok(state) } else { Err(why) })
     }
 
-    async fn renew(&self, worker: SessionId) -> Result<bool, StoreError> {
+    async fn renew_worker(&self, worker: SessionId) -> Result<bool, StoreError> {
         Ok(!matches!(self.store.renew_session(worker).await?, Renewed::Closed))
     }
 

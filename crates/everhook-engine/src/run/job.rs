@@ -3,14 +3,13 @@
 //! A runner that has ended a job asks the dispatch machine for the next one itself, so that a short job costs no task of
 //! its own. Decides nothing about a job: its report or answer is classified by the core and settled by `settle`.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::dispatch::{Command, Event, Ticket};
-use everhook_core::id::{LaneId, SessionId, TaskId};
+use everhook_core::id::LaneId;
 use everhook_core::job::Job;
 use everhook_core::job::report::{Note, Report, keep_result};
 use everhook_core::queue::Target;
@@ -18,18 +17,16 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::capacity::Slot;
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
+use everhook_store::store::Reads;
 use futures_util::FutureExt;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::clock::Clock;
 use crate::dispatcher::{NodeCapacity, Run};
-use crate::jobs::handler::{Context, Finish, Handler};
-use crate::jobs::push::Pusher;
-use crate::session::{Session, Sessions};
-use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
+use crate::node::Node;
+use crate::run::handler::{Context, Finish, Handler};
+use crate::run::push;
+use crate::session::Session;
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
 /// Jobs that a runner runs before others of this node get their turn, those who lease and settle among them: a job that waits for nothing
 /// lets nobody in.
@@ -51,50 +48,45 @@ pub(crate) enum How {
     Nobody,
 }
 
-/// What a runner stands on.
+/// Runs jobs.
+#[derive(Clone)]
 pub(crate) struct Runner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) settler: Arc<Settler>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) pusher: Pusher,
-    pub(crate) capacity: Arc<NodeCapacity<Work>>,
-    /// Fires when the grace period of a stop is over.
-    pub(crate) interrupt: CancellationToken,
-    pub(crate) running: TaskTracker,
-    /// What handlers run now, to tell them of cancellations.
-    pub(crate) handled: Mutex<HashMap<TaskId, Context>>,
+    node: Arc<Node>,
 }
 
 impl Run for Runner {
     type Task = Work;
 
-    fn capacity(&self) -> &NodeCapacity<Work> {
-        &self.capacity
+    fn capacity(&self) -> &Arc<NodeCapacity<Work>> {
+        &self.node.jobs
     }
 
-    fn start(self: &Arc<Self>, ticket: Ticket<Work>) {
-        let runner = Arc::clone(self);
-        self.running.spawn(async move { runner.run(ticket).await });
+    fn start(&self, ticket: Ticket<Work>) {
+        let runner = self.clone();
+        self.node.running.spawn(async move { runner.run(ticket).await });
     }
 
-    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Work>>) {
-        let runner = Arc::clone(self);
-        self.running.spawn(async move {
+    fn hand_back(&self, tickets: Vec<Ticket<Work>>) {
+        let runner = self.clone();
+        self.node.running.spawn(async move {
             for Ticket { lane, task: Work { task, job, session, .. }, .. } in tickets {
-                runner.settle(task, job, runner.capacity.slot(lane), session, AttemptEnd::HandedBack).await;
+                runner.settle(task, job, runner.capacity().slot(lane), session, AttemptEnd::HandedBack).await;
             }
         });
     }
 }
 
 impl Runner {
+    pub(crate) fn new(node: &Arc<Node>) -> Runner {
+        Runner { node: Arc::clone(node) }
+    }
+
     /// Runs jobs for as long as there are any.
-    async fn run(self: &Arc<Self>, first: Ticket<Work>) {
+    async fn run(&self, first: Ticket<Work>) {
         let mut next = Some(first);
         let mut in_a_row = 0;
         while let Some(Ticket { lane, task: work, .. }) = next {
-            self.run_one(work, self.capacity.slot(lane)).await;
+            self.run_one(work, self.node.jobs.slot(lane)).await;
             in_a_row += 1;
             if in_a_row % IN_A_ROW_MAX == 0 {
                 tokio::task::yield_now().await;
@@ -104,10 +96,10 @@ impl Runner {
     }
 
     /// The next job for a runner that has ended one of `lane`.
-    fn next(self: &Arc<Self>, lane: LaneId) -> Option<Ticket<Work>> {
-        let now = self.clock.elapsed();
-        let (next, command) = match self.capacity.handle([Event::Ended(lane)], now) {
-            Some(Command::Start(next)) => (Some(next), self.capacity.poll(now)),
+    fn next(&self, lane: LaneId) -> Option<Ticket<Work>> {
+        let now = self.node.clock.elapsed();
+        let (next, command) = match self.node.jobs.handle([Event::Ended(lane)], now) {
+            Some(Command::Start(next)) => (Some(next), self.node.jobs.poll(now)),
             command => (None, command),
         };
         // One freed slot may let two jobs start: one from the pool, and one that its environment is promised.
@@ -117,13 +109,13 @@ impl Runner {
 
     async fn run_one(&self, work: Work, place: Slot) {
         let Work { mut task, job, how, session } = work;
-        let started_at = self.clock.now();
+        let started_at = self.node.clock.now();
         let end = match &job {
             // Nothing is left that could be tried again.
             None => Some(cancelled("the job was deleted", started_at)),
             Some(_) if task.cancel => Some(cancelled("it was cancelled", started_at)),
             Some(_) if session.is_closed() => None,
-            Some(_) if !self.sessions.may_send(&session) => Some(AttemptEnd::HandedBack),
+            Some(_) if !self.node.sessions.may_send(&session) => Some(AttemptEnd::HandedBack),
             Some(job) => match how {
                 How::Nobody => Some(AttemptEnd::HandedBack),
                 How::Push(target) => self.push(job, &target, &task, &session).await,
@@ -140,13 +132,13 @@ impl Runner {
 
     async fn settle(&self, task: Task, job: Option<Arc<Job>>, place: Slot, session: Arc<Session>, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: place });
-        self.settler.settle(FinishedAttempt { task, job, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job, by, slot, end }).await;
     }
 
     async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
-        let started_at = self.clock.now();
+        let started_at = self.node.clock.now();
         // One that panics must not stay leased for as long as this node lives.
-        let pushed = AssertUnwindSafe(self.pusher.push(job, target, task, session)).catch_unwind().await;
+        let pushed = AssertUnwindSafe(push::push(&self.node, job, target, task, session)).catch_unwind().await;
         pushed.unwrap_or_else(|_| {
             let why = "the server failed while it made the request; its log says why";
             Some(AttemptEnd::Attempted(record(Report::Panicked, Note::new(why, []).to_bytes(), started_at)))
@@ -160,65 +152,50 @@ impl Runner {
         task: &mut Task,
         session: &Arc<Session>,
     ) -> Option<AttemptEnd> {
-        let (started_at, begun) = (self.clock.now(), self.clock.elapsed());
-        let context = Context::new(*task, Arc::clone(job), Arc::clone(session), Arc::clone(&self.sessions));
-        self.handled().insert(task.key.id, context.clone());
+        let (started_at, begun) = (self.node.clock.now(), self.node.clock.elapsed());
+        let context = Context::new(*task, Arc::clone(job), Arc::clone(session), Arc::clone(&self.node));
+        self.node.handled.insert(context.clone());
         let run = AssertUnwindSafe(handler.run(context.clone())).catch_unwind();
         let finish = tokio::select! {
             // First, so that a handler that ends at once costs no timer.
             biased;
             run = run => Some(run.unwrap_or_else(|panic| Finish::other(Report::Panicked, message(&*panic)))),
             () = session.closed() => None,
-            () = self.interrupt.cancelled() => {
+            () = self.node.interrupt.cancelled() => {
                 Some(Finish::other(Report::Interrupted, "the worker was stopped before the job had ended"))
             }
             () = tokio::time::sleep(job.timeout) => {
                 Some(Finish::other(Report::TimedOut, "it took longer than it may"))
             }
-            never = context.tell_progress(&*self.store) => match never {},
+            never = context.tell_progress() => match never {},
         };
-        self.handled().remove(&task.key.id);
+        self.node.handled.remove(task.key.id);
         let finish = finish?;
-        context.tell_last_progress(&*self.store).await;
+        context.tell_last_progress().await;
         // Whoever gave up because someone cancelled the job does not fail; whoever completed it did.
         task.cancel = context.is_cancelled();
         let record = AttemptRecord {
-            duration: self.clock.elapsed().saturating_sub(begun),
+            duration: self.node.clock.elapsed().saturating_sub(begun),
             result: finish.result.map(keep_result),
             ..record(finish.report, context.note(&finish.error), started_at)
         };
         Some(AttemptEnd::Attempted(record))
     }
 
-    /// Tells handlers whose jobs were cancelled, again and again; asks the store only while something runs.
-    pub(crate) async fn watch(&self, interval: Duration) {
+    /// Tells handlers of cancelled jobs, again and again; asks the store only while handlers run.
+    pub(crate) async fn watch(&self) {
+        let interval = self.node.config.lease / 4;
         loop {
             tokio::time::sleep(interval).await;
-            let mut sessions: Vec<SessionId> = self.handled().values().map(|context| context.session().id).collect();
-            sessions.sort_unstable();
-            sessions.dedup();
-            for session in sessions {
-                match self.store.read(query::HeldJobs { session }).await {
-                    Ok(held) => self.cancel(&held),
+            for session in self.node.handled.sessions() {
+                match self.node.store.read(query::HeldJobs { session }).await {
+                    Ok(held) => self.node.handled.cancel(&held),
                     Err(error) => {
                         warn!(error = &error as &dyn std::error::Error, "could not look for cancelled jobs");
                     }
                 }
             }
         }
-    }
-
-    fn cancel(&self, held: &[Task]) {
-        let handled = self.handled();
-        for task in held.iter().filter(|task| task.cancel) {
-            if let Some(context) = handled.get(&task.key.id).filter(|context| context.task().epoch == task.epoch) {
-                context.cancel();
-            }
-        }
-    }
-
-    fn handled(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Context>> {
-        self.handled.lock().expect("nothing panics while it holds this lock")
     }
 }
 

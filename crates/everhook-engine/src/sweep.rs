@@ -13,49 +13,48 @@ use everhook_core::outcome::{Class, Outcome};
 use everhook_core::task::{Task, TaskKind};
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Holding, Reclaim, ReclaimAsk, Reclaimed};
-use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::clock::Clock;
-use crate::session::{Session, Sessions};
-use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
+use crate::node::Node;
+use crate::session::Session;
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
+
+/// How often to look: an eighth of the lease, within these bounds.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) settler: Arc<Settler>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) interval: Duration,
-    /// Whether there are jobs.
-    pub(crate) jobs: bool,
+    pub(crate) node: Arc<Node>,
 }
 
 impl Sweeper {
-    /// Sweeps until `stop`.
-    pub(crate) async fn run(&self, stop: CancellationToken) {
+    /// Sweeps until the node stops.
+    pub(crate) async fn run(&self) {
+        let stop = &self.node.stop;
+        let interval = (self.node.config.lease / 8).clamp(INTERVAL_MIN, INTERVAL_MAX);
         loop {
-            if let Err(error) = self.sweep(&stop).await {
+            if let Err(error) = self.sweep(stop).await {
                 warn!(error = &error as &dyn std::error::Error, "could not sweep");
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(self.interval) => {}
+                () = tokio::time::sleep(interval) => {}
             }
         }
     }
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
-        let Some(session) = self.sessions.current() else { return Ok(()) };
-        if let Some(steady) = self.sessions.steady() {
-            for session in self.store.close_expired(steady).await? {
+        let Some(session) = self.node.sessions.current() else { return Ok(()) };
+        if let Some(steady) = self.node.sessions.steady() {
+            for session in self.node.store.close_expired(steady).await? {
                 warn!(session.id = %session, "closed session {session}: its lease had expired");
             }
         }
         self.sweep_abandoned(&session, stop).await?;
-        if self.jobs && !stop.is_cancelled() {
+        if self.node.has_jobs() && !stop.is_cancelled() {
             self.sweep_overdue(&session, stop).await?;
         }
         Ok(())
@@ -64,7 +63,7 @@ impl Sweeper {
     async fn sweep_abandoned(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
             let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Orphaned };
-            let tasks = self.taken(session, self.store.reclaim(ask).await)?;
+            let tasks = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = tasks.len();
             for taken in tasks {
                 // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
@@ -81,7 +80,7 @@ impl Sweeper {
     async fn sweep_overdue(&self, session: &Arc<Session>, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
             let ask = ReclaimAsk { session: session.id, limit: RECLAIM_BATCH_MAX, what: Reclaim::Overdue };
-            let jobs = self.taken(session, self.store.reclaim(ask).await)?;
+            let jobs = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = jobs.len();
             for taken in jobs {
                 if stop.run_until_cancelled(self.time_out(taken, session)).await.is_none() {
@@ -97,7 +96,7 @@ impl Sweeper {
     /// What was taken over; on doubt the session is retired, because it may own what nobody knows of.
     fn taken<T>(&self, session: &Session, taken: Result<T, StoreError>) -> Result<T, StoreError> {
         if taken.as_ref().is_err_and(StoreError::is_in_doubt) {
-            self.sessions.retire(session);
+            self.node.sessions.retire(session);
         }
         taken
     }
@@ -135,9 +134,8 @@ impl Sweeper {
         record: AttemptRecord,
     ) {
         let by = AttemptHolder::Node(Arc::clone(session));
-        self.settler
-            .settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end: AttemptEnd::Attempted(record) })
-            .await;
+        let end = AttemptEnd::Attempted(record);
+        self.node.settler.settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end }).await;
     }
 
     /// The end of what `from` held, as far as anybody knows: now.
@@ -149,7 +147,7 @@ impl Sweeper {
             status: 0,
             reply,
             started_at: from.since,
-            duration: self.clock.now().since(from.since),
+            duration: self.node.clock.now().since(from.since),
             result: None,
             holder: Some(from.session),
         }

@@ -1,13 +1,10 @@
 //! Starts what schedules say. Every node looks, and nobody leads: what one looks at the others skip.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{debug, warn};
 
-use crate::metrics::Metrics;
-use crate::wakeup::Wakeups;
-use everhook_store::store::Store;
+use crate::node::Node;
 
 /// Schedules that are started in one transaction.
 const FIRED_MAX: usize = 100;
@@ -17,14 +14,14 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts what is due, again and again.
-pub(crate) async fn run(store: Arc<dyn Store>, wakeups: Arc<Wakeups>, metrics: Arc<Metrics>) {
+pub(crate) async fn run(node: &Node) {
     loop {
-        let next_look = match store.fire_due(FIRED_MAX).await {
+        let next_look = match node.store.fire_due(FIRED_MAX).await {
             Ok(fired) => {
-                metrics.made(fired.made);
+                node.metrics.made(fired.made);
                 if fired.started > 0 {
                     debug!("started {} runs of schedules", fired.started);
-                    wakeups.hint_made(fired.made);
+                    node.wakeups.hint_made(fired.made);
                 }
                 fired.next_look
             }

@@ -18,14 +18,14 @@ use everhook_store::error::StoreError;
 use everhook_store::job::{JobAsk, LeasedJob, QueueAsk};
 use everhook_store::lease::LeaseAsk;
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
+use everhook_store::store::Reads;
 use everhook_store::worker::Takes;
 use tracing::warn;
 
-use crate::clock::Clock;
 use crate::dispatcher::{Source, WorkGrant};
-use crate::jobs::handler::Handlers;
-use crate::jobs::runner::{How, Runner, Work};
+use crate::node::Node;
+use crate::run::handler::Handlers;
+use crate::run::job::{How, Runner, Work};
 use crate::session::Session;
 
 /// How often the queues with a target are looked up.
@@ -36,31 +36,60 @@ type Queues = BTreeMap<(EnvironmentId, Name), LaneId>;
 
 /// Jobs, for their dispatcher.
 pub(crate) struct JobSource {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) runner: Arc<Runner>,
-    /// Whether requests leave this node.
-    pub(crate) pushes: bool,
-    pub(crate) handlers: Option<Arc<Handlers>>,
-    pub(crate) handled: Queues,
-    pub(crate) targets: Mutex<Targets>,
-    /// Someone changed a queue.
-    pub(crate) changed: Arc<AtomicBool>,
-    /// The session that the store was last told of, what it takes.
-    pub(crate) told: Mutex<Option<SessionId>>,
-    /// Which queue of an environment is the first to get its share of what is promised; the next one each time.
-    pub(crate) turn: AtomicUsize,
+    node: Arc<Node>,
+    runner: Runner,
+    handlers: Option<Arc<Handlers>>,
+    handled: Queues,
+    /// The last session whose queues and kinds the store was told.
+    told: Mutex<Option<SessionId>>,
+    /// The queue of an environment that is the first to get its share of the promised slots; the next one each time.
+    turn: AtomicUsize,
 }
 
 /// Queues with a target, as of the last look.
 #[derive(Default)]
-pub(crate) struct Targets {
+pub(crate) struct PushQueues {
+    seen: Mutex<Seen>,
+    /// A queue was changed here since then.
+    changed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seen {
     queues: Queues,
     looked_at: Option<Duration>,
 }
 
+impl PushQueues {
+    /// Has the queues looked up before the next lease.
+    pub(crate) fn refresh(&self) {
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// The queues with a target; looked up now and then, and when one was changed here.
+    async fn find(&self, node: &Node) -> Result<Queues, StoreError> {
+        let now = node.clock.elapsed();
+        let is_fresh = |looked_at: Duration| now.saturating_sub(looked_at) < TARGETS_INTERVAL;
+        if !self.changed.swap(false, Ordering::AcqRel) {
+            let seen = self.lock();
+            if seen.looked_at.is_some_and(is_fresh) {
+                return Ok(seen.queues.clone());
+            }
+        }
+        let found = node.store.read(query::PushQueues {}).await.inspect_err(|_| self.refresh())?;
+        let lane = |at, name: &Name| LaneId(queue_id(at, name));
+        let queues: Queues = found.into_iter().map(|(at, name)| ((at, name.clone()), lane(at, &name))).collect();
+        *self.lock() = Seen { queues: queues.clone(), looked_at: Some(now) };
+        Ok(queues)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().expect("nothing panics while it holds this lock")
+    }
+}
+
 /// The lanes of the queues that handlers take from.
-pub(crate) fn handled(handlers: &Handlers) -> Queues {
+fn handled(handlers: &Handlers) -> Queues {
     let environment = handlers.environment;
     handlers.queues.keys().map(|name| ((environment, name.clone()), LaneId(queue_id(environment, name)))).collect()
 }
@@ -88,7 +117,7 @@ fn promised_of(tenants: &Tenants, asks: Vec<QueueAsk>, turn: usize) -> Vec<Queue
 impl Source for JobSource {
     type Runner = Runner;
 
-    fn runner(&self) -> &Arc<Runner> {
+    fn runner(&self) -> &Runner {
         &self.runner
     }
 
@@ -102,16 +131,28 @@ impl Source for JobSource {
 }
 
 impl JobSource {
+    pub(crate) fn new(node: &Arc<Node>) -> JobSource {
+        let handlers = node.config.jobs.as_ref().and_then(|jobs| jobs.handlers.clone());
+        JobSource {
+            node: Arc::clone(node),
+            runner: Runner::new(node),
+            handled: handlers.as_deref().map(handled).unwrap_or_default(),
+            handlers,
+            told: Mutex::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
     async fn lease_all(
         &self,
         session: &Arc<Session>,
         ask: &LeaseCommand,
         grant: &mut WorkGrant<Work>,
     ) -> Result<(), StoreError> {
-        let targets = if self.pushes { self.targets().await? } else { Queues::new() };
+        let targets = if self.node.is_server { self.node.push_queues.find(&self.node).await? } else { Queues::new() };
         let lanes = targets.iter().chain(&self.handled).map(|((environment, _), lane)| (*environment, *lane));
-        let mut tenants = self.runner.capacity.share_between(lanes);
-        if self.pushes {
+        let mut tenants = self.node.jobs.share_between(lanes);
+        if self.node.is_server {
             self.lease_shared(session, ask, &targets, None, &mut tenants, grant).await?;
         }
         if let Some(handlers) = &self.handlers {
@@ -164,33 +205,9 @@ impl JobSource {
         if ask.limit == 0 || ask.queues.is_empty() {
             return Ok(Vec::new());
         }
-        let jobs = self.store.lease(LeaseAsk::Jobs(ask)).await?;
+        let jobs = self.node.store.lease(LeaseAsk::Jobs(ask)).await?;
         grant.next_ready = [grant.next_ready, jobs.next_ready].into_iter().flatten().min();
         Ok(jobs.jobs)
-    }
-
-    /// The queues with a target; looked up now and then, and when one was changed here.
-    async fn targets(&self) -> Result<Queues, StoreError> {
-        let now = self.clock.elapsed();
-        let is_fresh = |looked_at: Duration| now.saturating_sub(looked_at) < TARGETS_INTERVAL;
-        if !self.changed.swap(false, Ordering::AcqRel) {
-            let targets = self.targets.lock().expect("nothing panics while it holds this lock");
-            if targets.looked_at.is_some_and(is_fresh) {
-                return Ok(targets.queues.clone());
-            }
-        }
-        let queues: Queues = match self.store.read(query::PushQueues {}).await {
-            Ok(found) => {
-                found.into_iter().map(|(at, name)| ((at, name.clone()), LaneId(queue_id(at, &name)))).collect()
-            }
-            Err(error) => {
-                self.changed.store(true, Ordering::Release);
-                return Err(error);
-            }
-        };
-        let mut targets = self.targets.lock().expect("nothing panics while it holds this lock");
-        *targets = Targets { queues: queues.clone(), looked_at: Some(now) };
-        Ok(queues)
     }
 
     /// Tells the store what a new session takes, for those who ask why a job waits.
@@ -203,7 +220,7 @@ impl JobSource {
             queues: handlers.queues.keys().cloned().collect(),
             kinds: handlers.kinds.keys().cloned().collect(),
         };
-        if let Err(error) = self.store.set_takes(session, takes).await {
+        if let Err(error) = self.node.store.set_takes(session, takes).await {
             warn!(error = &error as &dyn std::error::Error, "could not tell what this worker takes");
             return Ok(());
         }

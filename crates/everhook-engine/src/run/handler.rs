@@ -2,7 +2,7 @@
 //!
 //! A handler decides nothing about its task: it says how the attempt ended, and `settle` does the rest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, JobId};
+use everhook_core::id::{EnvironmentId, JobId, SessionId, TaskId};
 use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{Job, LeaseProof};
 use everhook_core::limits::LOG_LINES_MAX;
@@ -21,8 +21,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::session::{Session, Sessions};
-use everhook_store::store::Store;
+use crate::node::Node;
+use crate::session::Session;
 
 /// Progress is written at most once in this time; what was said last is what is kept.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -84,7 +84,7 @@ struct Inner {
     task: Task,
     job: Arc<Job>,
     session: Arc<Session>,
-    sessions: Arc<Sessions>,
+    node: Arc<Node>,
     cancelled: CancellationToken,
     log: Mutex<VecDeque<String>>,
     /// What was said last and is not written.
@@ -93,10 +93,10 @@ struct Inner {
 }
 
 impl Context {
-    pub(crate) fn new(task: Task, job: Arc<Job>, session: Arc<Session>, sessions: Arc<Sessions>) -> Context {
+    pub(crate) fn new(task: Task, job: Arc<Job>, session: Arc<Session>, node: Arc<Node>) -> Context {
         let (cancelled, log, progress, said) =
             (CancellationToken::new(), Mutex::default(), Mutex::default(), Notify::new());
-        Context(Arc::new(Inner { task, job, session, sessions, cancelled, log, progress, said }))
+        Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said }))
     }
 
     /// The job.
@@ -142,19 +142,7 @@ impl Context {
 
     /// Whether the job is still this worker's, as far as it can know: to be asked before something that must not happen twice.
     pub fn still_mine(&self) -> bool {
-        self.0.sessions.may_send(&self.0.session)
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.0.cancelled.cancel();
-    }
-
-    pub(crate) fn task(&self) -> Task {
-        self.0.task
-    }
-
-    pub(crate) fn session(&self) -> &Arc<Session> {
-        &self.0.session
+        self.0.node.sessions.may_send(&self.0.session)
     }
 
     /// What the attempt keeps; nothing, if nothing was said.
@@ -167,24 +155,61 @@ impl Context {
     }
 
     /// Writes what is said, for as long as the handler runs.
-    pub(crate) async fn tell_progress(&self, store: &dyn Store) -> Infallible {
+    pub(crate) async fn tell_progress(&self) -> Infallible {
         loop {
             self.0.said.notified().await;
-            self.tell_last_progress(store).await;
+            self.tell_last_progress().await;
             tokio::time::sleep(PROGRESS_INTERVAL).await;
         }
     }
 
     /// Writes what was said last, unless it is written.
-    pub(crate) async fn tell_last_progress(&self, store: &dyn Store) {
+    pub(crate) async fn tell_last_progress(&self) {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
         let (key, by) = (self.0.task.key, LeaseProof { session: self.0.session.id, epoch: self.0.task.epoch });
-        let told = store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
+        let told =
+            self.0.node.store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
         match told {
             Ok(Ok(())) => {}
             Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress does not count"),
             Err(error) => debug!(error = &error as &dyn std::error::Error, "could not keep progress"),
         }
+    }
+}
+
+/// Jobs that handlers run now, to tell them of cancellations.
+#[derive(Default)]
+pub(crate) struct Handled(Mutex<HashMap<TaskId, Context>>);
+
+impl Handled {
+    pub(crate) fn insert(&self, context: Context) {
+        self.lock().insert(context.0.task.key.id, context);
+    }
+
+    pub(crate) fn remove(&self, task: TaskId) {
+        self.lock().remove(&task);
+    }
+
+    /// The sessions that hold them.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        let mut sessions: Vec<SessionId> = self.lock().values().map(|context| context.0.session.id).collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        sessions
+    }
+
+    /// Tells the handlers of those tasks that were cancelled.
+    pub(crate) fn cancel(&self, held: &[Task]) {
+        let handled = self.lock();
+        for task in held.iter().filter(|task| task.cancel) {
+            if let Some(context) = handled.get(&task.key.id).filter(|context| context.0.task.epoch == task.epoch) {
+                context.0.cancelled.cancel();
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TaskId, Context>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
     }
 }

@@ -21,26 +21,20 @@ use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
-use everhook_store::store::Store;
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::clock::Clock;
 use crate::dispatcher::{NodeCapacity, Run, Source, WorkGrant};
-use crate::outbound::{Outbound, Sent, Signed, header, internal};
-use crate::session::{Session, Sessions};
-use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, Settler, SlotHold};
+use crate::node::Node;
+use crate::run::outbound::{self, Sent, Signed, header, internal};
+use crate::session::Session;
+use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
-/// What a delivery needs besides its task.
+/// Runs deliveries.
+#[derive(Clone)]
 pub(crate) struct Deliverer {
-    pub(crate) outbound: Arc<Outbound>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) settler: Arc<Settler>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) capacity: Arc<NodeCapacity<Delivery>>,
-    pub(crate) running: TaskTracker,
+    node: Arc<Node>,
 }
 
 /// A delivery that is leased to this node.
@@ -49,30 +43,21 @@ pub(crate) struct Delivery {
     session: Arc<Session>,
 }
 
-/// Deliveries, for their dispatcher.
-pub(crate) struct Deliveries {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) deliverer: Arc<Deliverer>,
-}
-
 #[async_trait]
-impl Source for Deliveries {
+impl Source for Deliverer {
     type Runner = Deliverer;
 
-    fn runner(&self) -> &Arc<Deliverer> {
-        &self.deliverer
+    fn runner(&self) -> &Deliverer {
+        self
     }
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Delivery> {
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
-        match self
-            .store
-            .lease(LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, free_by_lane, per_lane }))
-            .await
-        {
+        let ask = LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, free_by_lane, per_lane });
+        match self.node.store.lease(ask).await {
             Ok(grant) => {
-                let tickets =
-                    grant.tasks.into_iter().map(|leased| ticket(leased, session, StartOrder::AsLeased)).collect();
+                let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
+                let tickets = grant.tasks.into_iter().map(ticket).collect();
                 WorkGrant { tickets, next_ready: grant.next_ready, held_back: false, failed: None }
             }
             Err(error) => WorkGrant { tickets: Vec::new(), next_ready: None, held_back: false, failed: Some(error) },
@@ -83,20 +68,20 @@ impl Source for Deliveries {
 impl Run for Deliverer {
     type Task = Delivery;
 
-    fn capacity(&self) -> &NodeCapacity<Delivery> {
-        &self.capacity
+    fn capacity(&self) -> &Arc<NodeCapacity<Delivery>> {
+        &self.node.deliveries
     }
 
-    fn start(self: &Arc<Self>, ticket: Ticket<Delivery>) {
-        let (deliverer, slot) = (Arc::clone(self), self.capacity.slot(ticket.lane));
-        self.running.spawn(async move { deliverer.run(ticket, slot).await });
+    fn start(&self, ticket: Ticket<Delivery>) {
+        let (deliverer, slot) = (self.clone(), self.capacity().slot(ticket.lane));
+        self.node.running.spawn(async move { deliverer.run(ticket, slot).await });
     }
 
-    fn hand_back(self: &Arc<Self>, tickets: Vec<Ticket<Delivery>>) {
-        let deliverer = Arc::clone(self);
-        self.running.spawn(async move {
+    fn hand_back(&self, tickets: Vec<Ticket<Delivery>>) {
+        let deliverer = self.clone();
+        self.node.running.spawn(async move {
             for Ticket { lane, task: Delivery { leased, session }, .. } in tickets {
-                let slot = deliverer.capacity.slot(lane);
+                let slot = deliverer.capacity().slot(lane);
                 deliverer.settle(leased.task, session, slot, AttemptEnd::HandedBack).await;
             }
         });
@@ -104,21 +89,25 @@ impl Run for Deliverer {
 }
 
 impl Deliverer {
-    /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
-    pub(crate) fn begin(self: &Arc<Self>, leased: Leased, slot: Slot, session: &Arc<Session>) {
-        slot.keep();
-        let ticket = ticket(leased, session, StartOrder::Free);
-        self.report([Event::Committed(ticket)], self.clock.elapsed());
+    pub(crate) fn new(node: &Arc<Node>) -> Deliverer {
+        Deliverer { node: Arc::clone(node) }
     }
 
-    async fn run(self: &Arc<Self>, ticket: Ticket<Delivery>, slot: Slot) {
+    /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
+    pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
+        slot.keep();
+        let ticket = ticket(leased, session, StartOrder::Free);
+        self.report([Event::Committed(ticket)], self.node.clock.elapsed());
+    }
+
+    async fn run(&self, ticket: Ticket<Delivery>, slot: Slot) {
         let Ticket { lane, order, task, .. } = ticket;
         let mut delivery = pin!(self.deliver(task, slot));
         if order == StartOrder::AsLeased {
             // The runtime runs the task that was spawned last first. So the next delivery of the lane is spawned when
             // this one was polled and its request is on its way.
             let first = poll_fn(|cx| Poll::Ready(delivery.as_mut().poll(cx))).await;
-            self.report([Event::Begun(lane)], self.clock.elapsed());
+            self.report([Event::Begun(lane)], self.node.clock.elapsed());
             if first.is_ready() {
                 return;
             }
@@ -127,16 +116,16 @@ impl Deliverer {
     }
 
     /// Runs one leased delivery to its settlement.
-    async fn deliver(self: &Arc<Self>, delivery: Delivery, slot: Slot) {
+    async fn deliver(&self, delivery: Delivery, slot: Slot) {
         let Delivery { leased, session } = delivery;
-        let (task, started_at) = (leased.task, self.clock.now());
+        let (task, started_at) = (leased.task, self.node.clock.now());
         // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
         // First: a slot that comes free because its target wants a rest is not to be used.
         let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
         let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
-        self.report(ended, self.clock.elapsed());
+        self.report(ended, self.node.clock.elapsed());
         let Some(end) = end else {
             // Fenced: another node has the task. Nothing that happens here counts any more.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
@@ -147,11 +136,11 @@ impl Deliverer {
 
     async fn settle(&self, task: Task, session: Arc<Session>, slot: Slot, end: AttemptEnd) {
         let (by, slot) = (AttemptHolder::Node(session), SlotHold::Slot { _slot: slot });
-        self.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
+        self.node.settler.settle(FinishedAttempt { task, job: None, by, slot, end }).await;
     }
 
     async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
-        let started_at = self.clock.now();
+        let started_at = self.node.clock.now();
         let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
         let target = target.and_then(|(endpoint, message)| Some((endpoint, message, payload(message)?)));
@@ -162,24 +151,24 @@ impl Deliverer {
             return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         }
         // It may have waited for its turn until now.
-        if self.outbound.interrupt.is_cancelled() || !self.sessions.may_send(session) {
+        if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
         let headers = self.headers(endpoint, message, &body, leased.task.tries + 1);
-        let begun = self.clock.elapsed();
+        let begun = self.node.clock.elapsed();
         let sent = match headers {
             Ok(headers) => {
                 let request = Request { url: endpoint.url.clone(), headers, body, patience: None };
-                self.outbound.send(request, session).await
+                outbound::send(&self.node, request, session).await
             }
             Err(failure) => Sent::Answered(Err(failure)),
         };
-        let duration = self.clock.elapsed().saturating_sub(begun);
+        let duration = self.node.clock.elapsed().saturating_sub(begun);
         let url = endpoint.url.clone();
         match sent {
             Sent::SessionClosed => None,
             Sent::Exhausted(failure) => {
-                self.capacity.pause(&failure.detail, self.clock.elapsed());
+                self.node.deliveries.pause(&failure.detail, self.node.clock.elapsed());
                 Some(AttemptEnd::HandedBack)
             }
             Sent::Interrupted => Some(AttemptEnd::Attempted(interrupted(url, started_at, duration))),
@@ -194,7 +183,7 @@ impl Deliverer {
         started_at: Timestamp,
         duration: Duration,
     ) -> AttemptRecord {
-        let (class, outcome) = classify(&answer, self.clock.now());
+        let (class, outcome) = classify(&answer, self.node.clock.now());
         let (status, reply) = match answer {
             Ok(reply) => (reply.status, reply.body),
             Err(failure) => (0, Bytes::from(failure.detail)),
@@ -217,7 +206,7 @@ impl Deliverer {
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
         let signed = Signed { id: message.id.to_string(), keys: &endpoint.keys, body, attempt };
-        self.outbound.sign(&mut headers, signed)?;
+        outbound::sign(&self.node, &mut headers, signed)?;
         headers.insert("everhook-event-type", header(message.event_type.to_string())?);
         if let Some(content_type) = &message.rest.content_type {
             headers.insert(CONTENT_TYPE, header(content_type.clone())?);

@@ -1,0 +1,122 @@
+//! Accepts messages, and starts deliveries on the fast path.
+//!
+//! A message is answered only after the commit has returned; tasks that were inserted already leased start then, at
+//! once. When the node's slots are taken and come free, the next group waits for them a moment, so that accepting does
+//! not outrun delivering.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use everhook_store::error::StoreError;
+use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::made::Made;
+use everhook_store::store::Op;
+use tracing::warn;
+
+use crate::intake::coalescer::{Intake, Weight};
+use crate::node::Node;
+use crate::run::delivery::Deliverer;
+use crate::session::Session;
+
+/// Messages on their way in.
+#[derive(Default)]
+pub(crate) struct Messages {
+    /// How many tasks the last group of requests became: the best guess for the next one.
+    last_tasks: AtomicUsize,
+}
+
+impl Intake for Messages {
+    type Request = NewMessage;
+    type Group = Vec<NewMessage>;
+    type Answer = Appended;
+    const OP: Op = Op::Append;
+
+    fn weight(new: &NewMessage) -> Weight {
+        Weight { rows: 1, payload_bytes: new.message.payload.as_ref().map_or(0, bytes::Bytes::len) }
+    }
+
+    fn join(messages: Vec<NewMessage>) -> Vec<NewMessage> {
+        messages
+    }
+
+    fn split(messages: Vec<NewMessage>) -> Vec<Vec<NewMessage>> {
+        messages.into_iter().map(|message| vec![message]).collect()
+    }
+
+    async fn write(&self, node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
+        // A node that does not deliver leaves everything to the others.
+        let session = node.sessions.current().filter(|_| node.delivers);
+        let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
+        let (size, begun) = (messages.len(), node.metrics.begin());
+        match node.store.append(Append { fast, messages }).await {
+            Ok(appended) => {
+                node.metrics.appended(size, begun);
+                node.metrics.made(Made::messages(&appended));
+                self.last_tasks.store(appended.iter().map(tasks).sum(), Ordering::Relaxed);
+                Ok(begin(node, appended, session.as_ref()))
+            }
+            Err(error) => {
+                if let (true, Some(session)) = (error.is_in_doubt(), &session) {
+                    node.sessions.retire(session);
+                }
+                warn!(error = &error as &dyn std::error::Error, "could not append messages");
+                Err(error)
+            }
+        }
+    }
+
+    async fn make_room(&self, node: &Node) {
+        if node.delivers {
+            node.deliveries.wait_for(self.last_tasks.load(Ordering::Relaxed)).await;
+        }
+    }
+}
+
+/// After the commit: starts the tasks that are this node's, and tells of the rest. They leave the answers.
+fn begin(node: &Arc<Node>, mut appended: Vec<Appended>, session: Option<&Arc<Session>>) -> Vec<Appended> {
+    let deliverer = Deliverer::new(node);
+    let mut waits = false;
+    for answer in &mut appended {
+        let Appended::Accepted { leased, pending, .. } = answer else { continue };
+        waits |= *pending > 0;
+        for (leased, slot) in leased.drain(..) {
+            let session = session.expect("nothing is leased without a session");
+            deliverer.begin(leased, slot, session);
+        }
+    }
+    if waits {
+        node.wakeups.hint_deliveries();
+    }
+    appended
+}
+
+fn tasks(appended: &Appended) -> usize {
+    match appended {
+        Appended::Accepted { leased, pending, .. } => leased.len() + pending,
+        _ => 0,
+    }
+}
+
+impl Node {
+    /// Appends messages that belong together as a group of their own, in order; returns when they are durable. A
+    /// message that the store refuses harms only itself, unless the store refuses all of them: then the whole fails.
+    pub(crate) async fn accept_all(
+        self: &Arc<Self>,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut answers = self.accepting.write(self, messages).await;
+        let is_unknown = |answer: &Result<_, StoreError>| !matches!(answer, Ok(_) | Err(StoreError::Refused { .. }));
+        let failed = match answers.iter().position(is_unknown) {
+            Some(unknown) => Some(unknown),
+            None if answers.iter().all(Result::is_err) => Some(0),
+            None => None,
+        };
+        match failed.map(|at| answers.swap_remove(at)) {
+            Some(Err(error)) => Err(error),
+            _ => Ok(answers),
+        }
+    }
+}

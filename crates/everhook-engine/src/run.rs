@@ -1,0 +1,8 @@
+//! Runs one leased task: a delivery, a job that is pushed to a target, or a job with a handler in this process.
+
+pub(crate) mod delivery;
+pub mod handler;
+pub(crate) mod job;
+mod outbound;
+mod push;
+pub(crate) mod source;

@@ -1,0 +1,106 @@
+//! Jobs that leave as requests: to the target of their queue, signed like deliveries.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everhook_core::job::Job;
+use everhook_core::job::report::{Note, Report};
+use everhook_core::limits::PUSH_TIMEOUT_DEFAULT;
+use everhook_core::outcome::{Class, Outcome, SendFailure, classify_push};
+use everhook_core::queue::Target;
+use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_sender::Request;
+use http::header::HeaderMap;
+
+use crate::node::Node;
+use crate::run::job::record;
+use crate::run::outbound::{self, Sent, Signed, header};
+use crate::session::Session;
+use crate::settle::{AttemptEnd, AttemptRecord};
+
+/// Sends a job to the target of its queue; none if the session was closed meanwhile.
+pub(crate) async fn push(
+    node: &Node,
+    job: &Job,
+    target: &Target,
+    task: &Task,
+    session: &Session,
+) -> Option<AttemptEnd> {
+    let (started_at, begun) = (node.clock.now(), node.clock.elapsed());
+    let body = job.payload.clone().unwrap_or_default();
+    let sent = match headers(node, job, target, &body, task.tries + 1) {
+        Ok(headers) => {
+            // However long the job itself may take: a push keeps its slot until then.
+            let timeout = job.timeout.min(push_timeout(node));
+            let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout) };
+            let sent = tokio::time::timeout(timeout, outbound::send(node, request, session)).await;
+            sent.unwrap_or_else(|_| Sent::Answered(Err(too_slow(timeout))))
+        }
+        Err(failure) => Sent::Answered(Err(failure)),
+    };
+    let duration = node.clock.elapsed().saturating_sub(begun);
+    match sent {
+        Sent::SessionClosed => None,
+        Sent::Exhausted(failure) => {
+            node.jobs.pause(&failure.detail, node.clock.elapsed());
+            Some(AttemptEnd::HandedBack)
+        }
+        Sent::Interrupted => {
+            let note = Note::new("the server was stopped before the reply came", []).to_bytes();
+            Some(AttemptEnd::Attempted(AttemptRecord { duration, ..record(Report::Interrupted, note, started_at) }))
+        }
+        Sent::Answered(answer) => {
+            let (class, outcome) = classify_push(&answer, node.clock.now());
+            let (status, reply) = match answer {
+                Ok(reply) => (reply.status, reply.body),
+                Err(failure) => (0, Bytes::from(failure.detail)),
+            };
+            Some(AttemptEnd::Attempted(answered(class, outcome, status, &reply, started_at, duration)))
+        }
+    }
+}
+
+fn headers(node: &Node, job: &Job, target: &Target, body: &[u8], attempt: u32) -> Result<HeaderMap, SendFailure> {
+    let mut headers = HeaderMap::with_capacity(16);
+    outbound::sign(node, &mut headers, Signed { id: job.id.to_string(), keys: &target.keys, body, attempt })?;
+    headers.insert("everhook-queue", header(job.queue.to_string())?);
+    headers.insert("everhook-kind", header(job.kind.to_string())?);
+    Ok(headers)
+}
+
+fn push_timeout(node: &Node) -> Duration {
+    node.config.jobs.as_ref().map_or(PUSH_TIMEOUT_DEFAULT, |jobs| jobs.push_timeout)
+}
+
+fn answered(
+    class: Class,
+    outcome: Outcome,
+    status: u16,
+    reply: &[u8],
+    started_at: Timestamp,
+    duration: Duration,
+) -> AttemptRecord {
+    // What a target says when all is well is no error; what it says otherwise may be nothing but its status.
+    let reply = match (outcome, status, String::from_utf8_lossy(reply).trim()) {
+        (Outcome::Success, _, _) => Bytes::new(),
+        (_, 0, failure) => Note::new(failure, []).to_bytes(),
+        (_, status, "") => Note::new(&format!("the target answered {status}"), []).to_bytes(),
+        (_, status, said) => Note::new(&format!("the target answered {status}: {said}"), []).to_bytes(),
+    };
+    AttemptRecord {
+        outcome,
+        class,
+        url: String::new(),
+        status,
+        reply,
+        started_at,
+        duration,
+        result: None,
+        holder: None,
+    }
+}
+
+fn too_slow(timeout: Duration) -> SendFailure {
+    SendFailure::new(Class::Timeout, format!("the target did not answer within {} s", timeout.as_secs()))
+}
