@@ -20,7 +20,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::Slot;
-use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
+use everhook_store::lease::{LeaseAsk, Leased};
 use everhook_store::store::Store;
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -65,11 +65,8 @@ impl Source for Deliveries {
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Delivery> {
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
-        match self
-            .store
-            .lease(LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, free_by_lane, per_lane }))
-            .await
-        {
+        let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
+        match self.store.lease(ask).await {
             Ok(grant) => {
                 let tickets =
                     grant.tasks.into_iter().map(|leased| ticket(leased, session, StartOrder::AsLeased)).collect();
@@ -152,7 +149,7 @@ impl Deliverer {
 
     async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
         let started_at = self.clock.now();
-        let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
+        let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
         let target = target.and_then(|(endpoint, message)| Some((endpoint, message, payload(message)?)));
         let Some((endpoint, message, body)) = target else {
@@ -237,7 +234,7 @@ fn wants_rest(end: &AttemptEnd) -> bool {
 }
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
-    let reason = match (&leased.endpoint, &leased.message) {
+    let reason = match (leased.endpoint(), leased.message()) {
         (None, _) => "the endpoint was deleted",
         (_, None) => "the message was pruned",
         _ => "the payload was removed",
@@ -245,7 +242,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     AttemptRecord {
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
-        url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(reason.as_bytes()),
         started_at,
@@ -259,7 +256,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     AttemptRecord {
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
-        url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(b"the server failed while it made the request; its log says why"),
         started_at,

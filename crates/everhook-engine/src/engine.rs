@@ -17,8 +17,8 @@ use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::lease::NewMessage;
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{Leased, NewMessage};
 use everhook_store::made::Made;
 use everhook_store::store::{Op, Store};
 use everhook_store::uids::Uids;
@@ -459,7 +459,7 @@ impl RunJobs for Engine {
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+    ) -> Result<Result<Vec<Leased>, WorkerRefused>, StoreError> {
         self.jobs(Op::Lease)?.remote.lease(worker, limit, wait, held).await
     }
 

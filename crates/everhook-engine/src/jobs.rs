@@ -10,7 +10,8 @@ use everhook_core::id::{EnvironmentId, JobId, SessionId};
 use everhook_core::job::report::{Note, Report};
 use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_store::error::StoreError;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::Leased;
 use everhook_store::worker::{Takes, WorkerRecord};
 
 use crate::accept::AcceptError;
@@ -85,7 +86,7 @@ pub trait RunJobs: Send + Sync {
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError>;
+    ) -> Result<Result<Vec<Leased>, WorkerRefused>, StoreError>;
 
     /// Renews the worker; tells what it lost and what is cancelled. Never hands back.
     async fn heartbeat(

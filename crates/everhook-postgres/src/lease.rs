@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId, SessionId};
-use everhook_core::limits::{LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::message::Message;
 use everhook_core::task::{PRIORITY_DEFAULT, Task};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
 use everhook_store::{columns, row, statement};
 
 use crate::columns::Keys;
@@ -123,8 +123,8 @@ enum LaneTurn {
 }
 
 impl PostgresStore {
-    pub(crate) async fn lease_once(&self, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
-        let limit = ask.limit.min(LEASE_TASKS_MAX);
+    pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+        let limit = ask.tasks_max();
         let full = full_lanes(ask);
         let tx = self.database.tx().await?;
         let lanes_max =
@@ -134,7 +134,7 @@ impl PostgresStore {
         let (lanes, now) = read_lanes(found, ask);
         if lanes.is_empty() {
             tx.roll_back().await?;
-            return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: ready.map(wait) });
+            return Ok(LeaseGrant { tasks: Vec::new(), next_ready: ready.map(wait) });
         }
         let taken = self.take(&tx, ask, limit, &lanes, now).await?;
         let turns = turns(&lanes, &taken, limit, now, |lane| self.scan_cursors.is_old(lane.key(), now));
@@ -149,14 +149,14 @@ impl PostgresStore {
                 LaneTurn::Keep => {}
             }
         }
-        Ok(LeaseGrant { tasks, jobs: Vec::new(), next_ready })
+        Ok(LeaseGrant { tasks, next_ready })
     }
 
     /// Leases what is due in lanes. Before it takes nothing, it looks through all of them.
     async fn take(
         &self,
         tx: &Tx<'_>,
-        ask: &DeliveryAsk,
+        ask: &LeaseAsk,
         limit: usize,
         lanes: &[ReadyLane],
         now: Timestamp,
@@ -194,11 +194,9 @@ impl PostgresStore {
             let lane = lane_of(&task);
             let key = lane.map(|lane| (lane.environment, lane.application, MessageId(task.key.subject)));
             let set = lane.and_then(|lane| sets.get(&(lane.environment, lane.application)));
-            Leased {
-                task,
-                message: key.and_then(|key| found.get(&key).cloned()),
-                endpoint: set.and_then(|set| set.find(everhook_core::id::EndpointId(task.lane.0)).cloned()),
-            }
+            let message = key.and_then(|key| found.get(&key).cloned());
+            let endpoint = set.and_then(|set| set.find(everhook_core::id::EndpointId(task.lane.0)).cloned());
+            Leased { task, work: Work::Delivery { message, endpoint } }
         };
         Ok(tasks.into_iter().map(attach_payloads).collect())
     }
@@ -265,11 +263,11 @@ fn lane_keys<'l>(lanes: impl Iterator<Item = &'l ReadyLane>) -> Keys {
     Keys::of(lanes.map(|lane| (lane.environment, lane.id.0)))
 }
 
-fn full_lanes(ask: &DeliveryAsk) -> Vec<LaneId> {
+fn full_lanes(ask: &LeaseAsk) -> Vec<LaneId> {
     ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect()
 }
 
-fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAsk) -> (Vec<ReadyLane>, Timestamp) {
+fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &LeaseAsk) -> (Vec<ReadyLane>, Timestamp) {
     let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
     let now = rows.first().map_or(Timestamp::default(), |(_, _, now)| *now);
     let ready = |(lane, revision, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
@@ -287,7 +285,7 @@ fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAs
 
 async fn take_from(
     tx: &Tx<'_>,
-    ask: &DeliveryAsk,
+    ask: &LeaseAsk,
     limit: usize,
     lanes: &[ReadyLane],
     begun: Vec<Timestamp>,

@@ -16,8 +16,8 @@ use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, NewSession, Renewed, SessionRecord};
+use everhook_store::job::JobRecord;
+use everhook_store::lease::{FeedAsk, LeaseAsk, Leased, NewSession, Renewed, SessionRecord};
 use everhook_store::query;
 use everhook_store::store::{Op, Reads, Store};
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
@@ -81,7 +81,7 @@ impl Remote {
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+    ) -> Result<Result<Vec<Leased>, WorkerRefused>, StoreError> {
         let id = worker.session.id;
         if !self.asking.lock().expect("nothing panics while it holds this lock").insert(id) {
             return Ok(Err(WorkerRefused::Busy));
@@ -121,20 +121,16 @@ impl Remote {
         }
     }
 
-    async fn take(
-        &self,
-        worker: &WorkerRecord,
-        limit: usize,
-    ) -> Result<(Vec<LeasedJob>, Option<Duration>), StoreError> {
+    async fn take(&self, worker: &WorkerRecord, limit: usize) -> Result<(Vec<Leased>, Option<Duration>), StoreError> {
         let Takes { environment, queues, kinds } = &worker.takes;
         let limit = limit.min(WORKER_LEASE_MAX);
-        let queue = |name| QueueAsk { environment: *environment, name, capacity: limit };
-        let queues = queues.iter().cloned().map(queue).collect();
+        let feeds = queues.iter().cloned().map(|name| FeedAsk::queue(*environment, name, limit)).collect();
         let (session, kinds) = (worker.session.id, kinds.clone());
-        let grant = self.store.lease(LeaseAsk::Jobs(JobAsk { session, limit, queues, kinds, watched: true })).await?;
-        let mut jobs = Vec::with_capacity(grant.jobs.len());
-        for leased in grant.jobs {
-            if leased.task.cancel || leased.job.is_none() {
+        let ask = LeaseAsk { kinds, watched: true, ..LeaseAsk::new(session, limit, feeds) };
+        let grant = self.store.lease(ask).await?;
+        let mut jobs = Vec::with_capacity(grant.tasks.len());
+        for leased in grant.tasks {
+            if leased.task.cancel || leased.job().is_none() {
                 self.cancel(session, leased).await;
             } else {
                 jobs.push(leased);
@@ -144,10 +140,10 @@ impl Remote {
     }
 
     /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
-    async fn cancel(&self, session: SessionId, leased: LeasedJob) {
-        let why = if leased.job.is_none() { "the job was deleted" } else { "it was cancelled" };
+    async fn cancel(&self, session: SessionId, leased: Leased) {
+        let why = if leased.job().is_none() { "the job was deleted" } else { "it was cancelled" };
         let end = AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
-        self.settler.settle_for(session, leased.task, leased.job, end).await;
+        self.settler.settle_for(session, leased.task, leased.job().cloned(), end).await;
     }
 
     /// Renews the worker; tells what it lost and what is cancelled.

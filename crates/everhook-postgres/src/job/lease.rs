@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::job::{Job, kind_hash};
-use everhook_core::limits::{KIND_SCAN_MAX, LEASE_JOBS_MAX};
+use everhook_core::limits::KIND_SCAN_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::Target;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::job::{JobAsk, JobGrant, LeasedJob};
-use everhook_store::lease::Holding;
+use everhook_store::lease::{Holding, LeaseAsk, LeaseGrant, Leased, Reclaimed, Work};
 use everhook_store::{columns, statement};
 
 use crate::columns::{Keys, TaskKeys};
@@ -100,13 +99,13 @@ struct Turns {
 type LaneKey = (EnvironmentId, LaneId);
 
 impl PostgresStore {
-    pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
-        let limit = ask.limit.min(LEASE_JOBS_MAX);
+    pub(crate) async fn lease_jobs_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+        let limit = ask.tasks_max();
         let tx = self.database.tx().await?;
         let OpenQueues { mut queues, lanes, now, is_held, share } = limit::open_queues(&tx, ask).await?;
         if queues.is_empty() {
             tx.roll_back().await?;
-            return Ok(JobGrant { jobs: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
+            return Ok(LeaseGrant { tasks: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
         }
         let lanes = ready_lanes(&tx, &mut queues, lanes, share, limit, now).await?;
         let jobs = take(&tx, ask, limit, &queues, &lanes, now).await?;
@@ -118,20 +117,14 @@ impl PostgresStore {
         // What is committed has to be told, whatever can be said of the time of the next look.
         let next_ready = next_ready(&ready, &queues, now).unwrap_or_default();
         let next_ready = next_ready.into_iter().chain(is_held.then_some(HELD_BY_ANOTHER)).min();
-        Ok(JobGrant { jobs, next_ready })
+        Ok(LeaseGrant { tasks: jobs, next_ready })
     }
 }
 
 impl PostgresStore {
-    pub(crate) async fn reclaim_overdue_once(
-        &self,
-        session: SessionId,
-        limit: usize,
-    ) -> Result<Vec<(LeasedJob, Holding)>, Fault> {
+    pub(crate) async fn reclaim_overdue_once(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
         let reclaimed = self.database.write(ReclaimJob { owner: session, limit }).await?;
-        let read = |(task, from, job): (Task, Holding, Option<Job>)| {
-            (LeasedJob { task, job: job.map(Arc::new), target: None }, from)
-        };
+        let read = |(task, from, job): (Task, Holding, Option<Job>)| Reclaimed { task, from, job: job.map(Arc::new) };
         Ok(reclaimed.into_iter().map(read).collect())
     }
 }
@@ -172,12 +165,12 @@ async fn ready_lanes(
 
 async fn take(
     tx: &Tx<'_>,
-    ask: &JobAsk,
+    ask: &LeaseAsk,
     limit: usize,
     queues: &[OpenQueue<'_>],
     lanes: &[ReadyLane],
     now: Timestamp,
-) -> Result<Vec<LeasedJob>, Fault> {
+) -> Result<Vec<Leased>, Fault> {
     let open: Vec<&ReadyLane> = lanes.iter().filter(|lane| lane.capacity > 0).collect();
     if open.is_empty() {
         return Ok(Vec::new());
@@ -225,26 +218,24 @@ fn targets(queues: &[OpenQueue<'_>], lanes: &[&ReadyLane]) -> Targets {
 }
 
 /// Adds records and targets to tasks.
-async fn attach_payloads(tx: &Tx<'_>, tasks: Vec<Task>, targets: &Targets) -> Result<Vec<LeasedJob>, Fault> {
+async fn attach_payloads(tx: &Tx<'_>, tasks: Vec<Task>, targets: &Targets) -> Result<Vec<Leased>, Fault> {
     let wanted = Keys::of(tasks.iter().map(|task| (task.key.environment, task.key.subject)));
     let mut records: HashMap<(EnvironmentId, Id), Arc<Job>> = HashMap::with_capacity(tasks.len());
     if let Some(wanted) = wanted.nonempty() {
         let found = tx.stream(FindJobLeased { wanted }).await?;
         records.extend(found.into_iter().map(|(environment, job)| ((environment, job.id.0), Arc::new(job))));
     }
-    let attach_payloads = |task: Task| LeasedJob {
-        task,
-        job: records.get(&(task.key.environment, task.key.subject)).cloned(),
-        target: targets.get(&(task.key.environment, task.lane)).cloned(),
+    let attach_payloads = |task: Task| {
+        let job = records.get(&(task.key.environment, task.key.subject)).cloned();
+        Leased { task, work: Work::Job { job, target: targets.get(&(task.key.environment, task.lane)).cloned() } }
     };
     Ok(tasks.into_iter().map(attach_payloads).collect())
 }
 
 /// Puts back what is of a kind that was not asked for: two kinds may stand for the same number.
-async fn put_back_foreign(tx: &Tx<'_>, jobs: Vec<LeasedJob>, kinds: &[Name]) -> Result<Vec<LeasedJob>, Fault> {
-    let is_asked =
-        |leased: &LeasedJob| kinds.is_empty() || leased.job.as_ref().is_none_or(|job| kinds.contains(&job.kind));
-    let (jobs, foreign): (Vec<LeasedJob>, Vec<LeasedJob>) = jobs.into_iter().partition(is_asked);
+async fn put_back_foreign(tx: &Tx<'_>, jobs: Vec<Leased>, kinds: &[Name]) -> Result<Vec<Leased>, Fault> {
+    let is_asked = |leased: &Leased| kinds.is_empty() || leased.job().is_none_or(|job| kinds.contains(&job.kind));
+    let (jobs, foreign): (Vec<Leased>, Vec<Leased>) = jobs.into_iter().partition(is_asked);
     let foreign_kind = TaskKeys::of(foreign.iter().map(|leased| &leased.task.key));
     tx.run(foreign_kind.nonempty().map(|foreign_kind| ReleaseJobLease { foreign_kind })).await?;
     Ok(jobs)
@@ -254,13 +245,13 @@ async fn put_back_foreign(tx: &Tx<'_>, jobs: Vec<LeasedJob>, kinds: &[Name]) -> 
 fn turns(
     queues: &[OpenQueue<'_>],
     lanes: &[ReadyLane],
-    jobs: &[LeasedJob],
+    jobs: &[Leased],
     share: usize,
     limit: usize,
-    ask: &JobAsk,
+    ask: &LeaseAsk,
 ) -> Turns {
     let mut given: HashMap<(EnvironmentId, LaneId), usize> = HashMap::new();
-    for LeasedJob { task, .. } in jobs {
+    for Leased { task, .. } in jobs {
         *given.entry((task.key.environment, task.lane)).or_default() += 1;
     }
     let mut turns = Turns { taken: vec![0; queues.len()], ..Turns::default() };

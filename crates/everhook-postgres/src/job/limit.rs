@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, ID_BYTES, Id, LaneId};
+use everhook_core::lane::Feed;
 use everhook_core::limits::LEASE_LANES_MAX;
+use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::time::Timestamp;
-use everhook_store::job::{JobAsk, QueueAsk};
+use everhook_store::lease::{FeedAsk, LeaseAsk};
 use everhook_store::{columns, row, statement};
 
 use crate::error::Fault;
@@ -44,9 +46,17 @@ statement! {
 /// Sorts behind every lane.
 const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
 
+/// A queue that is asked for so many jobs.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueAsk<'a> {
+    pub(crate) environment: EnvironmentId,
+    pub(crate) name: &'a Name,
+    pub(crate) capacity: usize,
+}
+
 /// A queue that jobs may be taken from; locked, if it has a limit or a rate.
 pub(crate) struct OpenQueue<'a> {
-    pub(crate) ask: &'a QueueAsk,
+    pub(crate) ask: QueueAsk<'a>,
     queue: Option<Queue>,
     pub(crate) target: Option<Arc<Target>>,
     /// It had a limit or a rate when it was looked at.
@@ -64,13 +74,13 @@ pub(crate) struct OpenQueue<'a> {
 }
 
 impl<'a> OpenQueue<'a> {
-    fn new(ask: &'a QueueAsk, mut queue: Option<Queue>, booked_until: Timestamp) -> OpenQueue<'a> {
+    fn new(ask: QueueAsk<'a>, mut queue: Option<Queue>, booked_until: Timestamp) -> OpenQueue<'a> {
         let is_limited = queue.as_ref().is_some_and(Queue::is_limited);
         OpenQueue {
             ask,
             target: queue.as_mut().and_then(|queue| queue.target.take()).map(Arc::new),
             is_locked: false,
-            limit_group: is_limited.then(|| queue_id(ask.environment, &ask.name)),
+            limit_group: is_limited.then(|| queue_id(ask.environment, ask.name)),
             spare: None,
             capacity: 0,
             taken: 0,
@@ -132,11 +142,17 @@ pub(crate) struct OpenQueues<'a> {
 }
 
 /// Begins, reads the asked queues, locks lanes of those without limits, all in one round trip; and locks those with limits.
-pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<OpenQueues<'a>, Fault> {
+pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a LeaseAsk) -> Result<OpenQueues<'a>, Fault> {
     // One that is named twice would be counted twice.
-    let mut named = HashSet::with_capacity(ask.queues.len());
-    let with_room = ask.queues.iter().filter(|queue| queue.capacity > 0);
-    let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
+    let mut named = HashSet::with_capacity(ask.feeds.len());
+    let queue = |asked: &'a FeedAsk| match &asked.feed {
+        Feed::Queue { environment, name } => {
+            Some(QueueAsk { environment: *environment, name, capacity: asked.capacity })
+        }
+        Feed::Deliveries => None,
+    };
+    let with_room = ask.feeds.iter().filter_map(queue).filter(|queue| queue.capacity > 0);
+    let asks: Vec<QueueAsk<'a>> = with_room.filter(|queue| named.insert((queue.environment, queue.name))).collect();
     let share = if ask.limit == 0 { 0 } else { LEASE_LANES_MAX.div_ceil(asks.len().max(1)) };
     let wanted = queue_keys(asks.iter().copied());
     let next_lane = NextLaneQueue { wanted: wanted.clone(), limit: share, locked: false };
@@ -195,7 +211,7 @@ fn is_open(queue: Option<&Queue>) -> bool {
 }
 
 /// Queues as statements take them.
-pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> QueueKeys<'a> {
+pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = QueueAsk<'a>>) -> QueueKeys<'a> {
     asks.map(|ask| QueueKey { environment: ask.environment, name: ask.name.as_str() }).collect()
 }
 

@@ -12,8 +12,8 @@ use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAsk, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, Settled, Settlement};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{FeedAsk, LeaseAsk, Settled, Settlement};
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Resources, Store};
@@ -29,9 +29,9 @@ fn job(stage: &Stage, id: Id) -> NewJob {
 }
 
 async fn lease(stage: &Stage) -> Vec<Task> {
-    let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), capacity: 1000 };
-    let ask = JobAsk { session: stage.session, limit: 1000, queues: vec![queue], kinds: Vec::new(), watched: false };
-    stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.into_iter().map(|leased| leased.task).collect()
+    let queue = FeedAsk::queue(stage.environment, "q".parse().unwrap(), 1000);
+    let ask = LeaseAsk::new(stage.session, 1000, vec![queue]);
+    stage.store.lease(ask.clone()).await.unwrap().tasks.into_iter().map(|leased| leased.task).collect()
 }
 
 async fn end(stage: &Stage, task: &Task) {

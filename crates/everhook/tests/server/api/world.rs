@@ -33,10 +33,8 @@ use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::NewKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settlement,
-};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settlement};
 use everhook_store::made::Made;
 use everhook_store::store::{Op, Store};
 use everhook_store::worker::{Takes, WorkerRecord};
@@ -112,7 +110,7 @@ impl RunJobs for Node {
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+    ) -> Result<Result<Vec<Leased>, WorkerRefused>, StoreError> {
         self.engine().await.lease_for(worker, limit, wait, held).await
     }
 
@@ -364,13 +362,13 @@ impl World {
 
     /// Leases everything that is due.
     pub(crate) async fn lease(&self) -> Vec<Leased> {
-        let ask = DeliveryAsk { session: self.session, limit: 100, free_by_lane: Vec::new(), per_lane: 100 };
-        self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
+        let ask = LeaseAsk { per_lane: 100, ..LeaseAsk::deliveries(self.session, 100) };
+        self.store.lease(ask).await.unwrap().tasks
     }
 
     fn settlement(&self, leased: &Leased, status: u16, reply: &'static [u8], row: NextRow) -> Settlement {
         let is_success = (200..300).contains(&status);
-        let (class, end, row) = match (&leased.endpoint, row) {
+        let (class, end, row) = match (leased.endpoint(), row) {
             (None, _) => (Class::Cancelled, EndState::Cancelled, NextRow::Gone),
             (Some(_), NextRow::Gone) if is_success => (Class::Success, EndState::Succeeded, row),
             (Some(_), NextRow::Gone | NextRow::Dead) => (Class::Status, EndState::Dead, row),
@@ -382,7 +380,7 @@ impl World {
             class,
             end,
             trigger: leased.task.trigger,
-            url: leased.endpoint.as_ref().map_or(String::new(), |endpoint| endpoint.url.clone()),
+            url: leased.endpoint().map_or(String::new(), |endpoint| endpoint.url.clone()),
             status,
             reply: Bytes::from_static(reply),
             started_at: self.node.now(),
