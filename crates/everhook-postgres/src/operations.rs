@@ -21,7 +21,7 @@ use everhook_store::hints::Hints;
 use everhook_store::history::{Expunge, Resend, Resent};
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
 use everhook_store::query::{Answer, Query};
@@ -87,14 +87,7 @@ impl Store for PostgresStore {
         let sizing = if is_of_deliveries { &self.sizing.deliveries } else { &self.sizing.jobs };
         let ask = &LeaseAsk { limit: sizing.limit(ask.limit), ..ask };
         let weigh = |grant: &LeaseGrant| (grant.tasks.len(), payload_bytes(&grant.tasks));
-        let lease = || async {
-            let lease: Result<LeaseGrant, Fault> = if is_of_deliveries {
-                Box::pin(self.lease_once(ask)).await
-            } else {
-                Box::pin(self.lease_jobs_once(ask)).await
-            };
-            sizing.learn(ask.limit, lease, weigh)
-        };
+        let lease = || async { sizing.learn(ask.limit, Box::pin(self.lease_once(ask)).await, weigh) };
         self.run_plain(Op::Lease, lease).await
     }
 
@@ -104,11 +97,7 @@ impl Store for PostgresStore {
     }
 
     async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
-        let ReclaimAsk { session, limit, what } = ask;
-        match what {
-            Reclaim::Orphaned => self.run_plain(Op::Reclaim, || self.reclaim_once(session, limit)).await,
-            Reclaim::Overdue => self.run_plain(Op::Reclaim, || self.reclaim_overdue_once(session, limit)).await,
-        }
+        self.run_plain(Op::Reclaim, || self.reclaim_once(ask)).await
     }
 
     async fn report_progress(

@@ -223,22 +223,3 @@ async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
     prune(before.plus(PAUSE)).await;
     assert_eq!(weeks().await, all - 1, "but not for ever");
 }
-
-#[tokio::test]
-async fn a_binary_that_knows_of_no_jobs_goes_on_with_its_deliveries() {
-    let database = Database::migrated().await;
-    let stage = Stage::new(database.store().await).await;
-    stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
-    stage.append(vec![stage.message(Vec::new())]).await.unwrap();
-    let client = database.client().await;
-    // As it has always leased.
-    let next_lane = "select count(*) from everhook.lane where ready_at <= everhook.now_us()";
-    assert_eq!(client.query_one(next_lane, &[]).await.unwrap().get::<_, i64>(0), 1, "it sees no lane of a queue");
-    let lane = "insert into everhook.lane (environment, id, application, state) values (1, '\\x01', '\\x02', 0)";
-    let task = "insert into everhook.task
-        (environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, owner, cancel, state)
-        values (1, '\\x01', '\\x01', '\\x01', 0, 0, 5, 0, 0, 0, 0, null, false, 0)";
-    client.batch_execute(lane).await.unwrap();
-    client.batch_execute(task).await.unwrap();
-    assert_eq!(lease(&stage).await.len(), 1);
-}
