@@ -14,7 +14,7 @@ use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_engine::remote::{HeldJob, WorkerRefused};
-use everhook_store::job::LeasedJob;
+use everhook_store::lease::{Leased, Work};
 use everhook_store::query;
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
 use http::StatusCode;
@@ -338,8 +338,8 @@ impl WorkerOut {
 
 impl LeasedJobOut {
     /// None if the job's record is gone: there is nothing to do for anyone.
-    fn new(leased: LeasedJob) -> Option<LeasedJobOut> {
-        let (task, job) = (leased.task, leased.job?);
+    fn new(leased: Leased) -> Option<LeasedJobOut> {
+        let Leased { task, work: Work::Job { job: Some(job), .. } } = leased else { return None };
         let job = Arc::unwrap_or_clone(job);
         Some(LeasedJobOut {
             id: job.id,

@@ -94,7 +94,7 @@ impl Backlog<'_> {
         for statement in ["vacuum analyze everhook.task", "vacuum analyze everhook.lane", "checkpoint"] {
             client.batch_execute(statement).await?;
         }
-        let lane = "update everhook.lane set next_due = $1, hold_until = $4, waiting = $5 where environment = $2 and application = $3";
+        let lane = "update everhook.lane set next_due = $1, floor = least(floor, $1), hold_until = $4, waiting = $5 where environment = $2 and application = $3";
         let waiting = self.due != Due::Tomorrow;
         client.execute(lane, &[&due_at, &environment, &application, &self.hold_until()?, &waiting]).await?;
         Ok(())

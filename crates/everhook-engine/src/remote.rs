@@ -16,8 +16,8 @@ use everhook_core::scope::Scope;
 use everhook_core::task::{Task, TaskState};
 use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
-use everhook_store::job::{JobAsk, JobRecord, LeasedJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, NewSession, Renewed, SessionRecord};
+use everhook_store::job::JobRecord;
+use everhook_store::lease::{FeedAsk, LeaseAsk, Leased, NewSession, Renewed, SessionRecord};
 use everhook_store::query;
 use everhook_store::store::{Op, Reads};
 use everhook_store::worker::{REMOTE, Takes, WorkerRecord};
@@ -123,7 +123,7 @@ impl Node {
         limit: usize,
         wait: Duration,
         held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
+    ) -> Result<Result<Vec<Leased>, WorkerRefused>, StoreError> {
         self.check_jobs(Op::Lease)?;
         let id = worker.session.id;
         let Some(_asking) = self.asking.begin(id) else { return Ok(Err(WorkerRefused::Busy)) };
@@ -165,16 +165,16 @@ impl Node {
         &self,
         worker: &WorkerRecord,
         limit: usize,
-    ) -> Result<(Vec<LeasedJob>, Option<Duration>), StoreError> {
+    ) -> Result<(Vec<Leased>, Option<Duration>), StoreError> {
         let Takes { environment, queues, kinds } = &worker.takes;
         let limit = limit.min(WORKER_LEASE_MAX);
-        let queue = |name| QueueAsk { environment: *environment, name, capacity: limit };
-        let queues = queues.iter().cloned().map(queue).collect();
+        let feeds = queues.iter().cloned().map(|name| FeedAsk::queue(*environment, name, limit)).collect();
         let (session, kinds) = (worker.session.id, kinds.clone());
-        let grant = self.store.lease(LeaseAsk::Jobs(JobAsk { session, limit, queues, kinds, watched: true })).await?;
-        let mut jobs = Vec::with_capacity(grant.jobs.len());
-        for leased in grant.jobs {
-            if leased.task.cancel || leased.job.is_none() {
+        let ask = LeaseAsk { kinds, watched: true, ..LeaseAsk::new(session, limit, feeds) };
+        let grant = self.store.lease(ask).await?;
+        let mut jobs = Vec::with_capacity(grant.tasks.len());
+        for leased in grant.tasks {
+            if leased.task.cancel || leased.job().is_none() {
                 self.end_cancelled(session, leased).await;
             } else {
                 jobs.push(leased);
@@ -184,10 +184,10 @@ impl Node {
     }
 
     /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
-    async fn end_cancelled(&self, session: SessionId, leased: LeasedJob) {
-        let why = if leased.job.is_none() { "the job was deleted" } else { "it was cancelled" };
+    async fn end_cancelled(&self, session: SessionId, leased: Leased) {
+        let why = if leased.job().is_none() { "the job was deleted" } else { "it was cancelled" };
         let end = AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
-        self.settler.settle_for(session, leased.task, leased.job, end).await;
+        self.settler.settle_for(session, leased.task, leased.job().cloned(), end).await;
     }
 
     /// Renews the worker; tells what it lost and what is cancelled. Never hands back.

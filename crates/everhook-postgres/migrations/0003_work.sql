@@ -23,11 +23,12 @@ create table everhook.worker (
 create index worker_environment on everhook.worker (environment, session);
 
 -- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
--- The lanes of queues are held (1) as far as deliveries are concerned.
+-- The lanes of a queue are open: its own state says whether they give.
 create table everhook.lane (
     environment integer not null,
     id bytea not null,
-    application bytea not null,
+    application bytea, -- of an endpoint
+    feed bytea not null, -- '\x00' for deliveries, or the id of the queue
     state smallint not null,
     next_due bigint not null default 9223372036854775807,
     hold_until bigint not null default 0,
@@ -40,7 +41,6 @@ create table everhook.lane (
     ) stored,
     waiting boolean not null default false, -- new deliveries wait for capacity; later ones must not overtake them
     floor bigint not null default 0, -- no pending task is due earlier: a lease looks from here on. Never above `next_due`.
-    floor_of bigint not null default 0, -- the `next_due` that the floor was written with
     queue text collate "C", -- of jobs
     primary key (environment, id)
 ) with (
@@ -52,10 +52,10 @@ create table everhook.lane (
     vacuum_truncate = off
 );
 
-create index lane_ready on everhook.lane (ready_at)
+create index lane_ready on everhook.lane (feed, ready_at)
 where ready_at < 9223372036854775807;
 
-create index lane_queue on everhook.lane (environment, queue, (greatest(next_due, hold_until)))
+create index lane_queue on everhook.lane (environment, queue)
 where queue is not null;
 
 -- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.

@@ -8,10 +8,10 @@ select
         (
             select everhook.now_us() - min(greatest(first.due_at, ready.hold_until))
             from (
-                select lane.environment, lane.id, lane.hold_until,
-                    case lane.floor_of when lane.next_due then lane.floor else 0 end as floor
+                select lane.environment, lane.id, lane.hold_until, lane.floor
                 from everhook.lane
-                where lane.ready_at < 9223372036854775807
+                where lane.feed = '\x00'
+                    and lane.ready_at < 9223372036854775807
                 order by lane.ready_at
                 limit :lanes_max
             ) as ready

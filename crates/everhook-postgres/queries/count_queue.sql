@@ -1,14 +1,15 @@
 -- Count what is in a queue, up to a bound; since when its oldest due job waits, in the lanes that have been ready longest; and how many attempts
--- ended in the last whole minute. Indexes: lane_queue, task_ready, task_dead, task_owner, the primary keys.
+-- ended in the last whole minute. Indexes: lane_ready, lane_queue, task_ready, task_dead, task_owner, the primary keys.
 with clock as materialized (
     select everhook.now_us() as now
 ),
 lane as materialized (
     select lane.environment, lane.id
     from everhook.lane
-    where lane.environment = :environment
-        and lane.queue = :queue
-    order by greatest(lane.next_due, lane.hold_until)
+    where lane.feed = :feed
+        and lane.environment = :environment
+        and lane.ready_at < 9223372036854775807
+    order by lane.ready_at
     limit :counted_max
 ),
 oldest as materialized (
@@ -71,11 +72,11 @@ select
                 and task.owner is not null
                 and task.environment = :environment
                 and (
-                    select lane.queue
+                    select lane.feed
                     from everhook.lane
                     where lane.environment = task.environment
                         and lane.id = task.lane
-                ) = :queue
+                ) = :feed
             limit :counted_max
         ) as running
     ),
@@ -83,7 +84,7 @@ select
         select count(*)
         from (
             select 1
-            from lane
+            from everhook.lane
                 cross join lateral (
                     select 1
                     from everhook.task
@@ -92,6 +93,8 @@ select
                         and task.state = 2
                     limit :counted_max
                 ) as task
+            where lane.environment = :environment
+                and lane.queue = :queue
             limit :counted_max
         ) as dead
     ),

@@ -21,7 +21,8 @@ lane as materialized (
 closed as (
     update everhook.lane
     set state = 2,
-        next_due = 0
+        next_due = 0,
+        floor = 0
     from lane as locked
     where lane.environment = any (array[locked.environment])
         and lane.id = locked.id

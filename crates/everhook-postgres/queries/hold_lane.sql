@@ -28,8 +28,7 @@ late as materialized (
 )
 update everhook.lane
 set next_due = least(lane.next_due, late.due_at),
-    floor = case lane.floor_of when lane.next_due then least(lane.floor, late.due_at) else 0 end,
-    floor_of = least(lane.next_due, late.due_at),
+    floor = least(lane.floor, late.due_at),
     hold_until = greatest(lane.hold_until, late.hold)
 from late
 where lane.environment = any (array[late.environment])

@@ -1,4 +1,4 @@
--- The kinds of jobs of a queue that have been due longest, in the lanes that have been ready longest. Indexes: lane_queue, task_ready, the
+-- The kinds of jobs of a queue that have been due longest, in the lanes that have been ready longest. Indexes: lane_ready, task_ready, the
 -- primary key of job.
 with clock as materialized (
     select everhook.now_us() as now
@@ -8,9 +8,10 @@ due as materialized (
     from (
             select lane.environment, lane.id
             from everhook.lane
-            where lane.environment = :environment
-                and lane.queue = :queue
-            order by greatest(lane.next_due, lane.hold_until)
+            where lane.feed = :feed
+                and lane.environment = :environment
+                and lane.ready_at < 9223372036854775807
+            order by lane.ready_at
             limit :lanes_max
         ) as lane
         cross join unnest('{0,1,2,3,4,5,6,7,8,9}'::smallint[]) as level (priority)

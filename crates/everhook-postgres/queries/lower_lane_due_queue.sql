@@ -21,7 +21,8 @@ late as materialized (
 ),
 moved as (
     update everhook.lane
-    set next_due = least(lane.next_due, late.due_at)
+    set next_due = least(lane.next_due, late.due_at),
+        floor = least(lane.floor, late.due_at)
     from late
     where lane.environment = any (array[late.environment])
         and lane.id = late.id

@@ -12,8 +12,7 @@ with free as materialized (
 )
 update everhook.lane
 set next_due = 9223372036854775807,
-    floor = 9223372036854775807,
-    floor_of = 9223372036854775807
+    floor = 9223372036854775807
 from free
 where lane.environment = any (array[free.environment])
     and lane.id = free.id;

@@ -1,30 +1,39 @@
-//! Lease: lock ready lanes in fair order, take a bounded number of due tasks from each.
+//! Lease: lock ready lanes of the asked feeds in fair order, take a bounded number of due tasks from each.
 //!
-//! The protocol that loses no wake-up is in `queries/lower_lane_due.sql` and `queries/mark_lane_empty.sql`. What is leased is read
-//! completely before the commit, so that nothing is owned that could not be told.
+//! `core::lane` decides how much a lane gives and where it stands afterwards. The protocol that loses no wake-up is in
+//! `queries/lower_lane_due.sql` and `queries/mark_lane_empty.sql`. What is leased is read completely before the commit, so
+//! that nothing is owned that could not be told.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everhook_core::id::{ApplicationId, EnvironmentId, LaneId, MessageId, SessionId};
-use everhook_core::limits::{LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
+use everhook_core::job::{Job, kind_hash};
+use everhook_core::lane::{Feed, Given, STAY_LANES_MAX, Scanned, Turn, turns};
+use everhook_core::limits::KIND_SCAN_MAX;
 use everhook_core::message::Message;
-use everhook_core::task::{PRIORITY_DEFAULT, Task};
+use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
-use everhook_store::{columns, row, statement};
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
+use everhook_store::{columns, statement};
 
-use crate::columns::Keys;
-use crate::endpoints::{self, AppKey};
+use crate::columns::{Keys, TaskKeys};
+use crate::endpoints::{self, EndpointSets};
 use crate::error::Fault;
+use crate::feed::{AskedFeed, FeedNames, NextReady, OpenFeed, OpenFeeds, ReadyLane, place};
 use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Lanes to look through, each from its floor to a due time, for so many tasks.
+    /// Feeds by number, with how many tasks each may give.
+    FeedRooms of FeedRoom { n: u32, capacity: usize }
+
+    /// Lanes to look through, each with the number of its feed, from its floor to a due time, for so many tasks among so
+    /// many.
     LaneScans of LaneScan {
-        environment: EnvironmentId, id: LaneId, floor: Timestamp, due_until: Timestamp, capacity: usize,
+        environment: EnvironmentId, id: LaneId, feed: u32, floor: Timestamp, due_until: Timestamp, scanned: usize,
+        capacity: usize,
     }
 
     /// Lanes whose next task is looked for from their floor, and when it is their turn again, if they have to wait for
@@ -33,31 +42,23 @@ columns! {
 
     /// Messages by their keys.
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
-}
 
-row! {
-    pub(crate) struct NextLaneRow in "lane" {
-        environment: EnvironmentId, id: LaneId, application: ApplicationId, state: i16, waiting: bool, floor: Timestamp,
-    }
+    /// Queues with the time until which their rates are used up.
+    BookedQueues of BookedQueue<'a> { environment: EnvironmentId, name: &'a str, until: Timestamp }
 }
 
 statement! {
-    // A lane, the revision of its application unless that was deleted, and the time.
-    pub(crate) NextLane = "next_lane" { full: Vec<LaneId>, limit: usize }
-        -> Vec<(NextLaneRow, Option<i64>, Timestamp)>;
-    pub(crate) NextReady = (
-        "next_ready",
-        "select ready_at - everhook.now_us() from everhook.lane \
-        where ready_at < 9223372036854775807 and id <> all (:full) order by ready_at limit 1"
-    ) { full: Vec<LaneId> } -> Option<i64>;
-    pub(crate) LeaseTask = "lease_task" { lane: LaneScans, priority: i16, limit: usize, owner: SessionId } -> Vec<Task>;
-    pub(crate) NextDue = "next_due" { wanted: Keys, priority: i16, after: Timestamp } -> Vec<(usize, Timestamp)>;
+    pub(crate) LeaseTask = "lease_task" {
+        feed: FeedRooms, lane: LaneScans, priorities: Vec<i16>, limit_groups: Option<Vec<Option<Id>>>,
+        closing: Vec<LaneId>, now: Timestamp, limit: usize, owner: SessionId, watched: bool,
+        kind_hashes: Option<Vec<i32>>,
+    } -> Vec<Task>;
+    pub(crate) NextDue = "next_due" { wanted: Keys, priorities: Vec<i16>, after: Timestamp } -> Vec<(usize, Timestamp)>;
     pub(crate) MarkLaneEmpty = "mark_lane_empty" { wanted: Keys };
-    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneLooks, priority: i16 };
+    pub(crate) RecomputeLaneDue = "recompute_lane_due" { wanted: LaneLooks, priorities: Vec<i16> };
     pub(crate) MoveLaneToBack = (
         "move_lane_to_back",
-        "update everhook.lane set next_due = :now, floor_of = :now, \
-        floor = case lane.floor_of when lane.next_due then least(lane.floor, :now) else 0 end \
+        "update everhook.lane set next_due = :now, floor = least(lane.floor, :now) \
         from unnest(:used) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id and lane.next_due < :now"
     ) { used: Keys, now: Timestamp };
@@ -66,390 +67,407 @@ statement! {
         "update everhook.lane set waiting = false from unnest(:used) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id"
     ) { used: Keys };
+    DelayLane = (
+        "delay_lane",
+        "update everhook.lane set next_due = greatest(next_due, :now) \
+        from unnest(:used) \
+        where lane.environment = any (array[used.environment]) and lane.id = used.id"
+    ) { used: Keys, now: Timestamp };
+    ReserveQueueRate<'a> = (
+        "reserve_queue_rate",
+        "update everhook.queue set booked_until = used.until \
+        from unnest(:used) \
+        where queue.environment = any (array[used.environment]) and queue.name = used.name"
+    ) { used: BookedQueues<'a> };
     pub(crate) FindMessage = "find_message" { wanted: MessageKeys } -> Vec<(EnvironmentId, Message)>;
+    FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
+    ReleaseTask = "release_task" { foreign_kind: TaskKeys };
 }
 
-/// The lane of a deleted endpoint, whose tasks go whenever they are due.
-const CLOSING: i16 = 2;
 /// How far what is taken from a lane gets ahead of its floor before the floor of a lane with a backlog is raised.
 const FLOOR_STEP: Duration = Duration::from_millis(50);
-/// Lanes that stay ready though nothing is due in them, at most: every lease locks and looks at them all.
-const STAY_LANES_MAX: usize = 64;
-/// A lane whose next task is due within this need not be written: it is looked at again, whatever it says.
-const SOON: Duration = Duration::from_secs(1);
+/// When to ask again for a queue with a limit that another lease holds at this moment.
+const HELD_BY_ANOTHER: Duration = Duration::from_millis(10);
 
-/// A lane that this lease has locked.
-struct ReadyLane {
-    environment: EnvironmentId,
-    id: LaneId,
-    application: ApplicationId,
-    closing: bool,
-    /// New deliveries wait in it.
-    waiting: bool,
-    /// No pending task is due before this. Nobody changes it while the lane is locked.
-    floor: Timestamp,
-    /// None if the application was deleted.
-    revision: Option<i64>,
-    /// How many tasks it may give.
-    capacity: usize,
-}
+type LaneKey = (EnvironmentId, LaneId);
 
-impl ReadyLane {
-    fn key(&self) -> (EnvironmentId, LaneId) {
-        (self.environment, self.id)
+impl PostgresStore {
+    pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+        let tx = self.database.tx().await?;
+        let asked = AskedFeed::all(ask);
+        let open = OpenFeeds::open(&tx, ask, &asked).await?;
+        let held = open.is_held.then_some(HELD_BY_ANOTHER);
+        if open.lanes.is_empty() {
+            tx.roll_back().await?;
+            let next_ready = open.next_ready(&open.ready)?.into_iter().chain(held).min();
+            return Ok(LeaseGrant { tasks: Vec::new(), next_ready });
+        }
+        let mut lease = Lease { store: self, tx: &tx, ask, open };
+        let (mut taken, jobs) = lease.take().await?;
+        let told = lease.turn(&taken);
+        let (tasks, ready) = lease.tell(std::mem::take(&mut taken.tasks), &jobs, &told).await?;
+        lease.remember(&taken, &told);
+        // What is committed has to be told, whatever can be said of the time of the next look.
+        let ready = lease.open.next_ready(&ready).unwrap_or_default();
+        Ok(LeaseGrant { tasks, next_ready: ready.into_iter().chain(told.next_stay).chain(held).min() })
     }
 }
 
-/// What a lease took from lanes.
+/// A lease whose lanes are locked.
+struct Lease<'l> {
+    store: &'l PostgresStore,
+    tx: &'l Tx<'l>,
+    ask: &'l LeaseAsk,
+    open: OpenFeeds<'l>,
+}
+
+/// What a lease took from the lanes that have room, in the order in which they are asked.
 struct Taken {
     tasks: Vec<Task>,
+    /// The lanes, as places in the list of locked ones.
+    lanes: Vec<usize>,
     /// Where the look at each lane began.
     begun: Vec<Timestamp>,
     /// When the next task of each lane is due.
     next_due: Vec<Timestamp>,
 }
 
-/// What a lane is told after the lease took from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LaneTurn {
-    /// It gave all it was asked for, the last of it due at this time: to the back.
-    Back(Timestamp),
-    /// It has nothing more that is due.
-    Drain,
-    /// It was not asked for all it could give: it keeps its place.
-    Keep,
-    /// Nothing, though all that was due until then is leased: it is to be looked at again at `next`, and keeps nobody waiting until then.
-    Stay { until: Timestamp, next: Timestamp },
+/// The records of leased jobs.
+type Jobs = HashMap<(EnvironmentId, Id), Arc<Job>>;
+
+/// What lanes are told after a lease.
+#[derive(Default)]
+struct Told {
+    /// One for each lane that was asked.
+    turns: Vec<Turn>,
+    /// Lanes that are emptied first, and where their next task is looked for.
+    empty: LaneLooks,
+    back: Vec<LaneKey>,
+    delay: Vec<LaneKey>,
+    calm: Vec<LaneKey>,
+    /// Lanes that have nothing to give now, or are looked at again without being asked.
+    known: Vec<LaneId>,
+    /// How long until a lane that stays as it is has to be looked at again.
+    next_stay: Option<Duration>,
 }
 
-impl PostgresStore {
-    pub(crate) async fn lease_once(&self, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
-        let limit = ask.limit.min(LEASE_TASKS_MAX);
-        let full = full_lanes(ask);
-        let tx = self.database.tx().await?;
-        let lanes_max =
-            if limit == 0 || ask.per_lane == 0 && ask.free_by_lane.is_empty() { 0 } else { LEASE_LANES_MAX };
-        let next_lane = NextLane { full: full.clone(), limit: lanes_max };
-        let (found, ready) = tx.begin((next_lane, NextReady { full: full.clone() })).await?;
-        let (lanes, now) = read_lanes(found, ask);
-        if lanes.is_empty() {
-            tx.roll_back().await?;
-            return Ok(LeaseGrant { tasks: Vec::new(), jobs: Vec::new(), next_ready: ready.map(wait) });
+impl Lease<'_> {
+    /// Leases due tasks of lanes with room, and reads the records of jobs: those of a kind that was not asked for are put
+    /// back. Before it takes nothing, it looks through all lanes from their floors.
+    async fn take(&self) -> Result<(Taken, Jobs), Fault> {
+        let lanes: Vec<usize> = (0..self.open.lanes.len()).filter(|n| self.open.lanes[*n].room > 0).collect();
+        let floors: Vec<Timestamp> = lanes.iter().map(|n| self.open.lanes[*n].row.floor).collect();
+        let begin = |n: &usize| {
+            let lane = &self.open.lanes[*n];
+            self.store.scan_cursors.begin(lane.key(), lane.row.floor, self.open.now)
+        };
+        let begun: Vec<Timestamp> = lanes.iter().map(begin).collect();
+        let is_whole = begun == floors;
+        let mut taken = self.take_from(lanes, begun).await?;
+        if taken.tasks.is_empty() && !is_whole {
+            taken = self.take_from(taken.lanes, floors).await?;
         }
-        let taken = self.take(&tx, ask, limit, &lanes, now).await?;
-        let turns = turns(&lanes, &taken, limit, now, |lane| self.scan_cursors.is_old(lane.key(), now));
-        let (messages, ready) = turn_lanes(&tx, full, &lanes, &turns, &taken.tasks, now).await?;
-        let tasks = self.attach_payloads(&tx, &lanes, taken.tasks, messages).await?;
-        let next_ready = [ready.map(wait), next_stay(&turns, now)].into_iter().flatten().min();
-        tx.commit().await?;
-        for ((lane, turn), begun) in lanes.iter().zip(turns).zip(taken.begun) {
-            match turn {
-                LaneTurn::Stay { until, .. } => self.scan_cursors.remember(lane.key(), until, begun == lane.floor, now),
-                LaneTurn::Back(_) | LaneTurn::Drain => self.scan_cursors.forget(lane.key()),
-                LaneTurn::Keep => {}
-            }
-        }
-        Ok(LeaseGrant { tasks, jobs: Vec::new(), next_ready })
+        let jobs = self.read_jobs(&taken.tasks).await?;
+        taken.tasks = self.put_back_foreign(taken.tasks, &jobs).await?;
+        Ok((taken, jobs))
     }
 
-    /// Leases what is due in lanes. Before it takes nothing, it looks through all of them.
-    async fn take(
-        &self,
-        tx: &Tx<'_>,
-        ask: &DeliveryAsk,
-        limit: usize,
-        lanes: &[ReadyLane],
-        now: Timestamp,
-    ) -> Result<Taken, Fault> {
-        let floors: Vec<Timestamp> = lanes.iter().map(|lane| lane.floor).collect();
-        let begun = lanes.iter().map(|lane| self.scan_cursors.begin(lane.key(), lane.floor, now)).collect();
-        let taken = take_from(tx, ask, limit, lanes, begun, now).await?;
-        if taken.tasks.is_empty() && taken.begun != floors {
-            return take_from(tx, ask, limit, lanes, floors, now).await;
+    async fn take_from(&self, lanes: Vec<usize>, begun: Vec<Timestamp>) -> Result<Taken, Fault> {
+        let mut taken = Taken { tasks: Vec::new(), next_due: vec![Timestamp::NEVER; lanes.len()], lanes, begun };
+        if taken.lanes.is_empty() {
+            return Ok(taken);
         }
+        let asked = || taken.lanes.iter().map(|n| &self.open.lanes[*n]);
+        let (now, priorities) = (self.open.now, self.priorities());
+        // A store of many lanes writes them all, see `core::lane`.
+        let wanted = (taken.lanes.len() <= STAY_LANES_MAX).then(|| lane_keys(asked().map(ReadyLane::key)));
+        let next_due = wanted.map(|wanted| NextDue { wanted, priorities: priorities.clone(), after: now });
+        let lease_task = self.lease_task(&taken, priorities);
+        let (mut tasks, found) = self.tx.run((lease_task, next_due)).await?;
+        // An update tells its rows in the order of its plan, which is nobody's promise.
+        let order: HashMap<LaneKey, usize> = asked().enumerate().map(|(n, lane)| (lane.key(), n)).collect();
+        tasks.sort_by_key(|task| {
+            let turn = order.get(&(task.key.environment, task.lane)).copied();
+            (turn, task.priority, task.due_at, task.key.id)
+        });
+        for (n, due_at) in found {
+            taken.next_due[place(n, taken.lanes.len())?] = due_at;
+        }
+        taken.tasks = tasks;
         Ok(taken)
     }
 
-    /// Adds messages and endpoints to tasks.
-    async fn attach_payloads(
+    fn lease_task(&self, taken: &Taken, priorities: Vec<i16>) -> LeaseTask {
+        let (now, feeds) = (self.open.now, &self.open.feeds);
+        let asked = || taken.lanes.iter().map(|n| &self.open.lanes[*n]);
+        let has_kinds = !self.ask.kinds.is_empty();
+        let scan = |(lane, floor): (&ReadyLane, &Timestamp)| LaneScan {
+            environment: lane.row.environment,
+            id: lane.row.id,
+            feed: number(lane.feed),
+            floor: *floor,
+            due_until: if lane.is_closing() { Timestamp::NEVER } else { now },
+            scanned: if has_kinds { KIND_SCAN_MAX } else { lane.room },
+            capacity: lane.room,
+        };
+        let mut order: Vec<usize> = asked().map(|lane| lane.feed).collect();
+        order.dedup();
+        let feed_room = |n: usize| FeedRoom { n: number(n), capacity: feeds[n].allowance.left() };
+        let limit_groups: Vec<Option<Id>> = asked().map(|lane| feeds[lane.feed].limit_group()).collect();
+        LeaseTask {
+            feed: order.into_iter().map(feed_room).collect(),
+            lane: asked().zip(&taken.begun).map(scan).collect(),
+            priorities,
+            limit_groups: limit_groups.iter().any(Option::is_some).then_some(limit_groups),
+            closing: asked().filter(|lane| lane.is_closing()).map(|lane| lane.row.id).collect(),
+            now,
+            limit: self.ask.tasks_max(),
+            owner: self.ask.session,
+            watched: self.ask.watched,
+            kind_hashes: has_kinds.then(|| self.ask.kinds.iter().map(kind_hash).collect()),
+        }
+    }
+
+    /// The priorities that tasks of the asked feeds may have.
+    fn priorities(&self) -> Vec<i16> {
+        let all = self.open.feeds.iter().map(|open| open.feed().priorities());
+        all.max_by_key(|priorities| priorities.len()).unwrap_or_default().to_vec()
+    }
+
+    async fn read_jobs(&self, tasks: &[Task]) -> Result<Jobs, Fault> {
+        let jobs = tasks.iter().filter(|task| task.kind == TaskKind::Job);
+        let wanted = Keys::of(jobs.map(|task| (task.key.environment, task.key.subject)));
+        let Some(wanted) = wanted.nonempty() else { return Ok(Jobs::new()) };
+        let found = self.tx.stream(FindJobLeased { wanted }).await?;
+        Ok(found.into_iter().map(|(environment, job)| ((environment, job.id.0), Arc::new(job))).collect())
+    }
+
+    /// Puts back what is of a kind that was not asked for: two kinds may stand for the same number.
+    async fn put_back_foreign(&self, tasks: Vec<Task>, jobs: &Jobs) -> Result<Vec<Task>, Fault> {
+        let kinds = &self.ask.kinds;
+        let is_asked = |task: &Task| {
+            let job = jobs.get(&(task.key.environment, task.key.subject));
+            kinds.is_empty() || job.is_none_or(|job| kinds.contains(&job.kind))
+        };
+        let (tasks, foreign): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(is_asked);
+        let foreign_kind = TaskKeys::of(foreign.iter().map(|task| &task.key));
+        self.tx.run(foreign_kind.nonempty().map(|foreign_kind| ReleaseTask { foreign_kind })).await?;
+        Ok(tasks)
+    }
+
+    /// Decides where lanes stand, and counts what was taken against the limits of their feeds.
+    fn turn(&mut self, taken: &Taken) -> Told {
+        let mut given: HashMap<LaneKey, (usize, Timestamp)> = HashMap::new();
+        for task in &taken.tasks {
+            let (count, last) = given.entry((task.key.environment, task.lane)).or_default();
+            (*count, *last) = (*count + 1, task.due_at.max(*last));
+        }
+        let (now, cursors) = (self.open.now, &self.store.scan_cursors);
+        let mut left = self.ask.tasks_max();
+        let mut scanned = Vec::with_capacity(taken.lanes.len());
+        for (n, next_due) in taken.lanes.iter().zip(&taken.next_due) {
+            let lane = &self.open.lanes[*n];
+            let open = &mut self.open.feeds[lane.feed];
+            let (gave, last_due) = given.get(&lane.key()).copied().unwrap_or_default();
+            let asked = lane.room.min(left).min(open.allowance.left());
+            left -= gave.min(left);
+            open.allowance.take(gave);
+            let given = Given { room: lane.room, asked, gave, is_foreign: !self.ask.kinds.is_empty() };
+            // What was taken last says nothing of tasks with another priority.
+            let is_vague = open.feed().priorities().len() > 1 && gave >= asked;
+            let is_due_for_write = is_vague || lane.is_closing() || cursors.is_old(lane.key(), now);
+            scanned.push(Scanned { given, last_due, next_due: *next_due, is_due_for_write });
+        }
+        let mut told = Told { turns: turns(&scanned, now), ..Told::default() };
+        for (at, n) in taken.lanes.iter().enumerate() {
+            told.add(&self.open, &self.open.lanes[*n], &scanned[at], told.turns[at]);
+        }
+        told.add_blocked(&self.open);
+        told
+    }
+
+    /// Tells every lane what comes next for it, keeps what rates have given, reads messages and how long until each feed
+    /// has a lane that is ready, and commits; in one round trip where nothing else has to be read. Where there is nothing
+    /// to tell it rolls back.
+    async fn tell(
         &self,
-        tx: &Tx<'_>,
-        lanes: &[ReadyLane],
         tasks: Vec<Task>,
+        jobs: &Jobs,
+        told: &Told,
+    ) -> Result<(Vec<Leased>, Vec<(usize, i64)>), Fault> {
+        let full = self.ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane);
+        let full = full.chain(told.known.iter().copied()).collect();
+        let wanted: FeedNames<'_> = self.open.feeds.iter().map(OpenFeed::name).collect();
+        let next_ready = NextReady { wanted, full };
+        if tasks.is_empty() && told.is_silent() {
+            let ready = self.tx.run(next_ready).await?;
+            self.tx.roll_back().await?;
+            return Ok((Vec::new(), ready));
+        }
+        let now = self.open.now;
+        let booked = self.booked();
+        let keys = |lanes: &[LaneKey]| lane_keys(lanes.iter().copied()).nonempty();
+        let empty = told.empty.clone().nonempty();
+        // Sent in this order. Lanes that could not be emptied are turned and calmed all the same.
+        let writes = (
+            empty.as_ref().map(|empty| MarkLaneEmpty { wanted: empty.keys() }),
+            empty.clone().map(|wanted| RecomputeLaneDue { wanted, priorities: self.priorities() }),
+            keys(&told.back).map(|used| MoveLaneToBack { used, now }),
+            keys(&told.calm).map(|used| ClearLaneWaiting { used }),
+            keys(&told.delay).map(|used| DelayLane { used, now }),
+            booked.nonempty().map(|used| ReserveQueueRate { used }),
+        );
+        let Some(wanted) = self.message_keys(&tasks).nonempty() else {
+            let (_, ready) = self.tx.finish((writes, next_ready)).await?;
+            return Ok((self.attach(tasks, jobs, Vec::new(), &HashMap::new()), ready));
+        };
+        let (_, messages, ready) = self.tx.run((writes, FindMessage { wanted }, next_ready)).await?;
+        let sets = self.load_endpoints(&tasks).await?;
+        self.tx.commit().await?;
+        Ok((self.attach(tasks, jobs, messages, &sets), ready))
+    }
+
+    fn booked(&self) -> BookedQueues<'_> {
+        let mut booked = BookedQueues::default();
+        for open in &self.open.feeds {
+            if let (Feed::Queue { environment, name }, Some(until)) =
+                (open.feed(), open.allowance.booked(self.open.now))
+            {
+                booked.push(BookedQueue { environment: *environment, name: name.as_str(), until });
+            }
+        }
+        booked
+    }
+
+    /// The messages of deliveries, each once.
+    fn message_keys(&self, tasks: &[Task]) -> MessageKeys {
+        let key = |lane: &ReadyLane| Some((lane.key(), lane.row.application?));
+        let applications: HashMap<LaneKey, ApplicationId> = self.open.lanes.iter().filter_map(key).collect();
+        let key = |task: &Task| {
+            let application = applications.get(&(task.key.environment, task.lane))?;
+            Some((task.key.environment, *application, MessageId(task.key.subject)))
+        };
+        let keys: BTreeSet<_> = tasks.iter().filter_map(key).collect();
+        keys.into_iter().map(|(environment, application, id)| MessageKey { environment, application, id }).collect()
+    }
+
+    /// The endpoints of deliveries, as of the lease.
+    async fn load_endpoints(&self, tasks: &[Task]) -> Result<EndpointSets, Fault> {
+        let used: HashSet<LaneKey> = tasks.iter().map(|task| (task.key.environment, task.lane)).collect();
+        let lanes = self.open.lanes.iter().filter(|lane| used.contains(&lane.key()));
+        let revision = |lane: &ReadyLane| Some(((lane.row.environment, lane.row.application?), lane.revision?));
+        endpoints::load(self.tx, &self.store.cache, &lanes.filter_map(revision).collect()).await
+    }
+
+    /// Adds what tasks are about.
+    fn attach(
+        &self,
+        tasks: Vec<Task>,
+        jobs: &Jobs,
         messages: Vec<(EnvironmentId, Message)>,
-    ) -> Result<Vec<Leased>, Fault> {
-        let by_lane: HashMap<(EnvironmentId, LaneId), &ReadyLane> =
-            lanes.iter().map(|lane| ((lane.environment, lane.id), lane)).collect();
-        let lane_of = |task: &Task| by_lane.get(&(task.key.environment, task.lane)).copied();
-        let mut revisions: HashMap<AppKey, i64> = HashMap::new();
-        for lane in tasks.iter().filter_map(lane_of) {
-            revisions.extend(lane.revision.map(|revision| ((lane.environment, lane.application), revision)));
-        }
-        let sets = endpoints::load(tx, &self.cache, &revisions).await?;
-        let keyed = |(environment, message): (EnvironmentId, Message)| {
-            ((environment, message.application, message.id), Arc::new(message))
+        sets: &EndpointSets,
+    ) -> Vec<Leased> {
+        let lanes: HashMap<LaneKey, &ReadyLane> = self.open.lanes.iter().map(|lane| (lane.key(), lane)).collect();
+        let keyed = |(environment, message): (EnvironmentId, Message)| ((environment, message.id.0), Arc::new(message));
+        let messages: HashMap<(EnvironmentId, Id), Arc<Message>> = messages.into_iter().map(keyed).collect();
+        let attach = |task: Task| {
+            let (environment, lane) = (task.key.environment, lanes.get(&(task.key.environment, task.lane)));
+            let subject = (environment, task.key.subject);
+            let work = match task.kind {
+                TaskKind::Delivery => {
+                    let set = lane.and_then(|lane| sets.get(&(environment, lane.row.application?)));
+                    let endpoint = set.and_then(|set| set.find(EndpointId(task.lane.0)).cloned());
+                    Work::Delivery { message: messages.get(&subject).cloned(), endpoint }
+                }
+                TaskKind::Job => {
+                    let target = lane.and_then(|lane| self.open.feeds[lane.feed].target.clone());
+                    Work::Job { job: jobs.get(&subject).cloned(), target }
+                }
+            };
+            Leased { task, work }
         };
-        let found: HashMap<_, Arc<Message>> = messages.into_iter().map(keyed).collect();
-        let attach_payloads = |task: Task| {
-            let lane = lane_of(&task);
-            let key = lane.map(|lane| (lane.environment, lane.application, MessageId(task.key.subject)));
-            let set = lane.and_then(|lane| sets.get(&(lane.environment, lane.application)));
-            Leased {
-                task,
-                message: key.and_then(|key| found.get(&key).cloned()),
-                endpoint: set.and_then(|set| set.find(everhook_core::id::EndpointId(task.lane.0)).cloned()),
+        tasks.into_iter().map(attach).collect()
+    }
+
+    /// Keeps how far lanes were looked through that were not written.
+    fn remember(&self, taken: &Taken, told: &Told) {
+        let cursors = &self.store.scan_cursors;
+        for ((n, turn), begun) in taken.lanes.iter().zip(&told.turns).zip(&taken.begun) {
+            let lane = &self.open.lanes[*n];
+            match turn {
+                Turn::Stay { until, .. } => {
+                    cursors.remember(lane.key(), *until, *begun == lane.row.floor, self.open.now);
+                }
+                Turn::Back | Turn::Empty | Turn::Delay => cursors.forget(lane.key()),
+                Turn::Keep => {}
             }
-        };
-        Ok(tasks.into_iter().map(attach_payloads).collect())
+        }
     }
 }
 
-/// Tells every lane what comes next for it, and reads the messages and how long until a lane is ready, in one round
-/// trip.
-async fn turn_lanes(
-    tx: &Tx<'_>,
-    full: Vec<LaneId>,
-    lanes: &[ReadyLane],
-    turns: &[LaneTurn],
-    tasks: &[Task],
-    now: Timestamp,
-) -> Result<(Vec<(EnvironmentId, Message)>, Option<i64>), Fault> {
-    let (mut back, mut calm, mut drain) = (Vec::new(), Vec::new(), Vec::new());
-    // What is said of lanes that stay is no longer what they say.
-    let mut known = full;
-    for (lane, turn) in lanes.iter().zip(turns) {
+impl Told {
+    fn add(&mut self, open: &OpenFeeds<'_>, lane: &ReadyLane, scanned: &Scanned, turn: Turn) {
+        let (now, key, is_spent) = (open.now, lane.key(), scanned.given.gave >= lane.key_room);
         match turn {
-            LaneTurn::Back(last) => {
-                back.push(lane);
-                if last.since(lane.floor) >= FLOOR_STEP && !lane.closing {
-                    drain.push((lane, Some(now)));
+            Turn::Keep => {}
+            Turn::Back => {
+                self.back.push(key);
+                if scanned.last_due.since(lane.row.floor) >= FLOOR_STEP && !lane.is_closing() {
+                    self.empty.push(look(lane, Some(now)));
                 }
             }
-            LaneTurn::Drain => {
-                if lane.waiting {
-                    calm.push(lane);
-                }
-                drain.push((lane, None));
+            Turn::Empty => {
+                self.calm.extend(lane.row.waiting.then_some(key));
+                self.empty.push(look(lane, None));
             }
-            LaneTurn::Stay { next, .. } => {
-                known.push(lane.id);
-                if lane.waiting && *next > now {
-                    calm.push(lane);
+            Turn::Delay => {
+                self.empty.push(look(lane, None));
+                self.delay.push(key);
+                self.known.push(lane.row.id);
+            }
+            Turn::Stay { next, .. } => {
+                // What is said of lanes that stay is no longer what they say.
+                self.known.push(lane.row.id);
+                self.calm.extend((lane.row.waiting && next > now).then_some(key));
+                if !is_spent && let Some(wait) = open.wait(lane.feed, next.since(now)) {
+                    self.next_stay = Some(self.next_stay.map_or(wait, |stay| stay.min(wait)));
                 }
             }
-            LaneTurn::Keep => {}
         }
+        self.known.extend(is_spent.then_some(lane.row.id));
     }
-    let turn = |(lane, turn_at): &(&ReadyLane, Option<Timestamp>)| LaneLook {
-        environment: lane.environment,
-        id: lane.id,
-        floor: lane.floor,
-        turn_at: *turn_at,
-    };
-    let drained: LaneLooks = drain.iter().map(turn).collect();
-    // Sent in this order. Lanes that could not be drained are turned and calmed all the same.
-    let (_, _, _, _, messages, ready) = tx
-        .run((
-            lane_keys(drain.iter().map(|(lane, _)| *lane)).nonempty().map(|wanted| MarkLaneEmpty { wanted }),
-            drained.nonempty().map(|wanted| RecomputeLaneDue { wanted, priority: PRIORITY_DEFAULT }),
-            lane_keys(back.into_iter()).nonempty().map(|used| MoveLaneToBack { used, now }),
-            lane_keys(calm.into_iter()).nonempty().map(|used| ClearLaneWaiting { used }),
-            message_keys(lanes, tasks).nonempty().map(|wanted| FindMessage { wanted }),
-            NextReady { full: known },
-        ))
-        .await?;
-    Ok((messages, ready))
-}
 
-fn lane_keys<'l>(lanes: impl Iterator<Item = &'l ReadyLane>) -> Keys {
-    Keys::of(lanes.map(|lane| (lane.environment, lane.id.0)))
-}
-
-fn full_lanes(ask: &DeliveryAsk) -> Vec<LaneId> {
-    ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect()
-}
-
-fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAsk) -> (Vec<ReadyLane>, Timestamp) {
-    let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
-    let now = rows.first().map_or(Timestamp::default(), |(_, _, now)| *now);
-    let ready = |(lane, revision, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
-        environment: lane.environment,
-        id: lane.id,
-        application: lane.application,
-        closing: lane.state == CLOSING,
-        waiting: lane.waiting,
-        floor: lane.floor,
-        revision,
-        capacity: free_by_lane.get(&lane.id).copied().unwrap_or(ask.per_lane),
-    };
-    (rows.into_iter().map(ready).collect(), now)
-}
-
-async fn take_from(
-    tx: &Tx<'_>,
-    ask: &DeliveryAsk,
-    limit: usize,
-    lanes: &[ReadyLane],
-    begun: Vec<Timestamp>,
-    now: Timestamp,
-) -> Result<Taken, Fault> {
-    let scan = |(lane, floor): (&ReadyLane, &Timestamp)| LaneScan {
-        environment: lane.environment,
-        id: lane.id,
-        floor: *floor,
-        due_until: if lane.closing { Timestamp::NEVER } else { now },
-        capacity: lane.capacity.min(limit),
-    };
-    let lane: LaneScans = lanes.iter().zip(&begun).map(scan).collect();
-    let lease_task = LeaseTask { lane, priority: PRIORITY_DEFAULT, limit, owner: ask.session };
-    let next_due = NextDue { wanted: lane_keys(lanes.iter()), priority: PRIORITY_DEFAULT, after: now };
-    let (mut tasks, found) = tx.run((lease_task, next_due)).await?;
-    // An update tells its rows in the order of its plan, which is nobody's promise.
-    let turns: HashMap<_, usize> = lanes.iter().enumerate().map(|(n, lane)| (lane.key(), n)).collect();
-    tasks.sort_by_key(|task| (turns.get(&(task.key.environment, task.lane)).copied(), task.due_at, task.key.id));
-    let mut next_due = vec![Timestamp::NEVER; lanes.len()];
-    for (n, due_at) in found {
-        let lane = n.checked_sub(1).and_then(|n| next_due.get_mut(n));
-        *lane.ok_or(Fault::Corrupt { table: "task", column: "n" })? = due_at;
-    }
-    Ok(Taken { tasks, begun, next_due })
-}
-
-/// What each lane is told, in the order in which they were asked.
-///
-/// Every write of a lane leaves a version behind that a long transaction keeps. So a lane is written only where others have to know:
-/// because not all that are ready were asked, or there are many, and they have to take turns; because the lane has nothing for a while; or because it `is_old`.
-fn turns(
-    lanes: &[ReadyLane],
-    taken: &Taken,
-    limit: usize,
-    now: Timestamp,
-    is_old: impl Fn(&ReadyLane) -> bool,
-) -> Vec<LaneTurn> {
-    let mut given: HashMap<(EnvironmentId, LaneId), (usize, Timestamp)> = HashMap::new();
-    for task in &taken.tasks {
-        let (count, last) = given.entry((task.key.environment, task.lane)).or_default();
-        (*count, *last) = (*count + 1, task.due_at.max(*last));
-    }
-    let mut left = limit;
-    let turn = |lane: &ReadyLane| {
-        let (gave, last) = given.get(&lane.key()).copied().unwrap_or_default();
-        let asked = left.min(lane.capacity);
-        left -= gave.min(left);
-        match gave {
-            _ if asked == 0 => LaneTurn::Keep,
-            _ if gave < asked => LaneTurn::Drain,
-            _ if asked < lane.capacity => LaneTurn::Keep,
-            _ => LaneTurn::Back(last),
-        }
-    };
-    let turns: Vec<LaneTurn> = lanes.iter().map(turn).collect();
-    if lanes.len() > STAY_LANES_MAX || turns.contains(&LaneTurn::Keep) {
-        return turns;
-    }
-    let stay = |((turn, lane), next): ((LaneTurn, &ReadyLane), Timestamp)| match turn {
-        _ if lane.closing || is_old(lane) => turn,
-        LaneTurn::Back(last) => LaneTurn::Stay { until: last, next: now },
-        LaneTurn::Drain if next <= now.plus(SOON) => LaneTurn::Stay { until: now, next },
-        _ => turn,
-    };
-    turns.into_iter().zip(lanes).zip(taken.next_due.iter().copied()).map(stay).collect()
-}
-
-/// How long until a lane that stays as it is has to be looked at again.
-fn next_stay(turns: &[LaneTurn], now: Timestamp) -> Option<Duration> {
-    let next = |turn: &LaneTurn| if let LaneTurn::Stay { next, .. } = turn { Some(next.since(now)) } else { None };
-    turns.iter().filter_map(next).min()
-}
-
-fn message_keys(lanes: &[ReadyLane], tasks: &[Task]) -> MessageKeys {
-    let applications: HashMap<_, _> = lanes.iter().map(|lane| (lane.key(), lane.application)).collect();
-    let key = |task: &Task| {
-        let application = applications.get(&(task.key.environment, task.lane))?;
-        Some((task.key.environment, *application, MessageId(task.key.subject)))
-    };
-    let keys: BTreeSet<_> = tasks.iter().filter_map(key).collect();
-    keys.into_iter().map(|(environment, application, id)| MessageKey { environment, application, id }).collect()
-}
-
-/// How long until a time that is so many micros away.
-fn wait(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use everhook_core::id::{Id, TaskId};
-    use everhook_core::task::{TaskKey, TaskKind, Trigger};
-
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_millis(100_000);
-    const DUE: Timestamp = Timestamp::from_millis(99_000);
-    const SECONDS_LATER: Timestamp = Timestamp::from_millis(105_000);
-
-    fn lane(n: u8, capacity: usize) -> ReadyLane {
-        ReadyLane {
-            environment: EnvironmentId(1),
-            id: LaneId(Id::from_bytes([n; 20])),
-            application: ApplicationId(Id::MIN),
-            closing: false,
-            waiting: false,
-            floor: Timestamp::default(),
-            revision: None,
-            capacity,
+    /// Adds lanes that the limit of their concurrency key keeps from giving anything. They are not to stand before others
+    /// whenever someone looks.
+    fn add_blocked(&mut self, open: &OpenFeeds<'_>) {
+        for lane in open.lanes.iter().filter(|lane| lane.key_room == 0) {
+            self.known.push(lane.row.id);
+            if open.lanes.iter().filter(|other| other.feed == lane.feed).count() >= open.share {
+                self.delay.push(lane.key());
+            }
         }
     }
 
-    fn task(lane: &ReadyLane) -> Task {
-        Task {
-            key: TaskKey { environment: lane.environment, subject: Id::MIN, id: TaskId(Id::MIN) },
-            lane: lane.id,
-            kind: TaskKind::Delivery,
-            trigger: Trigger::Scheduled,
-            priority: PRIORITY_DEFAULT,
-            due_at: DUE,
-            tries: 0,
-            crashes: 0,
-            epoch: 1,
-            cancel: false,
-            batch: None,
-        }
+    /// Whether no lane is written.
+    fn is_silent(&self) -> bool {
+        self.empty.is_empty() && self.back.is_empty() && self.delay.is_empty() && self.calm.is_empty()
     }
+}
 
-    /// What lanes are told that gave so many and have their next task due then.
-    fn told(lanes: &[ReadyLane], gave: &[usize], next_due: Timestamp, limit: usize, old: bool) -> Vec<LaneTurn> {
-        let tasks = lanes.iter().zip(gave).flat_map(|(lane, gave)| vec![task(lane); *gave]).collect();
-        let taken =
-            Taken { tasks, begun: vec![Timestamp::default(); lanes.len()], next_due: vec![next_due; lanes.len()] };
-        turns(lanes, &taken, limit, NOW, |_| old)
+impl LaneLooks {
+    fn keys(&self) -> Keys {
+        lane_keys(self.environment.iter().copied().zip(self.id.iter().copied()))
     }
+}
 
-    #[test]
-    fn lanes_that_were_all_asked_are_not_written() {
-        let lanes = [lane(1, 2), lane(2, 2)];
-        let soon = NOW.plus(SOON);
-        let (more, empty) = (LaneTurn::Stay { until: DUE, next: NOW }, LaneTurn::Stay { until: NOW, next: soon });
-        assert_eq!(told(&lanes, &[2, 1], soon, 9, false), [more, empty]);
-        assert_eq!(next_stay(&[empty], NOW), Some(SOON));
-        assert_eq!(next_stay(&[empty, more], NOW), Some(Duration::ZERO));
-    }
+fn look(lane: &ReadyLane, turn_at: Option<Timestamp>) -> LaneLook {
+    LaneLook { environment: lane.row.environment, id: lane.row.id, floor: lane.row.floor, turn_at }
+}
 
-    #[test]
-    fn lanes_take_turns_where_not_all_were_asked() {
-        let lanes = [lane(1, 2), lane(2, 2), lane(3, 2)];
-        assert_eq!(told(&lanes, &[2, 1, 1], NOW, 4, false), [LaneTurn::Back(DUE), LaneTurn::Drain, LaneTurn::Keep]);
-        let many: Vec<ReadyLane> = (0..=STAY_LANES_MAX).map(|n| lane(n as u8, 2)).collect();
-        assert!(told(&many, &[], NOW, 4, false).iter().all(|turn| *turn == LaneTurn::Drain), "there are many");
-        let few = &many[1..];
-        assert!(told(few, &[], NOW, 4, false).iter().all(|turn| matches!(turn, LaneTurn::Stay { .. })));
-    }
+fn lane_keys(lanes: impl Iterator<Item = LaneKey>) -> Keys {
+    Keys::of(lanes.map(|(environment, lane)| (environment, lane.0)))
+}
 
-    #[test]
-    fn a_lane_is_written_every_now_and_then_and_when_it_has_nothing_for_a_while() {
-        assert_eq!(told(&[lane(1, 2), lane(2, 2)], &[2, 1], NOW, 9, true), [LaneTurn::Back(DUE), LaneTurn::Drain]);
-        assert_eq!(told(&[lane(1, 2)], &[1], SECONDS_LATER, 9, false), [LaneTurn::Drain]);
-        let closing = ReadyLane { closing: true, ..lane(1, 2) };
-        assert_eq!(told(&[closing], &[1], NOW, 9, false), [LaneTurn::Drain]);
-    }
+fn number(feed: usize) -> u32 {
+    u32::try_from(feed).unwrap_or(u32::MAX)
 }

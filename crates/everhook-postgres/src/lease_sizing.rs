@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use everhook_core::limits::APPEND_BATCH_BYTES_MAX;
 use everhook_core::message::Message;
-use everhook_store::job::LeasedJob;
 use everhook_store::lease::Leased;
 
 use crate::error::Fault;
@@ -73,17 +72,14 @@ impl LeaseSizing {
     }
 }
 
-/// Bytes of the messages of tasks; one that goes to many endpoints was read once.
-pub(crate) fn message_bytes(tasks: &[Leased]) -> usize {
-    let mut messages: Vec<&Message> = tasks.iter().filter_map(|leased| leased.message.as_deref()).collect();
+/// Bytes of the payloads of tasks; a message that goes to many endpoints was read once.
+pub(crate) fn payload_bytes(tasks: &[Leased]) -> usize {
+    let mut messages: Vec<&Message> = tasks.iter().filter_map(|leased| leased.message()).map(|it| &**it).collect();
     messages.sort_unstable_by_key(|message| message.id);
     messages.dedup_by_key(|message| message.id);
-    messages.iter().filter_map(|message| message.payload.as_ref()).map(Bytes::len).sum()
-}
-
-/// Bytes of the payloads of jobs.
-pub(crate) fn job_bytes(jobs: &[LeasedJob]) -> usize {
-    jobs.iter().filter_map(|leased| leased.job.as_ref()?.payload.as_ref()).map(Bytes::len).sum()
+    let messages = messages.iter().filter_map(|message| message.payload.as_ref());
+    let jobs = tasks.iter().filter_map(|leased| leased.job()?.payload.as_ref());
+    messages.chain(jobs).map(Bytes::len).sum()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod connection;
 mod dedup;
 mod endpoints;
 mod error;
+mod feed;
 mod history;
 mod hosts;
 mod job;

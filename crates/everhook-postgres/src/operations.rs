@@ -8,6 +8,7 @@ use everhook_core::application::Environment;
 use everhook_core::id::{BatchId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
+use everhook_core::lane::Feed;
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
@@ -18,10 +19,9 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::history::{Expunge, Resend, Resent};
-use everhook_store::job::{Enqueued, JobAsk, JobGrant, NewJob};
+use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled,
-    Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
 use everhook_store::query::{Answer, Query};
@@ -35,7 +35,7 @@ use everhook_store::worker::Takes;
 use tokio::time::Instant;
 
 use crate::error::Fault;
-use crate::lease_sizing::{job_bytes, message_bytes};
+use crate::lease_sizing::payload_bytes;
 use crate::partition::Week;
 use crate::store::PostgresStore;
 
@@ -83,10 +83,12 @@ impl Store for PostgresStore {
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        match ask {
-            LeaseAsk::Deliveries(ask) => Box::pin(self.lease_deliveries(ask)).await,
-            LeaseAsk::Jobs(ask) => self.lease_jobs(ask).await.map(LeaseGrant::from),
-        }
+        let is_of_deliveries = ask.feeds.iter().any(|asked| asked.feed == Feed::Deliveries);
+        let sizing = if is_of_deliveries { &self.sizing.deliveries } else { &self.sizing.jobs };
+        let ask = &LeaseAsk { limit: sizing.limit(ask.limit), ..ask };
+        let weigh = |grant: &LeaseGrant| (grant.tasks.len(), payload_bytes(&grant.tasks));
+        let lease = || async { sizing.learn(ask.limit, Box::pin(self.lease_once(ask)).await, weigh) };
+        self.run_plain(Op::Lease, lease).await
     }
 
     async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
@@ -95,14 +97,7 @@ impl Store for PostgresStore {
     }
 
     async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
-        let ReclaimAsk { session, limit, what } = ask;
-        match what {
-            Reclaim::Orphaned => self.run_plain(Op::Reclaim, || self.reclaim_once(session, limit)).await,
-            Reclaim::Overdue => {
-                let overdue = self.run_plain(Op::Reclaim, || self.reclaim_overdue_once(session, limit)).await?;
-                Ok(overdue.into_iter().map(Reclaimed::from).collect())
-            }
-        }
+        self.run_plain(Op::Reclaim, || self.reclaim_once(ask)).await
     }
 
     async fn report_progress(
@@ -235,20 +230,6 @@ impl Store for PostgresStore {
 }
 
 impl PostgresStore {
-    async fn lease_deliveries(&self, ask: DeliveryAsk) -> Result<LeaseGrant, StoreError> {
-        let ask = &DeliveryAsk { limit: self.sizing.deliveries.limit(ask.limit), ..ask };
-        let weigh = |grant: &LeaseGrant| (grant.tasks.len(), message_bytes(&grant.tasks));
-        let lease = || async { self.sizing.deliveries.learn(ask.limit, self.lease_once(ask).await, weigh) };
-        self.run_plain(Op::Lease, lease).await
-    }
-
-    async fn lease_jobs(&self, ask: JobAsk) -> Result<JobGrant, StoreError> {
-        let ask = &JobAsk { limit: self.sizing.jobs.limit(ask.limit), ..ask };
-        let weigh = |grant: &JobGrant| (grant.jobs.len(), job_bytes(&grant.jobs));
-        let lease = || async { self.sizing.jobs.learn(ask.limit, self.lease_jobs_once(ask).await, weigh) };
-        self.run_plain(Op::Lease, lease).await
-    }
-
     async fn create_resource_once(
         &self,
         Scope { environment }: Scope,

@@ -6,9 +6,9 @@ use everhook_store::store::Op;
 use futures_util::future::try_join_all;
 use tracing::warn;
 
+use crate::feed::{NextLane, NextReady};
 use crate::lease::{
-    ClearLaneWaiting, FindMessage, LeaseTask, MarkLaneEmpty, MoveLaneToBack, NextDue, NextLane, NextReady,
-    RecomputeLaneDue,
+    ClearLaneWaiting, FindMessage, LeaseTask, MarkLaneEmpty, MoveLaneToBack, NextDue, RecomputeLaneDue,
 };
 use crate::optimistic_append::AppendDirect;
 use crate::settle::{SettleGone, SettleKept};

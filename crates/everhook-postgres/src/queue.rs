@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use everhook_core::id::{EnvironmentId, LaneId};
+use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState, Rate};
+use everhook_core::queue::{Queue, QueueState, Rate, queue_id};
 use everhook_store::catalog::{Order, Replaced, Slice};
 use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueDeleted, QueueStats};
 use everhook_store::sql::rows::keys_text;
@@ -62,10 +62,10 @@ statement! {
     LockLaneQueue<'a> = "lock_lane_queue" { environment: EnvironmentId, queue: &'a str, limit: usize } -> Vec<LaneId>;
     ListQueueTarget = "list_queue_target" {} -> Vec<(EnvironmentId, Name)>;
     CountQueue<'a> = "count_queue" {
-        environment: EnvironmentId, queue: &'a str, counted_max: usize, lanes_max: usize,
+        environment: EnvironmentId, queue: &'a str, feed: Id, counted_max: usize, lanes_max: usize,
     } -> Option<StatsRow>;
-    ListQueueKind<'a> = "list_queue_kind" {
-        environment: EnvironmentId, queue: &'a str, lanes_max: usize, jobs_max: usize,
+    ListQueueKind = "list_queue_kind" {
+        environment: EnvironmentId, feed: Id, lanes_max: usize, jobs_max: usize,
     } -> Vec<Name>;
     AddQueueMinute<'a> = "add_queue_minute" { told: EndedCounts<'a> };
 }
@@ -149,9 +149,10 @@ impl PostgresStore {
 
     pub(crate) async fn queue_stats_once(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, Fault> {
         let (queue, counted_max, lanes_max) = (name.as_str(), QUEUE_COUNTED_MAX, LANES_LOOKED_AT);
-        let count = CountQueue { environment, queue, counted_max, lanes_max };
+        let feed = queue_id(environment, name);
+        let count = CountQueue { environment, queue, feed, counted_max, lanes_max };
         let counted = self.database.read(count).await?.ok_or(Fault::Contended("the count gave no answer"))?;
-        let list = ListQueueKind { environment, queue, lanes_max, jobs_max: QUEUE_KINDS_LOOKED_AT };
+        let list = ListQueueKind { environment, feed, lanes_max, jobs_max: QUEUE_KINDS_LOOKED_AT };
         Ok(QueueStats {
             pending: counted.pending.unsigned_abs(),
             due: counted.due.unsigned_abs(),

@@ -151,7 +151,7 @@ impl PostgresStore {
         let own: BTreeMap<LaneKey, &Name> = own.collect();
         let mut fresh = QueueLanes::default();
         for ((environment, id), queue) in own {
-            fresh.push(QueueLane { environment, id, queue: queue.as_str() });
+            fresh.push(QueueLane { environment, id, feed: id.0, queue: queue.as_str() });
         }
         self.database.write(CreateLaneQueue { fresh }).await.map(drop)
     }

@@ -1,13 +1,15 @@
 //! Sessions: their beginning and end, and the takeover of what closed ones held. Renewals are in `renew`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::SessionId;
+use everhook_core::job::Job;
 use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::role::Role;
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{Holding, NewSession, Reclaimed, SessionRecord};
+use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, SessionRecord};
 use everhook_store::statement;
 use tokio::time::Instant;
 
@@ -26,7 +28,8 @@ statement! {
     NextExpiredSession = "next_expired_session" { steady: Duration } -> Vec<(SessionId, Duration)>;
     // Sessions, and whether they were closed.
     CloseExpiredSession = "close_expired_session" { ids: Vec<SessionId> } -> Vec<(SessionId, bool)>;
-    ReclaimTask = "reclaim_task" { owner: SessionId, limit: usize } -> Vec<(Task, Holding)>;
+    ReclaimOrphaned = "reclaim_orphaned" { owner: SessionId, limit: usize } -> Vec<(Task, Holding)>;
+    ReclaimOverdue = "reclaim_overdue" { owner: SessionId, limit: usize } -> Vec<(Task, Holding, Option<Job>)>;
 }
 
 impl<'a> OpenSession<'a> {
@@ -70,8 +73,17 @@ impl PostgresStore {
         self.database.read(ListSession { closed_within, limit: SESSIONS_LISTED_MAX }).await
     }
 
-    pub(crate) async fn reclaim_once(&self, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
-        let reclaimed = self.database.write(ReclaimTask { owner: session, limit }).await?;
-        Ok(reclaimed.into_iter().map(|(task, from)| Reclaimed { task, from, job: None }).collect())
+    pub(crate) async fn reclaim_once(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {
+        let ReclaimAsk { session: owner, limit, what } = ask;
+        Ok(match what {
+            Reclaim::Orphaned => {
+                let orphaned = self.database.write(ReclaimOrphaned { owner, limit }).await?;
+                orphaned.into_iter().map(|(task, from)| Reclaimed { task, from, job: None }).collect()
+            }
+            Reclaim::Overdue => {
+                let overdue = self.database.write(ReclaimOverdue { owner, limit }).await?;
+                overdue.into_iter().map(|(task, from, job)| Reclaimed { task, from, job: job.map(Arc::new) }).collect()
+            }
+        })
     }
 }

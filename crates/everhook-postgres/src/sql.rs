@@ -9,15 +9,15 @@ use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
 
 use crate::catalog::{application, endpoint, environment, event_type};
-use crate::job::{batch as job_batch, enqueue, lease as job_lease, limit, output, query, steer};
+use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, history, lease, once, optimistic_append, outbox, partition, queue,
+    append, backlog, batch, dedup, endpoints, feed, history, lease, once, optimistic_append, outbox, partition, queue,
     redrive, renew, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module that declares some.
-const ALL: [&[fn() -> &'static Text]; 32] = [
+const ALL: [&[fn() -> &'static Text]; 31] = [
     append::STATEMENTS,
     application::STATEMENTS,
     backlog::STATEMENTS,
@@ -30,10 +30,9 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     environment::STATEMENTS,
     event_type::STATEMENTS,
     fire::STATEMENTS,
-    limit::STATEMENTS,
+    feed::STATEMENTS,
     history::STATEMENTS,
     job_batch::STATEMENTS,
-    job_lease::STATEMENTS,
     dedup::STATEMENTS,
     lease::STATEMENTS,
     query::STATEMENTS,

@@ -9,7 +9,7 @@ use everhook_core::id::JobId;
 use everhook_core::job::LeaseProof;
 use everhook_core::job::report::{Note, Report};
 use everhook_engine::remote::{self, HeldJob, WorkerRefused};
-use everhook_store::job::LeasedJob;
+use everhook_store::lease::Leased;
 use everhook_store::worker::{Takes, WorkerRecord};
 
 use crate::client::ENVIRONMENT;
@@ -75,8 +75,8 @@ impl Worker {
     }
 
     /// Runs a job, while what is held is heartbeated.
-    async fn run(&self, leased: &LeasedJob, held: &[LeasedJob]) -> Outcome {
-        let Some(job) = &leased.job else { return Outcome::Over };
+    async fn run(&self, leased: &Leased, held: &[Leased]) -> Outcome {
+        let Some(job) = leased.job() else { return Outcome::Over };
         let (id, epoch) = (job.id, leased.task.epoch);
         let at = self.shared.trace.elapsed();
         let run = self.shared.begin_run(Run { job: id, body: job.payload.clone(), at, ended: None, said: None });
@@ -110,8 +110,8 @@ impl Worker {
     }
 
     /// Whether the job is cancelled; none if it is not this worker's any more.
-    async fn heartbeat(&self, id: JobId, held: &[LeasedJob]) -> Option<bool> {
-        let held_job = |leased: &LeasedJob| HeldJob { id: JobId(leased.task.key.subject), epoch: leased.task.epoch };
+    async fn heartbeat(&self, id: JobId, held: &[Leased]) -> Option<bool> {
+        let held_job = |leased: &Leased| HeldJob { id: JobId(leased.task.key.subject), epoch: leased.task.epoch };
         let held = held.iter().map(held_job).collect::<Vec<_>>();
         let node = self.nodes.pick(&self.shared.rng);
         match ask(&node, node.engine.heartbeat(self.record.session.id, Some(&held))).await {
@@ -146,6 +146,6 @@ impl Worker {
     }
 }
 
-fn count(taken: &Result<Vec<LeasedJob>, WorkerRefused>) -> Option<usize> {
+fn count(taken: &Result<Vec<Leased>, WorkerRefused>) -> Option<usize> {
     taken.as_ref().ok().map(Vec::len)
 }

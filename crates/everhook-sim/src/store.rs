@@ -137,12 +137,10 @@ impl Layer for Line {
     }
 
     async fn lease(&self, store: &(impl Store + ?Sized), ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let session = ask.session();
+        let session = ask.session;
         let lease = async {
             let grant = store.lease(ask).await?;
-            let tasks = grant.tasks.iter().map(|leased| &leased.task);
-            let tasks = tasks.chain(grant.jobs.iter().map(|leased| &leased.task));
-            tasks.for_each(|task| self.shared.witness().holds(session, task));
+            grant.tasks.iter().for_each(|leased| self.shared.witness().holds(session, &leased.task));
             Ok(grant)
         };
         self.around(Op::Lease, lease).await

@@ -22,11 +22,12 @@ create table worker (
 create index worker_environment on worker (environment, session);
 
 -- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
--- The lanes of queues are held (1) as far as deliveries are concerned.
+-- The lanes of a queue are open: its own state says whether they give.
 create table lane (
     environment integer not null,
     id blob not null,
-    application blob not null,
+    application blob, -- of an endpoint
+    feed blob not null, -- x'00' for deliveries, or the id of the queue
     state integer not null,
     next_due integer not null default 9223372036854775807,
     hold_until integer not null default 0,
@@ -42,10 +43,10 @@ create table lane (
     primary key (environment, id)
 ) strict, without rowid;
 
-create index lane_ready on lane (ready_at)
+create index lane_ready on lane (feed, ready_at)
 where ready_at < 9223372036854775807;
 
-create index lane_queue on lane (environment, queue, max(next_due, hold_until))
+create index lane_queue on lane (environment, queue)
 where queue is not null;
 
 -- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.

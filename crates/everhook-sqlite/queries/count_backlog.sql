@@ -19,7 +19,8 @@ select
             from (
                 select environment, id, hold_until
                 from lane
-                where ready_at < 9223372036854775807
+                where feed = x'00'
+                    and ready_at < 9223372036854775807
                 order by ready_at
                 limit ?3
             ) as ready

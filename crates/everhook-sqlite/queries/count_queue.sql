@@ -1,4 +1,4 @@
--- Count what is in a queue, up to a bound: waiting, due, leased, dead; and what ended in a minute. Indexes: lane_queue, task_ready, task_owner,
+-- Count what is in a queue, up to a bound: waiting, due, leased, dead; and what ended in a minute. Indexes: lane_ready, task_ready, task_owner,
 -- task_dead_job, the primary keys.
 -- Differs: the indexes of leased and dead tasks are named, because nothing but their predicates speaks for them.
 select
@@ -8,9 +8,9 @@ select
             select 1
             from lane
                 cross join task on task.environment = lane.environment and task.lane = lane.id and task.state = 0
-            where lane.environment = ?1
-                and lane.queue = ?2
-                and max(lane.next_due, lane.hold_until) < 9223372036854775807
+            where lane.feed = ?6
+                and lane.environment = ?1
+                and lane.ready_at < 9223372036854775807
             limit ?4
         )
     ),
@@ -28,9 +28,9 @@ select
                     and task.priority = priority.number
                     and task.due_at <= ?3
                     and task.state = 0
-            where lane.environment = ?1
-                and lane.queue = ?2
-                and max(lane.next_due, lane.hold_until) < 9223372036854775807
+            where lane.feed = ?6
+                and lane.environment = ?1
+                and lane.ready_at < 9223372036854775807
             limit ?4
         )
     ),
@@ -39,7 +39,7 @@ select
         from (
             select 1
             from task indexed by task_owner
-                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.queue = ?2
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = ?6
             where task.state = 1
                 and task.kind = 1
                 and +task.environment = ?1
@@ -51,7 +51,7 @@ select
         from (
             select 1
             from task indexed by task_dead_job
-                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.queue = ?2
+                cross join lane on lane.environment = task.environment and lane.id = task.lane and lane.feed = ?6
             where task.environment = ?1
                 and task.state = 2
                 and task.kind = 1

@@ -1,3 +1,3 @@
 -- Write the lane of a new endpoint: open or held, and empty.
-insert into lane (environment, id, application, state)
-values (?1, ?2, ?3, ?4);
+insert into lane (environment, id, application, feed, state)
+values (?1, ?2, ?3, x'00', ?4);

@@ -1,4 +1,4 @@
--- Since when jobs of a queue are due, and their kinds, those first that have been due longest. Indexes: lane_queue, task_ready, the primary key of job.
+-- Since when jobs of a queue are due, and their kinds, those first that have been due longest. Indexes: lane_ready, task_ready, the primary key of job.
 -- Differs: also tells the oldest; of each lane and priority the first ones are looked at, which are found in order.
 with priority (number) as (
     values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)
@@ -17,9 +17,9 @@ with priority (number) as (
             order by first.due_at
             limit ?4
         )
-    where lane.environment = ?1
-        and lane.queue = ?2
-        and max(lane.next_due, lane.hold_until) < 9223372036854775807
+    where lane.feed = ?2
+        and lane.environment = ?1
+        and lane.ready_at < 9223372036854775807
     order by task.due_at
     limit ?4
 )

@@ -1,6 +1,7 @@
--- Lanes in the order in which they become ready. Index: lane_ready.
--- Differs: read only as far as needed, so that it has no limit; no locks, because there is one writer.
+-- Lanes of a feed in the order in which they become ready. Index: lane_ready.
+-- Differs: one feed at a time, and read only as far as needed, so that it has no limit; no locks, because there is one writer.
 select environment, id, application, state, ready_at
 from lane
-where ready_at < 9223372036854775807
-order by ready_at;
+where feed = ?1
+    and ready_at < 9223372036854775807
+order by ready_at, environment, id;

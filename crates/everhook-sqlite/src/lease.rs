@@ -1,239 +1,347 @@
-//! Leasing due tasks: lanes first, in the order in which they became ready, then a bounded number of rows from each.
+//! Leasing due tasks: feeds first, then their lanes in the order in which they became ready, then a bounded number of rows
+//! from each, by priority.
 //!
-//! Never walks rows that are not due, however many a lane has. Called by the store's `lease`, on the writer's thread.
+//! Never walks rows that are not due, however many a lane has, nor more than `KIND_SCAN_MAX` of a lane for a worker that
+//! takes only some kinds. `core::lane` decides how much each lane gives and where it stands afterwards. Called by the
+//! store's `lease`, on the writer's thread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, TaskId};
-use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, LEASE_LANES_MAX, LEASE_TASKS_MAX};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId};
+use everhook_core::job::{Job, kind_hash};
+use everhook_core::lane::{Given, LaneState, Turn, turn};
+use everhook_core::limits::{APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_LANES_MAX};
 use everhook_core::message::Message;
-use everhook_core::task::{PRIORITY_DEFAULT, Task, TaskKey, TaskKind, Trigger};
+use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
-use rusqlite::{Row, params};
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
+use rusqlite::{CachedStatement, Row, params};
 
 use crate::append::Applications;
+use crate::catalog::limit;
 use crate::error::Fault;
-use crate::rows::{self, Reader};
+use crate::feed::OpenFeed;
+use crate::job::row;
+use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");
+const NEXT_TASK: &str = include_str!("../queries/next_task.sql");
 const LEASE_TASK: &str = include_str!("../queries/lease_task.sql");
-const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
 const RECOMPUTE_LANE_DUE: &str = include_str!("../queries/recompute_lane_due.sql");
+const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
+pub(crate) const FIND_JOB_RECORD: &str = include_str!("../queries/find_job_record.sql");
 
-/// Payload bytes one lease brings; the last rows taken may exceed it.
+/// Payload bytes one lease brings; the last task taken may exceed it.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
-/// Rows taken at once, before their payloads are counted.
-const LEASE_ROWS_STEP: usize = 16;
 
 /// Leases due tasks to the asking session.
-pub(crate) fn lease(tx: &Tx<'_>, ask: &DeliveryAsk) -> Result<LeaseGrant, Fault> {
-    let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
-    let capacity = |lane: LaneId| free_by_lane.get(&lane).copied().unwrap_or(ask.per_lane);
-    let limit = ask.limit.min(LEASE_TASKS_MAX);
-    let mut taking = Taking::new(tx, ask, limit);
-    let ready = lanes(tx, LEASE_LANES_MAX, |lane| lane.ready_at <= tx.now, |lane| capacity(lane.id) > 0)?;
-    for lane in &ready {
-        if taking.is_full() {
-            break;
-        }
-        taking.take_from(lane, capacity(lane.id))?;
+pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
+    let mut taking = Taking::new(tx, ask)?;
+    for lane in taking.ready_lanes()? {
+        taking.take_from(&lane)?;
     }
-    let next = lanes(tx, 1, |_| true, |lane| capacity(lane.id) > 0)?;
-    Ok(LeaseGrant {
-        tasks: taking.tasks,
-        jobs: Vec::new(),
-        next_ready: next.first().map(|lane| lane.ready_at.since(tx.now)),
-    })
+    for open in &taking.feeds {
+        open.book(tx)?;
+    }
+    let next_ready = taking.next_ready()?.map(|at| at.since(tx.now));
+    Ok(LeaseGrant { tasks: taking.tasks, next_ready })
+}
+
+/// Reads the record of a job; none if it is gone.
+pub(crate) fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
+    let mut rows = find.query(params![task.key.environment.0, task.key.subject.as_bytes()])?;
+    rows.next()?.map(|row| row::job(row).map(|(job, _)| job)).transpose()
 }
 
 /// A lane that is or becomes ready.
 struct ReadyLane {
+    /// Its feed, as a place in the list of open ones.
+    feed: usize,
     environment: EnvironmentId,
     id: LaneId,
-    application: ApplicationId,
-    /// Its endpoint is deleted: everything goes out, due or not, to be cancelled.
-    is_closing: bool,
+    /// The application of an endpoint; nothing for a queue.
+    application: Option<ApplicationId>,
+    state: LaneState,
     ready_at: Timestamp,
 }
 
-/// Lanes in the order in which they become ready, as long as `until` holds; only those that are wanted.
-fn lanes(
-    tx: &Tx<'_>,
-    limit: usize,
-    until: impl Fn(&ReadyLane) -> bool,
-    wanted: impl Fn(&ReadyLane) -> bool,
-) -> Result<Vec<ReadyLane>, Fault> {
-    let mut next = tx.conn.prepare_cached(NEXT_LANE)?;
-    // Lanes without room are stepped over here: only those with running tasks can have none, so that there are few.
-    let mut rows = next.query([])?;
-    let mut lanes = Vec::new();
-    while lanes.len() < limit
-        && let Some(row) = rows.next()?
-    {
-        let lane = read_lane(row)?;
-        if !until(&lane) {
-            break;
-        }
-        if wanted(&lane) {
-            lanes.push(lane);
-        }
-    }
-    Ok(lanes)
-}
-
-fn read_lane(row: &Row<'_>) -> Result<ReadyLane, Fault> {
+fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
     let record = Reader::new(row, "lane");
     Ok(ReadyLane {
+        feed,
         environment: record.environment(0)?,
         id: LaneId(record.id(1, "id")?),
-        application: ApplicationId(record.id(2, "application")?),
-        is_closing: record.get::<i16>(3, "state")? == 2,
+        application: record.optional_id(2, "application")?.map(ApplicationId),
+        state: record.variant(3, "state", LaneState::from_db)?,
         ready_at: record.time(4, "ready_at")?,
     })
 }
 
-/// How a look at a lane ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ScanEnd {
-    /// It gave all it was asked for and may have more.
-    Filled,
-    /// The lease is full before the lane was.
-    CutOff,
-    /// It gave all that is due.
-    Drained,
+/// A task that may be leased.
+struct Candidate {
+    task: Task,
+    timeout_us: Option<i64>,
+}
+
+/// What a scan of a lane came to.
+#[derive(Default)]
+struct Scan {
+    gave: usize,
+    /// Due tasks were passed over, because the asker does not take their kind.
+    is_foreign: bool,
+    /// The lease became full before the scan ended.
+    is_cut_off: bool,
 }
 
 /// A lease that is being filled.
 struct Taking<'t> {
     tx: &'t Tx<'t>,
-    ask: &'t DeliveryAsk,
+    ask: &'t LeaseAsk,
     limit: usize,
+    free_by_lane: HashMap<LaneId, usize>,
+    /// The kinds that were asked for, as tasks have them; empty means all.
+    kind_hashes: HashSet<i32>,
+    feeds: Vec<OpenFeed>,
     tasks: Vec<Leased>,
     payload_bytes: usize,
     applications: Applications,
     /// One message may go to many lanes.
     messages: HashMap<(EnvironmentId, Id), Option<Arc<Message>>>,
+    /// Lanes that are ready, but not for this asker.
+    foreign: HashSet<(EnvironmentId, LaneId)>,
+    next_task: CachedStatement<'t>,
+    find_job: CachedStatement<'t>,
+    lease_task: CachedStatement<'t>,
 }
 
 impl<'t> Taking<'t> {
-    fn new(tx: &'t Tx<'t>, ask: &'t DeliveryAsk, limit: usize) -> Taking<'t> {
-        Taking {
+    fn new(tx: &'t Tx<'t>, ask: &'t LeaseAsk) -> Result<Taking<'t>, Fault> {
+        let mut feeds: Vec<OpenFeed> = Vec::with_capacity(ask.feeds.len());
+        for asked in &ask.feeds {
+            // One that is named twice would be counted twice.
+            if !feeds.iter().any(|open| open.feed == asked.feed) {
+                feeds.extend(OpenFeed::open(tx, asked)?);
+            }
+        }
+        Ok(Taking {
             tx,
             ask,
-            limit,
+            limit: ask.tasks_max(),
+            free_by_lane: ask.free_by_lane.iter().copied().collect(),
+            kind_hashes: ask.kinds.iter().map(kind_hash).collect(),
+            feeds,
             tasks: Vec::new(),
             payload_bytes: 0,
             applications: Applications::default(),
             messages: HashMap::new(),
-        }
+            foreign: HashSet::new(),
+            next_task: tx.conn.prepare_cached(NEXT_TASK)?,
+            find_job: tx.conn.prepare_cached(FIND_JOB_RECORD)?,
+            lease_task: tx.conn.prepare_cached(LEASE_TASK)?,
+        })
     }
 
     fn is_full(&self) -> bool {
         self.tasks.len() >= self.limit || self.payload_bytes >= LEASE_BYTES_MAX
     }
 
-    /// Leases what is due in a lane, up to its room, and says when it is to be looked at again.
-    fn take_from(&mut self, lane: &ReadyLane, capacity: usize) -> Result<(), Fault> {
-        let key = (lane.environment.0, lane.id.as_bytes());
-        match self.look(lane, capacity)? {
-            // It stays first in line.
-            ScanEnd::CutOff => {}
-            // Behind every lane that is ready already: they take turns.
-            ScanEnd::Filled => {
-                let next_due = if lane.is_closing { 0 } else { self.tx.now.as_micros() };
-                self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![key.0, key.1, next_due])?;
-            }
-            ScanEnd::Drained => {
-                self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE)?.execute(params![key.0, key.1, PRIORITY_DEFAULT])?;
+    /// How many tasks of a lane may be leased: by the asker's room, and by the limits of its queue.
+    fn lane_room(&self, open: &OpenFeed, lane: LaneId) -> Result<usize, Fault> {
+        match self.free_by_lane.get(&lane).copied().unwrap_or(self.ask.per_lane) {
+            0 => Ok(0),
+            free => Ok(open.lane_room(self.tx, lane)?.min(free)),
+        }
+    }
+
+    /// Lanes with room that are ready, of all feeds with room, in the order in which they became so.
+    fn ready_lanes(&self) -> Result<Vec<ReadyLane>, Fault> {
+        let mut ready = Vec::new();
+        for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| open.allowance.left() > 0) {
+            let before = ready.len();
+            self.walk(index, |lane| {
+                if lane.ready_at > self.tx.now || ready.len() - before == LEASE_LANES_MAX {
+                    return Ok(false);
+                }
+                if self.lane_room(open, lane.id)? > 0 {
+                    ready.push(lane);
+                }
+                Ok(true)
+            })?;
+        }
+        ready.sort_by_key(|lane| (lane.ready_at, lane.id));
+        ready.truncate(LEASE_LANES_MAX);
+        Ok(ready)
+    }
+
+    /// Shows the lanes of a feed in the order in which they become ready, until it is told to stop. Lanes without room are
+    /// walked over: only those with leased tasks can have none, so that there are few.
+    fn walk(&self, feed: usize, mut visit: impl FnMut(ReadyLane) -> Result<bool, Fault>) -> Result<(), Fault> {
+        let mut next = self.tx.conn.prepare_cached(NEXT_LANE)?;
+        let mut rows = next.query([self.feeds[feed].key.as_bytes()])?;
+        while let Some(row) = rows.next()? {
+            if !visit(read_lane(row, feed)?)? {
+                break;
             }
         }
         Ok(())
     }
 
-    fn look(&mut self, lane: &ReadyLane, capacity: usize) -> Result<ScanEnd, Fault> {
-        let mut taken = 0;
-        while taken < capacity {
-            if self.is_full() {
-                return Ok(ScanEnd::CutOff);
+    /// Leases due tasks of a lane, up to its room, and says when it is to be looked at again.
+    fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
+        let open = &self.feeds[lane.feed];
+        let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit);
+        let asked = room.min(open.allowance.left()).min(self.limit - self.tasks.len());
+        if asked == 0 || self.is_full() {
+            return Ok(());
+        }
+        let Scan { gave, is_foreign, is_cut_off } = self.scan(lane, asked)?;
+        let asked = if is_cut_off { gave } else { asked };
+        let (environment, id, now) = (lane.environment.0, lane.id.as_bytes(), self.tx.now.as_micros());
+        let to_back = || self.tx.conn.prepare_cached(MARK_LANE_EMPTY)?.execute(params![environment, id, now]);
+        match turn(Given { room, asked, gave, is_foreign }) {
+            Turn::Keep | Turn::Stay { .. } => {}
+            Turn::Back => drop(to_back()?),
+            Turn::Delay => {
+                to_back()?;
+                self.foreign.insert((lane.environment, lane.id));
             }
-            let wanted = (capacity - taken).min(self.limit - self.tasks.len()).min(LEASE_ROWS_STEP);
-            let tasks = self.lease_tasks(lane, wanted)?;
-            taken += tasks.len();
-            let is_drained = tasks.len() < wanted;
-            for task in tasks {
-                self.add(lane, task)?;
-            }
-            if is_drained {
-                return Ok(ScanEnd::Drained);
+            Turn::Empty => {
+                let priorities = rows::to_json(self.feeds[lane.feed].feed.priorities())?;
+                self.tx.conn.prepare_cached(RECOMPUTE_LANE_DUE)?.execute(params![environment, id, priorities])?;
             }
         }
-        Ok(ScanEnd::Filled)
+        Ok(())
     }
 
-    fn lease_tasks(&self, lane: &ReadyLane, limit: usize) -> Result<Vec<Task>, Fault> {
-        let due_until = if lane.is_closing { Timestamp::NEVER } else { self.tx.now };
-        let mut lease = self.tx.conn.prepare_cached(LEASE_TASK)?;
-        let params = params![
-            lane.environment.0,
-            lane.id.as_bytes(),
-            PRIORITY_DEFAULT,
-            due_until.as_micros(),
-            i64::try_from(limit).unwrap_or(i64::MAX),
+    fn scan(&mut self, lane: &ReadyLane, asked: usize) -> Result<Scan, Fault> {
+        let (mut scan, mut scanned) = (Scan::default(), 0);
+        for priority in self.feeds[lane.feed].feed.priorities() {
+            let (candidates, seen) = self.candidates(lane, *priority, asked - scan.gave, scanned)?;
+            scanned += seen;
+            scan.is_foreign |= seen > candidates.len();
+            for candidate in candidates {
+                if self.is_full() {
+                    return Ok(Scan { is_cut_off: true, ..scan });
+                }
+                let leased = self.lease(lane, &candidate)?;
+                scan.gave += usize::from(leased);
+                scan.is_foreign |= !leased;
+            }
+            if scan.gave == asked {
+                break;
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Due tasks of one priority that may be of a kind that was asked for, and how many were looked at.
+    fn candidates(
+        &mut self,
+        lane: &ReadyLane,
+        priority: i16,
+        wanted: usize,
+        scanned: usize,
+    ) -> Result<(Vec<Candidate>, usize), Fault> {
+        let most = if self.kind_hashes.is_empty() { wanted } else { KIND_SCAN_MAX.saturating_sub(scanned) };
+        let due_until = if lane.state == LaneState::Closing { Timestamp::NEVER } else { self.tx.now };
+        let (environment, id, due_until) = (lane.environment.0, lane.id.as_bytes(), due_until.as_micros());
+        let mut rows = self.next_task.query(params![environment, id, priority, due_until, limit(most)])?;
+        let (mut candidates, mut seen) = (Vec::new(), 0);
+        while candidates.len() < wanted
+            && let Some(row) = rows.next()?
+        {
+            seen += 1;
+            let record = Reader::new(row, "task");
+            let kind_hash: Option<i32> = record.get(TASK_COLUMNS + 1, "kind_hash")?;
+            if self.kind_hashes.is_empty() || kind_hash.is_some_and(|kind_hash| self.kind_hashes.contains(&kind_hash)) {
+                let timeout_us = record.get(TASK_COLUMNS, "timeout_us")?;
+                candidates.push(Candidate { task: rows::task(row, 0)?, timeout_us });
+            }
+        }
+        Ok((candidates, seen))
+    }
+
+    /// Leases a task, unless it is of a kind that was not asked for.
+    fn lease(&mut self, lane: &ReadyLane, candidate: &Candidate) -> Result<bool, Fault> {
+        let task = Task { epoch: candidate.task.epoch + 1, ..candidate.task };
+        let work = self.work(lane, &task)?;
+        // Two kinds may stand for the same number.
+        let is_asked = |job: &Job| self.ask.kinds.is_empty() || self.ask.kinds.contains(&job.kind);
+        if let Work::Job { job: Some(job), .. } = &work
+            && !is_asked(job)
+        {
+            return Ok(false);
+        }
+        let open = &mut self.feeds[lane.feed];
+        let deadline = candidate.timeout_us.filter(|_| self.ask.watched);
+        self.lease_task.execute(params![
+            task.key.environment.0,
+            task.key.subject.as_bytes(),
+            task.key.id.as_bytes(),
             self.ask.session.as_bytes(),
+            open.limit_group.as_ref().map(Id::as_bytes),
+            deadline.map(|timeout_us| self.tx.now.as_micros().saturating_add(timeout_us)),
             self.tx.now.as_micros(),
-        ];
-        let rows = lease.query_and_then(params, |row| read_task(row, lane))?;
-        let mut tasks = rows.collect::<Result<Vec<_>, Fault>>()?;
-        // Rows come back in the order of their keys.
-        tasks.sort_by_key(|task| (task.due_at, task.key.id));
-        Ok(tasks)
+        ])?;
+        open.allowance.take(1);
+        if let Work::Job { job: Some(job), .. } = &work {
+            self.payload_bytes += job.payload.as_ref().map_or(0, |payload| payload.len());
+        }
+        self.tasks.push(Leased { task, work });
+        Ok(true)
     }
 
-    fn add(&mut self, lane: &ReadyLane, task: Task) -> Result<(), Fault> {
-        let message = self.message(lane, task.key.subject)?;
-        let endpoints = self.applications.endpoints(self.tx, lane.environment, lane.application)?;
+    /// Reads what a task is about.
+    fn work(&mut self, lane: &ReadyLane, task: &Task) -> Result<Work, Fault> {
+        if task.kind == TaskKind::Job {
+            let job = read_job(&mut self.find_job, task)?.map(Arc::new);
+            return Ok(Work::Job { job, target: self.feeds[lane.feed].target.clone() });
+        }
+        let Some(application) = lane.application else { return Ok(Work::Delivery { message: None, endpoint: None }) };
+        let message = self.message(lane.environment, application, task.key.subject)?;
+        let endpoints = self.applications.endpoints(self.tx, lane.environment, application)?;
         let endpoint = endpoints.and_then(|set| set.find(EndpointId(lane.id.0)).cloned());
-        self.tasks.push(Leased { task, message, endpoint });
-        Ok(())
+        Ok(Work::Delivery { message, endpoint })
     }
 
-    fn message(&mut self, lane: &ReadyLane, subject: Id) -> Result<Option<Arc<Message>>, Fault> {
-        let key = (lane.environment, subject);
-        if let Some(known) = self.messages.get(&key) {
+    fn message(
+        &mut self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        subject: Id,
+    ) -> Result<Option<Arc<Message>>, Fault> {
+        if let Some(known) = self.messages.get(&(environment, subject)) {
             return Ok(known.clone());
         }
         let mut find = self.tx.conn.prepare_cached(FIND_MESSAGE)?;
-        let mut rows = find.query(params![lane.environment.0, lane.application.as_bytes(), subject.as_bytes()])?;
+        let mut rows = find.query(params![environment.0, application.as_bytes(), subject.as_bytes()])?;
         let message = match rows.next()? {
-            Some(row) => Some(Arc::new(rows::message(row, lane.application)?)),
+            Some(row) => Some(Arc::new(rows::message(row, application)?)),
             None => None,
         };
         let payload = message.as_ref().and_then(|message| message.payload.as_ref());
         self.payload_bytes += payload.map_or(0, |payload| payload.len());
-        self.messages.insert(key, message.clone());
+        self.messages.insert((environment, subject), message.clone());
         Ok(message)
     }
-}
 
-fn read_task(row: &Row<'_>, lane: &ReadyLane) -> Result<Task, Fault> {
-    let record = Reader::new(row, "task");
-    let key =
-        TaskKey { environment: lane.environment, subject: record.id(0, "subject")?, id: TaskId(record.id(1, "id")?) };
-    Ok(Task {
-        key,
-        lane: lane.id,
-        kind: record.variant(2, "kind", TaskKind::from_db)?,
-        trigger: record.variant(3, "trigger", Trigger::from_db)?,
-        priority: PRIORITY_DEFAULT,
-        due_at: record.time(4, "due_at")?,
-        tries: record.get(5, "tries")?,
-        crashes: record.get(6, "crashes")?,
-        epoch: record.get(7, "epoch")?,
-        cancel: record.get(8, "cancel")?,
-        batch: None,
-    })
+    /// When one of the feeds may have something to give; not for what waits for room, nor for what is not asked for.
+    fn next_ready(&self) -> Result<Option<Timestamp>, Fault> {
+        let mut next = None;
+        for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| !open.allowance.is_full()) {
+            let free_at = open.allowance.free_at(self.tx.now);
+            self.walk(index, |lane| {
+                if self.foreign.contains(&(lane.environment, lane.id)) || self.lane_room(open, lane.id)? == 0 {
+                    return Ok(true);
+                }
+                let at = lane.ready_at.max(free_at);
+                next = Some(next.map_or(at, |next: Timestamp| next.min(at)));
+                Ok(false)
+            })?;
+        }
+        Ok(next)
+    }
 }

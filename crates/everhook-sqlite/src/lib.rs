@@ -24,6 +24,7 @@ mod checkpoint;
 mod clock;
 mod dedup;
 mod error;
+mod feed;
 mod history;
 mod identity;
 mod job;

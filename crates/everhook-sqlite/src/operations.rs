@@ -20,7 +20,7 @@ use everhook_store::error::StoreError;
 use everhook_store::history::{Expunge, Resend, Resent};
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
 use everhook_store::query::{Answer, Query};
@@ -79,13 +79,8 @@ impl Store for SqliteStore {
     }
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
-        let change = |rows| WriteAsk { op: Op::Lease, class: WriteClass::Change, rows };
-        match ask {
-            LeaseAsk::Deliveries(ask) => self.write(change(ask.limit), move |tx| lease::lease(tx, &ask)).await,
-            LeaseAsk::Jobs(ask) => {
-                self.write(change(ask.limit), move |tx| job::lease::lease(tx, &ask)).await.map(LeaseGrant::from)
-            }
-        }
+        let write = WriteAsk { op: Op::Lease, class: WriteClass::Change, rows: ask.limit };
+        self.write(write, move |tx| lease::lease(tx, &ask)).await
     }
 
     async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
@@ -94,15 +89,9 @@ impl Store for SqliteStore {
     }
 
     async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
-        let ReclaimAsk { session, limit, what } = ask;
-        let reclaim = move |tx: &Tx<'_>| match what {
-            Reclaim::Orphaned => session::reclaim(tx, session, limit),
-            Reclaim::Overdue => {
-                let overdue = job::lease::reclaim_overdue(tx, session, limit)?;
-                Ok(overdue.into_iter().map(Reclaimed::from).collect())
-            }
-        };
-        self.write(WriteAsk { op: Op::Reclaim, class: WriteClass::Maintenance, rows: limit }, reclaim).await
+        let rows = ask.limit;
+        let class = WriteClass::Maintenance;
+        self.write(WriteAsk { op: Op::Reclaim, class, rows }, move |tx| session::reclaim(tx, ask)).await
     }
 
     async fn report_progress(

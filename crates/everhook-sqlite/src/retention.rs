@@ -211,7 +211,7 @@ fn prune_lanes(tx: &Tx<'_>, lanes: &[EmptyLane]) -> Result<usize, Fault> {
         }
         pruned += prune.execute(params![environment.0, lane.as_bytes()])?;
         let own = job::lane(*environment, queue, None);
-        keep.execute(params![environment.0, own.as_bytes(), queue.as_str()])?;
+        keep.execute(params![environment.0, own.as_bytes(), queue.as_str(), own.as_bytes()])?;
     }
     Ok(pruned)
 }

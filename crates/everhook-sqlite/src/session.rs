@@ -1,15 +1,18 @@
 //! Sessions, and taking over what closed ones left behind. Called by the store, on the writer's thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{SessionId, TaskId};
 use everhook_core::limits::{RECLAIM_BATCH_MAX, SESSIONS_LISTED_MAX};
 use everhook_core::task::TaskKey;
 use everhook_core::time::{Timestamp, micros};
-use everhook_store::lease::{Holding, NewSession, Reclaimed, Renewed, SessionRecord};
+use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord};
 use rusqlite::{Connection, Row, params};
 
+use crate::catalog::limit;
 use crate::error::Fault;
+use crate::lease::{FIND_JOB_RECORD, read_job};
 use crate::rows::{self, Reader};
 use crate::sql::read_at;
 use crate::writer::Tx;
@@ -21,6 +24,7 @@ const CLOSE_SESSION: &str = include_str!("../queries/close_session.sql");
 const CLOSE_EXPIRED_SESSION: &str = include_str!("../queries/close_expired_session.sql");
 const NEXT_EXPIRED_SESSION: &str = include_str!("../queries/next_expired_session.sql");
 const NEXT_ORPHAN: &str = include_str!("../queries/next_orphan.sql");
+const NEXT_OVERDUE: &str = include_str!("../queries/next_overdue.sql");
 const RECLAIM_TASK: &str = include_str!("../queries/reclaim_task.sql");
 
 pub(crate) fn open(tx: &Tx<'_>, session: &NewSession) -> Result<Timestamp, Fault> {
@@ -81,17 +85,31 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
     read_at(row, 0)
 }
 
-/// Gives tasks whose owner is not an open session to `session`. The old holder may still be mid-request; a new epoch turns its
-/// late settle into nothing.
-pub(crate) fn reclaim(tx: &Tx<'_>, session: SessionId, limit: usize) -> Result<Vec<Reclaimed>, Fault> {
-    let limit = i64::try_from(limit.min(RECLAIM_BATCH_MAX)).unwrap_or(i64::MAX);
-    let mut orphans = tx.conn.prepare_cached(NEXT_ORPHAN)?;
-    let orphans = orphans.query_and_then([limit], held)?.collect::<Result<Vec<_>, Fault>>()?;
-    hand_over(tx, session, &orphans)
+/// Gives tasks that their holders have lost to the asking session. The old holder may still be mid-request; a new epoch
+/// turns its late settle into nothing.
+pub(crate) fn reclaim(tx: &Tx<'_>, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {
+    let most = limit(ask.limit.min(RECLAIM_BATCH_MAX));
+    let lost: Vec<Held> = match ask.what {
+        Reclaim::Orphaned => {
+            tx.conn.prepare_cached(NEXT_ORPHAN)?.query_and_then([most], held)?.collect::<Result<_, Fault>>()?
+        }
+        Reclaim::Overdue => {
+            let mut overdue = tx.conn.prepare_cached(NEXT_OVERDUE)?;
+            overdue.query_and_then([tx.now.as_micros(), most], held)?.collect::<Result<_, Fault>>()?
+        }
+    };
+    let mut taken = hand_over(tx, ask.session, &lost)?;
+    if ask.what == Reclaim::Overdue {
+        let mut find = tx.conn.prepare_cached(FIND_JOB_RECORD)?;
+        for reclaimed in &mut taken {
+            reclaimed.job = read_job(&mut find, &reclaimed.task)?.map(Arc::new);
+        }
+    }
+    Ok(taken)
 }
 
 /// Gives tasks to `session`, whoever holds them.
-pub(crate) fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Result<Vec<Reclaimed>, Fault> {
+fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Result<Vec<Reclaimed>, Fault> {
     let mut reclaim = tx.conn.prepare_cached(RECLAIM_TASK)?;
     let mut taken = Vec::with_capacity(held.len());
     for (key, from) in held {
@@ -104,9 +122,9 @@ pub(crate) fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Resul
 }
 
 /// A task, and who holds it.
-pub(crate) type Held = (TaskKey, Holding);
+type Held = (TaskKey, Holding);
 
-pub(crate) fn held(row: &Row<'_>) -> Result<Held, Fault> {
+fn held(row: &Row<'_>) -> Result<Held, Fault> {
     let record = Reader::new(row, "task");
     let id = TaskId(record.id(2, "id")?);
     let key = TaskKey { environment: record.environment(0)?, subject: record.id(1, "subject")?, id };

@@ -15,7 +15,7 @@ use crate::cache::EndpointSet;
 use crate::capacity::Slot;
 use crate::dedup::{DedupKey, DedupScope, HASH_BYTES};
 use crate::ids::Ids;
-use crate::lease::{Appended, Leased};
+use crate::lease::{Appended, Leased, Work};
 
 /// Who holds a key that could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub fn accepted(message: Arc<Message>, tasks: Vec<PlannedTask>) -> Appended {
         match planned.slot {
             Some(slot) => {
                 let (message, endpoint) = (Some(Arc::clone(&message)), Some(planned.endpoint));
-                leased.push((Leased { task: planned.task, message, endpoint }, slot));
+                leased.push((Leased { task: planned.task, work: Work::Delivery { message, endpoint } }, slot));
             }
             None => pending += 1,
         }

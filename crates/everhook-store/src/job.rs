@@ -4,7 +4,6 @@
 //! says, or else how its last attempt ended. Leasing and settling are the lease engine's; whoever ends a job of a batch tells the
 //! batch in the same transaction, whatever the way: settle, cancel, retry, delete.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +14,6 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::limits::{ID_SKEW_MAX, JOB_DELAY_MAX, SCAN_ROWS_MAX};
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
-use everhook_core::queue::Target;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 
@@ -58,52 +56,6 @@ pub enum Enqueued {
     NoBatch,
     /// Its batch takes no more.
     BatchSealed,
-}
-
-/// A wish for jobs.
-#[derive(Clone, Debug)]
-pub struct JobAsk {
-    /// The holder-to-be.
-    pub session: SessionId,
-    /// Jobs at most.
-    pub limit: usize,
-    /// From these queues. One that is paused, or at its limit, gives nothing; of one that is named twice the first counts.
-    pub queues: Vec<QueueAsk>,
-    /// Only of these kinds; empty means all.
-    pub kinds: Vec<Name>,
-    /// Whether the store is to take jobs back whose time is over: for holders that nobody else watches.
-    pub watched: bool,
-}
-
-/// A queue to take from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueAsk {
-    /// The tenant.
-    pub environment: EnvironmentId,
-    /// Its name.
-    pub name: Name,
-    /// Jobs of it at most.
-    pub capacity: usize,
-}
-
-/// The answer to a wish for jobs.
-#[derive(Clone, Debug, Default)]
-pub struct JobGrant {
-    /// Leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
-    pub jobs: Vec<LeasedJob>,
-    /// When one of the queues may have something to give, as far as the store knows; not for what waits for room.
-    pub next_ready: Option<Duration>,
-}
-
-/// A task with the job that it is about.
-#[derive(Clone, Debug)]
-pub struct LeasedJob {
-    /// The task, with the epoch of this lease.
-    pub task: Task,
-    /// What to do; none if its record is gone.
-    pub job: Option<Arc<Job>>,
-    /// Where to push it, as of the lease.
-    pub target: Option<Arc<Target>>,
 }
 
 /// A job as it is shown.

@@ -11,17 +11,19 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{AttemptId, BatchId, EnvironmentId, LaneId, MessageId, SessionId};
 use everhook_core::job::Job;
 use everhook_core::job::report::KeptResult;
+use everhook_core::lane::Feed;
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
 use everhook_core::once::OnceClaim;
 use everhook_core::outcome::Class;
+use everhook_core::queue::Target;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey, TaskKind, Trigger};
 use everhook_core::time::Timestamp;
 
 use crate::capacity::{Capacity, Slot};
 use crate::dedup::DedupKey;
-use crate::job::{JobAsk, JobGrant, LeasedJob};
 use crate::worker::Takes;
 
 /// What a node tells of itself when it begins a session.
@@ -145,10 +147,61 @@ pub enum Appended {
 pub struct Leased {
     /// The task, with the epoch of this lease.
     pub task: Task,
-    /// What to send; none if it was pruned.
-    pub message: Option<Arc<Message>>,
-    /// Where to, as of the lease; none if the endpoint was deleted.
-    pub endpoint: Option<Arc<Endpoint>>,
+    /// What it is about.
+    pub work: Work,
+}
+
+/// What a task is about, as of its lease.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A message goes to an endpoint.
+    Delivery {
+        /// None if it was pruned.
+        message: Option<Arc<Message>>,
+        /// None if it was deleted.
+        endpoint: Option<Arc<Endpoint>>,
+    },
+    /// A job is done by a worker, or pushed to the target of its queue.
+    Job {
+        /// None if its record is gone.
+        job: Option<Arc<Job>>,
+        /// None where workers do it.
+        target: Option<Arc<Target>>,
+    },
+}
+
+impl Leased {
+    /// The message of a delivery.
+    pub fn message(&self) -> Option<&Arc<Message>> {
+        match &self.work {
+            Work::Delivery { message, .. } => message.as_ref(),
+            Work::Job { .. } => None,
+        }
+    }
+
+    /// The endpoint of a delivery.
+    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        match &self.work {
+            Work::Delivery { endpoint, .. } => endpoint.as_ref(),
+            Work::Job { .. } => None,
+        }
+    }
+
+    /// The record of a job.
+    pub fn job(&self) -> Option<&Arc<Job>> {
+        match &self.work {
+            Work::Delivery { .. } => None,
+            Work::Job { job, .. } => job.as_ref(),
+        }
+    }
+
+    /// The target that a job is pushed to.
+    pub fn target(&self) -> Option<&Arc<Target>> {
+        match &self.work {
+            Work::Delivery { .. } => None,
+            Work::Job { target, .. } => target.as_ref(),
+        }
+    }
 }
 
 /// Who holds a task, and since when.
@@ -191,59 +244,79 @@ pub struct Reclaimed {
     pub job: Option<Arc<Job>>,
 }
 
-impl From<(LeasedJob, Holding)> for Reclaimed {
-    fn from((LeasedJob { task, job, .. }, from): (LeasedJob, Holding)) -> Reclaimed {
-        Reclaimed { task, from, job }
-    }
-}
-
 /// A wish for work.
 #[derive(Clone, Debug)]
-pub enum LeaseAsk {
-    /// From the lanes of endpoints.
-    Deliveries(DeliveryAsk),
-    /// From the lanes of queues.
-    Jobs(JobAsk),
-}
-
-impl LeaseAsk {
-    /// The holder-to-be.
-    pub const fn session(&self) -> SessionId {
-        match self {
-            LeaseAsk::Deliveries(ask) => ask.session,
-            LeaseAsk::Jobs(ask) => ask.session,
-        }
-    }
-}
-
-/// A wish for deliveries.
-#[derive(Clone, Debug)]
-pub struct DeliveryAsk {
+pub struct LeaseAsk {
     /// The holder-to-be.
     pub session: SessionId,
     /// Tasks at most.
     pub limit: usize,
-    /// What lanes with running tasks have room for; zero means: do not look.
+    /// The lanes to take from. A queue that is paused, or at its limit, gives nothing; of a feed that is named twice the
+    /// first counts.
+    pub feeds: Vec<FeedAsk>,
+    /// The room of lanes with running tasks; zero means: do not look.
     pub free_by_lane: Vec<(LaneId, usize)>,
-    /// Room of every other lane.
+    /// The room of every other lane.
     pub per_lane: usize,
+    /// Only jobs of these kinds; empty means all.
+    pub kinds: Vec<Name>,
+    /// Whether the store is to take back tasks whose time is over: for holders that nobody else watches.
+    pub watched: bool,
+}
+
+/// A feed to take from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedAsk {
+    /// Its lanes.
+    pub feed: Feed,
+    /// Tasks of it at most.
+    pub capacity: usize,
+}
+
+impl FeedAsk {
+    /// Asks a queue for so many jobs.
+    pub fn queue(environment: EnvironmentId, name: Name, capacity: usize) -> FeedAsk {
+        FeedAsk { feed: Feed::Queue { environment, name }, capacity }
+    }
+}
+
+impl LeaseAsk {
+    /// Asks for so many tasks of these feeds, of all kinds, whatever lanes they are in.
+    pub fn new(session: SessionId, limit: usize, feeds: Vec<FeedAsk>) -> LeaseAsk {
+        LeaseAsk {
+            session,
+            limit,
+            feeds,
+            free_by_lane: Vec::new(),
+            per_lane: usize::MAX,
+            kinds: Vec::new(),
+            watched: false,
+        }
+    }
+
+    /// Asks for so many deliveries.
+    pub fn deliveries(session: SessionId, limit: usize) -> LeaseAsk {
+        LeaseAsk::new(session, limit, vec![FeedAsk { feed: Feed::Deliveries, capacity: limit }])
+    }
+
+    /// Tasks at most, within the bounds of its feeds.
+    pub fn tasks_max(&self) -> usize {
+        self.feeds.iter().map(|asked| asked.feed.lease_max()).min().unwrap_or(0).min(self.limit)
+    }
+
+    /// The room of a lane on the node of the asker.
+    pub fn capacity(&self, lane: LaneId) -> usize {
+        self.free_by_lane.iter().find(|(id, _)| *id == lane).map_or(self.per_lane, |(_, capacity)| *capacity)
+    }
 }
 
 /// The answer to a wish for work.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseGrant {
-    /// Deliveries that are leased to the asking session now.
+    /// Leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
     pub tasks: Vec<Leased>,
-    /// Jobs that are leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
-    pub jobs: Vec<LeasedJob>,
     /// When the next lane becomes ready, as far as the store knows; lanes that wait for room do not count.
     pub next_ready: Option<Duration>,
-}
-
-impl From<JobGrant> for LeaseGrant {
-    fn from(JobGrant { jobs, next_ready }: JobGrant) -> LeaseGrant {
-        LeaseGrant { tasks: Vec::new(), jobs, next_ready }
-    }
 }
 
 /// The end of an attempt.

@@ -20,7 +20,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::capacity::Slot;
-use everhook_store::lease::{DeliveryAsk, LeaseAsk, Leased};
+use everhook_store::lease::{LeaseAsk, Leased};
 use futures_util::FutureExt;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tracing::warn;
@@ -53,7 +53,7 @@ impl Source for Deliverer {
 
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<Delivery> {
         let LeaseCommand { limit, free_by_lane, per_lane } = ask;
-        let ask = LeaseAsk::Deliveries(DeliveryAsk { session: session.id, limit, free_by_lane, per_lane });
+        let ask = LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(session.id, limit) };
         match self.node.store.lease(ask).await {
             Ok(grant) => {
                 let ticket = |leased| ticket(leased, session, StartOrder::AsLeased);
@@ -141,7 +141,7 @@ impl Deliverer {
 
     async fn attempt(&self, leased: &Leased, session: &Session) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
-        let target = leased.endpoint.as_ref().zip(leased.message.as_ref());
+        let target = leased.endpoint().zip(leased.message());
         let payload = |message: &Message| message.payload_at(started_at).cloned();
         let target = target.and_then(|(endpoint, message)| Some((endpoint, message, payload(message)?)));
         let Some((endpoint, message, body)) = target else {
@@ -226,7 +226,7 @@ fn wants_rest(end: &AttemptEnd) -> bool {
 }
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
-    let reason = match (&leased.endpoint, &leased.message) {
+    let reason = match (leased.endpoint(), leased.message()) {
         (None, _) => "the endpoint was deleted",
         (_, None) => "the message was pruned",
         _ => "the payload was removed",
@@ -234,7 +234,7 @@ fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     AttemptRecord {
         outcome: Outcome::Cancelled,
         class: Class::Cancelled,
-        url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(reason.as_bytes()),
         started_at,
@@ -248,7 +248,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
     AttemptRecord {
         outcome: Outcome::Failure { retry_after: None },
         class: Class::Internal,
-        url: leased.endpoint.as_ref().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
+        url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
         reply: Bytes::from_static(b"the server failed while it made the request; its log says why"),
         started_at,

@@ -15,8 +15,7 @@ use everhook_core::name::Name;
 use everhook_core::queue::queue_id;
 use everhook_core::share::{Tenants, split};
 use everhook_store::error::StoreError;
-use everhook_store::job::{JobAsk, LeasedJob, QueueAsk};
-use everhook_store::lease::LeaseAsk;
+use everhook_store::lease::{FeedAsk, LeaseAsk, Leased};
 use everhook_store::query;
 use everhook_store::store::Reads;
 use everhook_store::worker::Takes;
@@ -96,10 +95,10 @@ fn handled(handlers: &Handlers) -> Queues {
 
 /// Those of the queues that may give something out of what is promised to their environment, and how much. Where that is
 /// less than one for each, it is another queue's turn the next time.
-fn promised_of(tenants: &Tenants, asks: Vec<QueueAsk>, turn: usize) -> Vec<QueueAsk> {
-    let mut by_environment: BTreeMap<EnvironmentId, Vec<QueueAsk>> = BTreeMap::new();
-    for ask in asks {
-        by_environment.entry(ask.environment).or_default().push(ask);
+fn promised_of(tenants: &Tenants, asks: Vec<(EnvironmentId, FeedAsk)>, turn: usize) -> Vec<FeedAsk> {
+    let mut by_environment: BTreeMap<EnvironmentId, Vec<FeedAsk>> = BTreeMap::new();
+    for (environment, ask) in asks {
+        by_environment.entry(environment).or_default().push(ask);
     }
     let mut promised = Vec::new();
     for (environment, mut asks) in by_environment {
@@ -107,7 +106,7 @@ fn promised_of(tenants: &Tenants, asks: Vec<QueueAsk>, turn: usize) -> Vec<Queue
         asks.rotate_left(first);
         let mut free_by_lane: Vec<usize> = asks.iter().map(|ask| ask.capacity).collect();
         split(tenants.promised(environment), &mut free_by_lane);
-        promised.extend(asks.into_iter().zip(free_by_lane).map(|(ask, capacity)| QueueAsk { capacity, ..ask }));
+        promised.extend(asks.into_iter().zip(free_by_lane).map(|(ask, capacity)| FeedAsk { capacity, ..ask }));
     }
     promised.retain(|ask| ask.capacity > 0);
     promised
@@ -175,24 +174,21 @@ impl JobSource {
         let capacity = |lane: &LaneId| {
             ask.free_by_lane.iter().find(|(it, _)| it == lane).map_or(ask.per_lane, |(_, capacity)| *capacity)
         };
-        let asks = queues.iter().map(|((environment, name), lane)| QueueAsk {
-            environment: *environment,
-            name: name.clone(),
-            capacity: capacity(lane),
+        let asks = queues.iter().map(|((environment, name), lane)| {
+            (*environment, FeedAsk::queue(*environment, name.clone(), capacity(lane)))
         });
-        let asks: Vec<QueueAsk> = asks.filter(|queue| queue.capacity > 0).collect();
+        let asks: Vec<_> = asks.filter(|(_, queue)| queue.capacity > 0).collect();
         let left = ask.limit.saturating_sub(grant.tickets.len());
         let pool = tenants.pool().min(left);
         if left == 0 || asks.is_empty() {
             return Ok(());
         }
-        let (limit, queues_asked) = match pool {
+        let (limit, feeds) = match pool {
             0 => (left, promised_of(tenants, asks, self.turn.fetch_add(1, Ordering::Relaxed))),
-            pool => (pool, asks),
+            pool => (pool, asks.into_iter().map(|(_, queue)| queue).collect()),
         };
         let kinds = handlers.map(|handlers| handlers.kinds.keys().cloned().collect()).unwrap_or_default();
-        let job_ask = JobAsk { session: session.id, limit, queues: queues_asked, kinds, watched: false };
-        let jobs = self.take(job_ask, grant).await?;
+        let jobs = self.take(LeaseAsk { kinds, ..LeaseAsk::new(session.id, limit, feeds) }, grant).await?;
         grant.held_back |= pool < left && jobs.len() >= pool;
         for leased in jobs {
             tenants.take(leased.task.key.environment);
@@ -201,13 +197,13 @@ impl JobSource {
         Ok(())
     }
 
-    async fn take(&self, ask: JobAsk, grant: &mut WorkGrant<Work>) -> Result<Vec<LeasedJob>, StoreError> {
-        if ask.limit == 0 || ask.queues.is_empty() {
+    async fn take(&self, ask: LeaseAsk, grant: &mut WorkGrant<Work>) -> Result<Vec<Leased>, StoreError> {
+        if ask.limit == 0 || ask.feeds.is_empty() {
             return Ok(Vec::new());
         }
-        let jobs = self.node.store.lease(LeaseAsk::Jobs(ask)).await?;
-        grant.next_ready = [grant.next_ready, jobs.next_ready].into_iter().flatten().min();
-        Ok(jobs.jobs)
+        let leased = self.node.store.lease(ask).await?;
+        grant.next_ready = [grant.next_ready, leased.next_ready].into_iter().flatten().min();
+        Ok(leased.tasks)
     }
 
     /// Tells the store what a new session takes, for those who ask why a job waits.
@@ -229,8 +225,8 @@ impl JobSource {
     }
 }
 
-fn ticket(leased: LeasedJob, queues: &Queues, handlers: Option<&Handlers>, session: &Arc<Session>) -> Ticket<Work> {
-    let LeasedJob { task, job, target } = leased;
+fn ticket(leased: Leased, queues: &Queues, handlers: Option<&Handlers>, session: &Arc<Session>) -> Ticket<Work> {
+    let (task, job, target) = (leased.task, leased.job().cloned(), leased.target().cloned());
     let environment = task.key.environment;
     let queue = job.as_ref().map(|job| (environment, job.queue.clone()));
     // A job without a record has no queue that anyone could know; its own lane will do for the moment it takes to end it.

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use everhook_core::batch::{BadChange, BatchChange};
-use everhook_core::id::{BatchId, EnvironmentId, JobId, LaneId, TaskId};
+use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, LaneId, TaskId};
 use everhook_core::job::{Priority, kind_hash};
 use everhook_core::name::Name;
+use everhook_core::queue::queue_id;
 use everhook_core::time::Timestamp;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
@@ -28,7 +29,7 @@ use crate::tx::{Now, Tx};
 
 columns! {
     /// Lanes of queues.
-    pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, queue: &'a str }
+    pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, feed: Id, queue: &'a str }
 
     /// Lanes of queues with the time when their next job is due.
     QueueLanesDue of QueueLaneDue { environment: EnvironmentId, id: LaneId, due_at: Timestamp }
@@ -94,7 +95,7 @@ impl<K: PartialEq, V: Copy> Last<K, V> {
 type LastLane<'a> = Last<(EnvironmentId, &'a Name, Option<&'a str>), LaneId>;
 
 /// The lanes of jobs, each with its queue and the time when its first one is due; in key order, so that two batches cannot deadlock.
-type Lanes<'a> = BTreeMap<(EnvironmentId, LaneId), (&'a str, Timestamp)>;
+type Lanes<'a> = BTreeMap<(EnvironmentId, LaneId), (&'a Name, Timestamp)>;
 
 impl PostgresStore {
     pub(crate) async fn enqueue_once(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
@@ -198,8 +199,7 @@ fn named(jobs: &[NewJob]) -> BTreeSet<BatchKey> {
 fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
     let mut lanes = Lanes::new();
     for Fresh { new, lane, due_at, .. } in fresh {
-        let queue = new.job.queue.as_str();
-        let (_, due) = lanes.entry((new.environment, *lane)).or_insert((queue, *due_at));
+        let (_, due) = lanes.entry((new.environment, *lane)).or_insert((&new.job.queue, *due_at));
         *due = (*due_at).min(*due);
     }
     lanes
@@ -207,12 +207,13 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
 
 /// Makes lanes that are not there, and tells all of them when their next job is due.
 fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, LockLane, LowerLaneQueueDue) {
-    let fresh = |((environment, id), (queue, _)): (&(EnvironmentId, LaneId), &(&'a str, Timestamp))| QueueLane {
+    let fresh = |((environment, id), (queue, _)): (&(EnvironmentId, LaneId), &(&'a Name, Timestamp))| QueueLane {
         environment: *environment,
         id: *id,
-        queue,
+        feed: queue_id(*environment, queue),
+        queue: queue.as_str(),
     };
-    let due = |((environment, id), (_, due_at)): (&(EnvironmentId, LaneId), &(&'a str, Timestamp))| QueueLaneDue {
+    let due = |((environment, id), (_, due_at)): (&(EnvironmentId, LaneId), &(&'a Name, Timestamp))| QueueLaneDue {
         environment: *environment,
         id: *id,
         due_at: *due_at,

@@ -9,6 +9,7 @@ use everhook_core::batch::{BadChange, BatchChange};
 use everhook_core::id::{EnvironmentId, LaneId, TaskId};
 use everhook_core::job::{Job, kind_hash};
 use everhook_core::name::Name;
+use everhook_core::queue::queue_id;
 use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::job::encoding::extra_json;
@@ -39,7 +40,8 @@ pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fau
     let Bulk { lanes, .. } = bulk;
     let mut create = tx.conn.prepare_cached(CREATE_LANE_QUEUE)?;
     for ((environment, lane), (queue, due)) in lanes {
-        create.execute(params![environment.0, lane.as_bytes(), queue.as_str()])?;
+        let feed = queue_id(environment, &queue);
+        create.execute(params![environment.0, lane.as_bytes(), queue.as_str(), feed.as_bytes()])?;
         lower_lane_due(tx, environment, lane, due.as_micros(), Waits::No)?;
     }
     Ok(answers)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
+use everhook_core::queue::queue_id;
 use everhook_core::time::Timestamp;
 use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use rusqlite::{Connection, Row, params};
@@ -29,7 +30,15 @@ pub(crate) fn read(
     now: Timestamp,
 ) -> Result<QueueStats, Fault> {
     let mut count = conn.prepare_cached(COUNT_QUEUE)?;
-    let params = params![environment.0, name.as_str(), now.as_micros(), limit(QUEUE_COUNTED_MAX), minute(now) - 1];
+    let feed = queue_id(environment, name);
+    let params = params![
+        environment.0,
+        name.as_str(),
+        now.as_micros(),
+        limit(QUEUE_COUNTED_MAX),
+        minute(now) - 1,
+        feed.as_bytes(),
+    ];
     let counted = count.query_row(params, |row| Ok(read_counts(row)))??;
     let (oldest, due_kinds) = list_due(conn, environment, name, now)?;
     Ok(QueueStats { oldest_due: oldest.map(|at| now.since(at)), due_kinds, ..counted })
@@ -56,7 +65,8 @@ fn list_due(
     now: Timestamp,
 ) -> Result<(Option<Timestamp>, Vec<Name>), Fault> {
     let mut list = conn.prepare_cached(LIST_QUEUE_KIND)?;
-    let params = params![environment.0, name.as_str(), now.as_micros(), limit(QUEUE_KINDS_LOOKED_AT)];
+    let feed = queue_id(environment, name);
+    let params = params![environment.0, feed.as_bytes(), now.as_micros(), limit(QUEUE_KINDS_LOOKED_AT)];
     let mut rows = list.query(params)?;
     let (mut oldest, mut kinds) = (None, BTreeSet::new());
     while let Some(row) = rows.next()? {

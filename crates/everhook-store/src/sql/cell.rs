@@ -10,6 +10,7 @@ use everhook_core::id::{
     ScheduleId, SessionId, TaskId,
 };
 use everhook_core::job::Priority;
+use everhook_core::lane::LaneState;
 use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::once::Phase;
@@ -192,7 +193,20 @@ macro_rules! coded {
     )*};
 }
 
-coded!(Announcement, Class, EndState, EndpointState, Intake, QueueState, Role, RunKind, TaskKind, TaskState, Trigger);
+coded!(
+    Announcement,
+    Class,
+    EndState,
+    EndpointState,
+    Intake,
+    LaneState,
+    QueueState,
+    Role,
+    RunKind,
+    TaskKind,
+    TaskState,
+    Trigger
+);
 
 /// A text that is JSON; for `row!`.
 pub struct Json<T>(pub T);

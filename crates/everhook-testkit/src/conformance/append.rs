@@ -5,7 +5,7 @@ use std::time::Duration;
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
-use everhook_store::lease::{Append, Appended, DeliveryAsk, NewMessage, Settlement};
+use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, fast, name};
 
@@ -28,7 +28,7 @@ pub(super) async fn a_node_with_room_takes_new_deliveries_at_once(fx: &Fixture) 
     assert!(message.created_at > new.message.created_at, "the store's time");
     let [(leased, _slot)] = &leased[..] else { panic!("{leased:?}") };
     assert_eq!((leased.task.epoch, leased.task.lane), (1, endpoint.lane()));
-    assert_eq!(leased.endpoint.as_ref().map(|endpoint| endpoint.id), Some(endpoint));
+    assert_eq!(leased.endpoint().map(|endpoint| endpoint.id), Some(endpoint));
     assert_eq!(capacity.left(), 4, "the task keeps its slot");
     assert_eq!(fx.lease(session).await.len(), 0, "nobody else can lease it");
     fx.end(&leased.task, session, NextRow::Gone).await;
@@ -93,7 +93,7 @@ pub(super) async fn new_deliveries_wait_until_those_before_them_are_leased(fx: &
     let send = async || counts(&fx.append_one(Some(fast(session, &capacity)), fx.message()).await);
     fx.send().await;
     fx.send().await;
-    let one = DeliveryAsk { per_lane: 1, ..fx.ask(session) };
+    let one = LeaseAsk { per_lane: 1, ..fx.ask(session) };
     assert_eq!(fx.lease_with(one).await.tasks.len(), 1);
     assert_eq!(send().await, (0, 1), "one is left");
     assert_eq!(fx.lease(session).await.len(), 2);

@@ -57,7 +57,7 @@ async fn announced(fx: &Fixture) -> Vec<(String, serde_json::Value)> {
     let session = fx.session().await;
     let mut announced = Vec::new();
     for leased in fx.lease(session).await {
-        let message = leased.message.expect("it was just appended");
+        let message = leased.message().cloned().expect("it was just appended");
         let payload = serde_json::from_slice(message.payload.as_deref().unwrap()).unwrap();
         announced.push((message.event_type.to_string(), payload));
         fx.end(&leased.task, session, everhook_core::lifecycle::NextRow::Gone).await;
@@ -293,7 +293,7 @@ pub(super) async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcemen
     seal(fx, one).await;
     seal(fx, two).await;
     let session = fx.session().await;
-    let ends = |leased: &everhook_store::job::LeasedJob| {
+    let ends = |leased: &everhook_store::lease::Leased| {
         let ends = if leased.task.batch == Some(one) { Ends::Dead } else { Ends::Well };
         fx.job_end(&leased.task, session, ends)
     };

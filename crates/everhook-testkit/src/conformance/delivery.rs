@@ -8,7 +8,7 @@ use everhook_core::id::{EndpointId, MessageId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::Trigger;
 use everhook_store::history::{Redrive, Resend, Resent};
-use everhook_store::lease::{Appended, LeaseAsk, NewMessage, Settlement};
+use everhook_store::lease::{Appended, NewMessage, Settlement};
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, PLENTY, fast, request_key};
 
@@ -219,7 +219,7 @@ pub(super) async fn a_redrive_here_leaves_the_dead_of_another_environment(fx: &F
     let sent = new.message.id;
     fx.store.append(everhook_store::lease::Append { fast: None, messages: vec![new, twin] }).await.unwrap();
     let session = fx.session().await;
-    let tasks = fx.store.lease(LeaseAsk::Deliveries(fx.ask(session))).await.unwrap().tasks;
+    let tasks = fx.store.lease(fx.ask(session)).await.unwrap().tasks;
     assert_eq!(tasks.len(), 2);
     for leased in &tasks {
         fx.end(&leased.task, session, NextRow::Dead).await;

@@ -307,7 +307,7 @@ pub(super) async fn a_delivery_carries_nothing_of_its_endpoint_that_it_does_not_
     let answer = fx.append_one(Some(fast(session, &capacity)), fx.message()).await;
     let Appended::Accepted { leased, .. } = answer else { panic!("{answer:?}") };
     let [(leased, _slot)] = &leased[..] else { panic!("{leased:?}") };
-    let carried = leased.endpoint.as_ref().expect("it is there");
+    let carried = leased.endpoint().expect("it is there");
     assert_eq!((carried.description.as_str(), carried.metadata.len(), carried.headers.len()), ("", 0, 1));
     let shown = find(fx, fx.here, endpoint).await.expect("it is there");
     assert_eq!((shown.description.as_str(), shown.metadata.len()), ("a long text for people", 1));

@@ -30,8 +30,8 @@ use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Attempt, Redrive, Resend, Resent};
 use everhook_store::ids::Ids;
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim,
-    ReclaimAsk, Renewed, Settled, Settlement,
+    Append, Appended, FastPath, LeaseAsk, LeaseGrant, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk,
+    Renewed, Settled, Settlement,
 };
 
 use crate::conformance::Fresh;
@@ -216,15 +216,15 @@ impl<S: Stage + ?Sized> Fixture<S> {
     }
 
     /// Leases what is asked for.
-    pub async fn lease_with(&self, ask: DeliveryAsk) -> LeaseGrant {
-        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
+    pub async fn lease_with(&self, ask: LeaseAsk) -> LeaseGrant {
+        let grant = self.store.lease(ask).await.unwrap();
         assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
 
     /// A wish for everything there is.
-    pub fn ask(&self, session: SessionId) -> DeliveryAsk {
-        DeliveryAsk { session, limit: PLENTY, free_by_lane: Vec::new(), per_lane: PLENTY }
+    pub fn ask(&self, session: SessionId) -> LeaseAsk {
+        LeaseAsk { per_lane: PLENTY, ..LeaseAsk::deliveries(session, PLENTY) }
     }
 
     /// One delivery, leased by a new session.

@@ -300,7 +300,7 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
         .unwrap();
     assert_eq!(list.rows, std::slice::from_ref(&sent));
     let leased = fx.lease(fx.session().await).await;
-    assert_eq!(leased[0].message.as_deref(), Some(&sent), "whoever sends it knows");
+    assert_eq!(leased[0].message().map(|message| &**message), Some(&sent), "whoever sends it knows");
 }
 
 pub(super) async fn a_payload_is_removed_for_good(fx: &Fixture) {

@@ -17,8 +17,8 @@ use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_store::catalog::{Order, Replaced, Slice};
-use everhook_store::job::{Enqueued, JobAsk, JobFilter, NewJob};
-use everhook_store::lease::{Reclaim, ReclaimAsk, Reclaimed, Settled, Settlement};
+use everhook_store::job::{Enqueued, JobFilter, NewJob};
+use everhook_store::lease::{LeaseAsk, Reclaim, ReclaimAsk, Reclaimed, Settled, Settlement};
 use everhook_store::query;
 use everhook_store::resource::{Deleted, ResourceKey};
 use everhook_store::steer::Steer;
@@ -40,7 +40,7 @@ pub(super) async fn a_job_is_leased_as_it_was_enqueued(fx: &Fixture) {
     new.job.metadata = Metadata::from([("a".to_owned(), "b".to_owned())]);
     let id = fx.accept(new.clone()).await;
     let leased = fx.lease_job(fx.session().await).await;
-    assert_eq!(*leased.job.expect("it was just enqueued"), new.job);
+    assert_eq!(*leased.job().cloned().expect("it was just enqueued"), new.job);
     assert_eq!((leased.task.key.subject, leased.task.kind, leased.task.epoch), (id.0, TaskKind::Job, 1));
     assert_eq!((leased.task.priority, leased.task.tries, leased.task.cancel), (0, 0, false));
     assert_eq!(leased.task.lane, new.job.lane(fx.here));
@@ -159,8 +159,8 @@ pub(super) async fn the_lowest_priority_number_goes_first_and_then_the_oldest(fx
     let session = fx.session().await;
     let mut got = Vec::new();
     for _ in 0..5 {
-        let grant = fx.lease_jobs_with(&JobAsk { limit: 1, ..fx.job_ask(session) }).await;
-        got.extend(ids(&grant.jobs));
+        let grant = fx.lease_jobs_with(&LeaseAsk { limit: 1, ..fx.job_ask(session) }).await;
+        got.extend(ids(&grant.tasks));
     }
     assert_eq!(got, want);
 }
@@ -171,7 +171,7 @@ pub(super) async fn a_job_for_later_waits_and_keeps_no_other_waiting(fx: &Fixtur
     let later = fx.accept(urgent).await;
     let session = fx.session().await;
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
-    assert!(grant.jobs.is_empty() && grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "{grant:?}");
+    assert!(grant.tasks.is_empty() && grant.next_ready.is_some_and(|wait| wait > HOUR / 2), "{grant:?}");
     let now = fx.work().await;
     assert_eq!(ids(&fx.lease_jobs(session).await), [now]);
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
@@ -196,9 +196,9 @@ pub(super) async fn concurrency_keys_take_turns(fx: &Fixture) {
     let session = fx.session().await;
     let mut lanes = Vec::new();
     for _ in 0..3 {
-        let mut ask = JobAsk { limit: 1, ..fx.job_ask(session) };
-        ask.queues[0].capacity = 1;
-        lanes.extend(fx.lease_jobs_with(&ask).await.jobs.iter().map(|leased| leased.task.lane));
+        let mut ask = LeaseAsk { limit: 1, ..fx.job_ask(session) };
+        ask.feeds[0].capacity = 1;
+        lanes.extend(fx.lease_jobs_with(&ask).await.tasks.iter().map(|leased| leased.task.lane));
     }
     assert_eq!(lanes.len(), 3);
     assert!(lanes[0] != lanes[1] && lanes[0] == lanes[2], "{lanes:?}");
@@ -220,7 +220,7 @@ pub(super) async fn only_queues_that_are_asked_for_give(fx: &Fixture) {
     fx.accept(fx.job_on("c")).await;
     let session = fx.session().await;
     assert_eq!(fx.lease_jobs(session).await.len(), 0);
-    let mut got = ids(&fx.lease_jobs_with(&fx.job_ask_of(session, &["a", "b", "nobody"])).await.jobs);
+    let mut got = ids(&fx.lease_jobs_with(&fx.job_ask_of(session, &["a", "b", "nobody"])).await.tasks);
     got.sort();
     assert_eq!(got, [a, b]);
 }
@@ -232,11 +232,11 @@ pub(super) async fn a_worker_gets_the_kinds_it_takes(fx: &Fixture) {
         fx.accept(new).await;
     }
     let session = fx.session().await;
-    let grant = fx.lease_jobs_with(&JobAsk { kinds: vec![name("y")], ..fx.job_ask(session) }).await;
-    assert_eq!(kinds(&grant.jobs), [name("y"), name("y")]);
-    let grant = fx.lease_jobs_with(&JobAsk { kinds: vec![name("y")], ..fx.job_ask(session) }).await;
+    let grant = fx.lease_jobs_with(&LeaseAsk { kinds: vec![name("y")], ..fx.job_ask(session) }).await;
+    assert_eq!(kinds(&grant.tasks), [name("y"), name("y")]);
+    let grant = fx.lease_jobs_with(&LeaseAsk { kinds: vec![name("y")], ..fx.job_ask(session) }).await;
     assert!(
-        grant.jobs.is_empty() && grant.next_ready != Some(Duration::ZERO),
+        grant.tasks.is_empty() && grant.next_ready != Some(Duration::ZERO),
         "not to be asked for at once: {grant:?}"
     );
     assert_eq!(kinds(&fx.lease_jobs(session).await), [name("x"), name("x"), name("z")]);
@@ -256,9 +256,9 @@ pub(super) async fn kinds_that_stand_for_the_same_number_are_told_apart(fx: &Fix
         fx.accept(new).await;
     }
     let session = fx.session().await;
-    let ask = JobAsk { kinds: vec![mine.clone()], watched: true, ..fx.job_ask(session) };
-    assert_eq!(kinds(&fx.lease_jobs_with(&ask).await.jobs), [mine]);
-    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 0);
+    let ask = LeaseAsk { kinds: vec![mine.clone()], watched: true, ..fx.job_ask(session) };
+    assert_eq!(kinds(&fx.lease_jobs_with(&ask).await.tasks), [mine]);
+    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 0);
     assert_eq!(
         fx.store.read(query::CountQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().running,
         1
@@ -279,11 +279,11 @@ pub(super) async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_othe
     fx.store.enqueue(others.clone().into()).await.unwrap();
     let wanted = fx.work().await;
     let session = fx.session().await;
-    let ask = JobAsk { kinds: vec![name("k")], ..fx.job_ask(session) };
+    let ask = LeaseAsk { kinds: vec![name("k")], ..fx.job_ask(session) };
     let mut got = Vec::new();
     for _ in 0..LOOKS_MAX {
         let grant = fx.lease_jobs_with(&ask).await;
-        got.extend(ids(&grant.jobs));
+        got.extend(ids(&grant.tasks));
         if !got.is_empty() {
             break;
         }
@@ -306,10 +306,10 @@ pub(super) async fn a_queue_that_is_named_twice_is_counted_once(fx: &Fixture) {
     }
     let session = fx.session().await;
     let mut ask = fx.job_ask_of(session, &["q", "q", "q"]);
-    (ask.queues[0].capacity, ask.queues[1].capacity) = (0, 1);
-    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "the first that has room says how much");
-    ask.queues[1].capacity = PLENTY;
-    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 1, "and its limit is one");
+    (ask.feeds[0].capacity, ask.feeds[1].capacity) = (0, 1);
+    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 1, "the first that has room says how much");
+    ask.feeds[1].capacity = PLENTY;
+    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 1, "and its limit is one");
 }
 
 pub(super) async fn no_more_than_its_room_is_taken_of_a_queue(fx: &Fixture) {
@@ -318,11 +318,11 @@ pub(super) async fn no_more_than_its_room_is_taken_of_a_queue(fx: &Fixture) {
     }
     let session = fx.session().await;
     let mut ask = fx.job_ask(session);
-    ask.queues[0].capacity = 2;
-    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 2);
-    ask.queues[0].capacity = 0;
-    assert_eq!(fx.lease_jobs_with(&ask).await.jobs.len(), 0);
-    assert_eq!(fx.lease_jobs_with(&JobAsk { limit: 2, ..fx.job_ask(session) }).await.jobs.len(), 2);
+    ask.feeds[0].capacity = 2;
+    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 2);
+    ask.feeds[0].capacity = 0;
+    assert_eq!(fx.lease_jobs_with(&ask).await.tasks.len(), 0);
+    assert_eq!(fx.lease_jobs_with(&LeaseAsk { limit: 2, ..fx.job_ask(session) }).await.tasks.len(), 2);
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
 }
 
@@ -335,12 +335,12 @@ pub(super) async fn a_limit_holds_over_all_sessions(fx: &Fixture) {
     }
     let (one, two) = (fx.session().await, fx.session().await);
     let mut ask = fx.job_ask(one);
-    ask.queues[0].capacity = 2;
-    let first = fx.lease_jobs_with(&ask).await.jobs;
+    ask.feeds[0].capacity = 2;
+    let first = fx.lease_jobs_with(&ask).await.tasks;
     assert_eq!(first.len(), 2);
     assert_eq!(fx.lease_jobs(two).await.len(), 1);
     let grant = fx.lease_jobs_with(&fx.job_ask(two)).await;
-    assert!(grant.jobs.is_empty(), "{grant:?}");
+    assert!(grant.tasks.is_empty(), "{grant:?}");
     assert_ne!(grant.next_ready, Some(Duration::ZERO), "a full queue is not to be asked at once");
     // However one ends, there is room for one more.
     fx.end_job(&first[0].task, one, Ends::Well).await;
@@ -366,7 +366,7 @@ pub(super) async fn a_limit_per_key_leaves_other_keys_alone(fx: &Fixture) {
     }
     let session = fx.session().await;
     let jobs = fx.lease_jobs(session).await;
-    let mut keys: Vec<_> = jobs.iter().filter_map(|leased| leased.job.as_ref()?.concurrency_key.clone()).collect();
+    let mut keys: Vec<_> = jobs.iter().filter_map(|leased| leased.job()?.concurrency_key.clone()).collect();
     keys.sort();
     assert_eq!(
         (jobs.len(), keys),
@@ -374,8 +374,8 @@ pub(super) async fn a_limit_per_key_leaves_other_keys_alone(fx: &Fixture) {
         "without a key there is no limit per key"
     );
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
-    assert!(grant.jobs.is_empty() && grant.next_ready != Some(Duration::ZERO), "{grant:?}");
-    let first = jobs.iter().find(|leased| leased.job.as_ref().unwrap().concurrency_key.as_deref() == Some("a"));
+    assert!(grant.tasks.is_empty() && grant.next_ready != Some(Duration::ZERO), "{grant:?}");
+    let first = jobs.iter().find(|leased| leased.job().unwrap().concurrency_key.as_deref() == Some("a"));
     fx.end_job(&first.unwrap().task, session, Ends::Well).await;
     assert_eq!(fx.lease_jobs(session).await.len(), 1);
 }
@@ -388,7 +388,7 @@ pub(super) async fn a_rate_holds_over_all_sessions(fx: &Fixture) {
     }
     assert_eq!(fx.lease_jobs(fx.session().await).await.len(), 1);
     let grant = fx.lease_jobs_with(&fx.job_ask(fx.session().await)).await;
-    assert!(grant.jobs.is_empty(), "{grant:?}");
+    assert!(grant.tasks.is_empty(), "{grant:?}");
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{grant:?}");
 }
 
@@ -406,7 +406,7 @@ pub(super) async fn a_paused_queue_gives_nothing_until_it_is_resumed(fx: &Fixtur
     fx.configure("q", |queue| queue.state = QueueState::Paused).await;
     let session = fx.session().await;
     let grant = fx.lease_jobs_with(&fx.job_ask(session)).await;
-    assert!(grant.jobs.is_empty() && grant.next_ready.is_none(), "{grant:?}");
+    assert!(grant.tasks.is_empty() && grant.next_ready.is_none(), "{grant:?}");
     fx.work().await;
     assert_eq!(fx.lease_jobs(session).await.len(), 0, "what comes in waits, too");
     fx.configure("q", |queue| queue.state = QueueState::Open).await;
@@ -420,7 +420,7 @@ pub(super) async fn a_target_that_wants_no_more_stops_its_queue(fx: &Fixture) {
     assert_eq!(fx.other.read(query::PushQueues {}).await.unwrap(), [(fx.here, name("q"))]);
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
-    assert_eq!(leased.target.as_deref(), Some(&target));
+    assert_eq!(leased.target().map(|target| &**target), Some(&target));
     let stop = Settlement { stop_lane: true, ..fx.job_end(&leased.task, session, Ends::Again) };
     assert_eq!(fx.settle(&stop).await, Settled::Done);
     let queue = fx.other.read(query::FindQueue { scope: Scope::of(fx.here), name: name("q") }).await.unwrap().unwrap();
@@ -744,9 +744,9 @@ pub(super) async fn a_watched_job_is_taken_back_when_its_time_is_over(fx: &Fixtu
     let id = fx.accept(over.clone()).await;
     let (hung, sweeper) = (fx.session().await, fx.session().await);
     let before = fx.store.now().await.unwrap();
-    let leased = fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs;
+    let leased = fx.lease_jobs_with(&LeaseAsk { watched: true, ..fx.job_ask(hung) }).await.tasks;
     fx.work().await;
-    assert_eq!(fx.lease_jobs_with(&JobAsk { watched: true, ..fx.job_ask(hung) }).await.jobs.len(), 1);
+    assert_eq!(fx.lease_jobs_with(&LeaseAsk { watched: true, ..fx.job_ask(hung) }).await.tasks.len(), 1);
     let taken = fx.store.reclaim(ReclaimAsk { session: sweeper, limit: PLENTY, what: Reclaim::Overdue }).await.unwrap();
     assert_eq!(taken.iter().map(|taken| taken.from.session).collect::<Vec<_>>(), [hung]);
     let since = taken[0].from.since;

@@ -9,7 +9,7 @@ use everhook_core::job::{JobState, Unique};
 use everhook_core::scope::Scope;
 use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::catalog::Created;
-use everhook_store::job::{Enqueued, JobAsk, NewJob};
+use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{LeaseAsk, Settled};
 use everhook_store::steer::Steer;
 
@@ -33,7 +33,7 @@ pub(super) async fn a_limit_is_never_exceeded_however_many_lease(fx: &Fixture) {
     let mut workers = Vec::new();
     for store in nodes(fx).take(6) {
         let session = fx.session().await;
-        let ask = JobAsk { limit: 2, ..fx.job_ask(session) };
+        let ask = LeaseAsk { limit: 2, ..fx.job_ask(session) };
         let sample = fx.job_end(
             &everhook_store::job::new_task(
                 fx.here,
@@ -50,7 +50,7 @@ pub(super) async fn a_limit_is_never_exceeded_however_many_lease(fx: &Fixture) {
                 if done.load(Ordering::SeqCst) == JOBS {
                     return;
                 }
-                for leased in store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs {
+                for leased in store.lease(ask.clone()).await.unwrap().tasks {
                     let now = running.fetch_add(1, Ordering::SeqCst) + 1;
                     assert!(now <= LIMIT, "{now} at once");
                     tokio::task::yield_now().await;
@@ -133,7 +133,7 @@ pub(super) async fn the_last_two_jobs_of_a_batch_at_once_are_one_announcement(fx
         let said = fx.lease(deliverer).await;
         assert_eq!(said.len(), 1, "one announcement: {said:?}");
         let want = if ends == Ends::Well { "pipeline.completed" } else { "pipeline.failed" };
-        assert_eq!(said[0].message.as_ref().unwrap().event_type, name(want));
+        assert_eq!(said[0].message().unwrap().event_type, name(want));
         fx.end(&said[0].task, deliverer, everhook_core::lifecycle::NextRow::Gone).await;
     }
 }
@@ -158,7 +158,7 @@ pub(super) async fn what_is_enqueued_while_lanes_are_drained_is_not_forgotten(fx
                 if taken.load(Ordering::SeqCst) == JOBS {
                     return;
                 }
-                taken.fetch_add(store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.len(), Ordering::SeqCst);
+                taken.fetch_add(store.lease(ask.clone()).await.unwrap().tasks.len(), Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
         }));
@@ -172,14 +172,14 @@ pub(super) async fn a_job_is_cancelled_or_leased_never_both(fx: &Fixture) {
     for _ in 0..40 {
         ids.push(fx.work().await);
     }
-    let ask = JobAsk { limit: 3, ..fx.job_ask(fx.session().await) };
+    let ask = LeaseAsk { limit: 3, ..fx.job_ask(fx.session().await) };
     let (leasing, steering, here) = (Arc::clone(&fx.store), Arc::clone(&fx.other), fx.here);
     let cancelled = ids.clone();
     let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = usize> + Send>>> = Vec::new();
     work.push(Box::pin(async move {
         let mut leased = 0;
         for _ in 0..20 {
-            leased += leasing.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.len();
+            leased += leasing.lease(ask.clone()).await.unwrap().tasks.len();
             tokio::task::yield_now().await;
         }
         leased

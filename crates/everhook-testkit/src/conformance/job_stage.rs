@@ -12,8 +12,8 @@ use everhook_core::queue::Queue;
 use everhook_core::scope::Scope;
 use everhook_core::task::Task;
 use everhook_store::catalog::Replaced;
-use everhook_store::job::{Enqueued, JobAsk, JobRecord, LeasedJob, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, LeaseGrant, Settled, Settlement};
+use everhook_store::job::{Enqueued, JobRecord, NewJob};
+use everhook_store::lease::{FeedAsk, LeaseAsk, LeaseGrant, Leased, Settled, Settlement};
 use everhook_store::query;
 use everhook_store::store::{Reads, Resources};
 
@@ -65,31 +65,31 @@ impl Fixture {
     }
 
     /// A wish for everything of the queue `q`.
-    pub fn job_ask(&self, session: SessionId) -> JobAsk {
+    pub fn job_ask(&self, session: SessionId) -> LeaseAsk {
         self.job_ask_of(session, &["q"])
     }
 
     /// A wish for everything of these queues.
-    pub fn job_ask_of(&self, session: SessionId, queues: &[&str]) -> JobAsk {
-        let ask = |queue: &&str| QueueAsk { environment: self.here, name: name(queue), capacity: PLENTY };
+    pub fn job_ask_of(&self, session: SessionId, queues: &[&str]) -> LeaseAsk {
+        let ask = |queue: &&str| FeedAsk::queue(self.here, name(queue), PLENTY);
         let queues = queues.iter().map(ask).collect();
-        JobAsk { session, limit: PLENTY, queues, kinds: Vec::new(), watched: false }
+        LeaseAsk::new(session, PLENTY, queues)
     }
 
     /// Leases jobs.
-    pub async fn lease_jobs_with(&self, ask: &JobAsk) -> LeaseGrant {
-        let grant = self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
-        assert!(grant.jobs.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
+    pub async fn lease_jobs_with(&self, ask: &LeaseAsk) -> LeaseGrant {
+        let grant = self.store.lease(ask.clone()).await.unwrap();
+        assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
 
     /// Leases everything of the queue `q`.
-    pub async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
-        self.lease_jobs_with(&self.job_ask(session)).await.jobs
+    pub async fn lease_jobs(&self, session: SessionId) -> Vec<Leased> {
+        self.lease_jobs_with(&self.job_ask(session)).await.tasks
     }
 
     /// Leases exactly one job of the queue `q`.
-    pub async fn lease_job(&self, session: SessionId) -> LeasedJob {
+    pub async fn lease_job(&self, session: SessionId) -> Leased {
         let mut jobs = self.lease_jobs(session).await;
         assert_eq!(jobs.len(), 1, "{jobs:?}");
         jobs.remove(0)
@@ -149,12 +149,12 @@ impl Fixture {
 }
 
 /// The kinds of leased jobs.
-pub fn kinds(jobs: &[LeasedJob]) -> Vec<Name> {
-    jobs.iter().filter_map(|leased| leased.job.as_ref()).map(|job| job.kind.clone()).collect()
+pub fn kinds(jobs: &[Leased]) -> Vec<Name> {
+    jobs.iter().filter_map(|leased| leased.job()).map(|job| job.kind.clone()).collect()
 }
 
 /// The ids of leased jobs.
-pub fn ids(jobs: &[LeasedJob]) -> Vec<JobId> {
+pub fn ids(jobs: &[Leased]) -> Vec<JobId> {
     jobs.iter().map(|leased| JobId(leased.task.key.subject)).collect()
 }
 

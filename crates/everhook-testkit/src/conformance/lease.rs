@@ -8,7 +8,7 @@ use everhook_core::id::{EndpointId, EnvironmentId, Id, LaneId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::Trigger;
 use everhook_store::backlog::Backlog;
-use everhook_store::lease::{Append, DeliveryAsk, LeaseAsk, Leased, NewMessage, Settlement};
+use everhook_store::lease::{Append, LeaseAsk, Leased, NewMessage, Settlement};
 use everhook_store::query;
 use everhook_store::store::Reads;
 
@@ -36,10 +36,10 @@ pub(super) async fn a_pending_delivery_is_leased_once_with_all_its_holder_needs(
     assert_eq!((task.key.environment, task.key.subject), (fx.here, new.message.id.0));
     assert_eq!((task.lane, task.trigger), (endpoint.lane(), Trigger::Scheduled));
     assert_eq!((task.tries, task.crashes, task.epoch, task.cancel), (0, 0, 1, false));
-    let message = leased.message.expect("it was just appended");
+    let message = leased.message().cloned().expect("it was just appended");
     assert_eq!(message.payload, new.message.payload, "the bytes are the bytes");
     assert_eq!((message.id, &message.event_type), (new.message.id, &new.message.event_type));
-    assert_eq!(leased.endpoint.expect("it was just created").id, endpoint);
+    assert_eq!(leased.endpoint().cloned().expect("it was just created").id, endpoint);
     assert_eq!(fx.lease(other).await.len(), 0);
     fx.end(&task, session, NextRow::Gone).await;
     assert_eq!(fx.lease(session).await.len(), 0);
@@ -78,7 +78,7 @@ pub(super) async fn what_waits_is_counted(fx: &Fixture) {
     // The clock of a store in memory may stand still.
     assert!(due_for > Duration::ZERO || later == began, "it is due since it was sent");
     let session = fx.session().await;
-    let mut tasks = fx.lease_with(DeliveryAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;
+    let mut tasks = fx.lease_with(LeaseAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;
     let turned = fx.store.now().await.unwrap();
     let (pending, _, due_for) = count().await;
     assert!(pending == 2 && due_for >= turned.since(later), "what is left was due before its lane had a turn");
@@ -120,7 +120,7 @@ pub(super) async fn a_lane_gives_no_more_than_it_has_room_for(fx: &Fixture) {
     for _ in 0..5 {
         fx.send().await;
     }
-    let ask = DeliveryAsk { free_by_lane: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
+    let ask = LeaseAsk { free_by_lane: vec![(narrow, 1)], per_lane: 3, ..fx.ask(session) };
     let tasks = fx.lease_with(ask.clone()).await.tasks;
     assert_eq!(by_lane(&tasks), BTreeMap::from([(narrow, 1), (wide, 3)]));
     let tasks = fx.lease_with(ask).await.tasks;
@@ -131,7 +131,7 @@ pub(super) async fn a_lane_without_room_is_not_looked_at(fx: &Fixture) {
     let full = fx.endpoint().await.lane();
     let session = fx.session().await;
     fx.send().await;
-    let grant = fx.lease_with(DeliveryAsk { free_by_lane: vec![(full, 0)], ..fx.ask(session) }).await;
+    let grant = fx.lease_with(LeaseAsk { free_by_lane: vec![(full, 0)], ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (0, None));
     assert_eq!(fx.lease(session).await.len(), 1);
 }
@@ -145,7 +145,7 @@ pub(super) async fn a_lease_gives_no_more_than_it_was_asked_for(fx: &Fixture) {
     }
     let mut seen = Vec::new();
     for want in [4, 2, 0] {
-        let grant = fx.lease_with(DeliveryAsk { limit: 4, ..fx.ask(session) }).await;
+        let grant = fx.lease_with(LeaseAsk { limit: 4, ..fx.ask(session) }).await;
         assert_eq!(grant.tasks.len(), want);
         seen.extend(grant.tasks.iter().map(|leased| leased.task.key));
     }
@@ -160,9 +160,9 @@ pub(super) async fn more_work_is_announced_at_once(fx: &Fixture) {
     for _ in 0..3 {
         fx.send().await;
     }
-    let grant = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await;
+    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (2, Some(Duration::ZERO)));
-    let grant = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await;
+    let grant = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await;
     assert_eq!((grant.tasks.len(), grant.next_ready), (1, None));
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn lanes_take_turns(fx: &Fixture) {
     for _ in 0..2 {
         let mut round = Vec::new();
         for _ in 0..lanes.len() {
-            round.extend(fx.lease_with(DeliveryAsk { limit: 2, per_lane: 2, ..fx.ask(session) }).await.tasks);
+            round.extend(fx.lease_with(LeaseAsk { limit: 2, per_lane: 2, ..fx.ask(session) }).await.tasks);
         }
         assert_eq!(by_lane(&round), lanes.map(|lane| (lane, 2)).into());
     }
@@ -187,8 +187,8 @@ pub(super) async fn a_lane_that_was_cut_off_is_the_next_one(fx: &Fixture) {
     for _ in 0..4 {
         fx.send().await;
     }
-    let first = fx.lease_with(DeliveryAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
-    let second = fx.lease_with(DeliveryAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let first = fx.lease_with(LeaseAsk { limit: 3, per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let second = fx.lease_with(LeaseAsk { limit: 1, per_lane: 2, ..fx.ask(session) }).await.tasks;
     let all: Vec<_> = first.into_iter().chain(second).collect();
     assert_eq!(by_lane(&all), lanes.map(|lane| (lane, 2)).into());
 }
@@ -212,7 +212,7 @@ pub(super) async fn a_hold_is_never_shortened(fx: &Fixture) {
     fx.send().await;
     fx.send().await;
     let session = fx.session().await;
-    let tasks = fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await.tasks;
+    let tasks = fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks;
     for (leased, hold) in tasks.iter().zip([HOUR, Duration::ZERO]) {
         let gone = fx.settlement(&leased.task, session, NextRow::Gone);
         fx.settle(&Settlement { hold_lane: Some(hold), ..gone }).await;
@@ -269,7 +269,7 @@ pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_whatever_they_wait
     let tasks = fx.lease(session).await;
     assert_eq!(tasks.len(), 2);
     for leased in &tasks {
-        assert!(leased.endpoint.is_none() && leased.message.is_some(), "{leased:?}");
+        assert!(leased.endpoint().is_none() && leased.message().is_some(), "{leased:?}");
         fx.end(&leased.task, session, NextRow::Gone).await;
     }
     assert_eq!(fx.lease_with(fx.ask(session)).await.next_ready, None);
@@ -280,7 +280,7 @@ pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_also_if_it_was_dis
     fx.send().await;
     fx.switch(endpoint, EndpointState::Disabled).await;
     fx.delete(endpoint).await;
-    assert!(fx.lease_one(fx.session().await).await.endpoint.is_none());
+    assert!(fx.lease_one(fx.session().await).await.endpoint().is_none());
 }
 
 pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_in_portions(fx: &Fixture) {
@@ -295,7 +295,7 @@ pub(super) async fn deliveries_to_a_deleted_endpoint_come_out_in_portions(fx: &F
     fx.delete(endpoint).await;
     let mut portions = Vec::new();
     for _ in 0..4 {
-        portions.push(fx.lease_with(DeliveryAsk { per_lane: 2, ..fx.ask(session) }).await.tasks.len());
+        portions.push(fx.lease_with(LeaseAsk { per_lane: 2, ..fx.ask(session) }).await.tasks.len());
     }
     assert_eq!(portions, [2, 2, 1, 0]);
 }
@@ -307,7 +307,7 @@ pub(super) async fn deleting_an_application_lets_its_deliveries_out(fx: &Fixture
     assert!(fx.other.drop_application(fx.here, fx.application).await);
     let tasks = fx.lease(fx.session().await).await;
     assert_eq!(tasks.len(), 2);
-    assert!(tasks.iter().all(|leased| leased.endpoint.is_none()));
+    assert!(tasks.iter().all(|leased| leased.endpoint().is_none()));
 }
 
 pub(super) async fn a_removed_payload_comes_as_none(fx: &Fixture) {
@@ -315,7 +315,7 @@ pub(super) async fn a_removed_payload_comes_as_none(fx: &Fixture) {
     let sent = fx.send().await;
     assert!(fx.other.drop_payload(fx.here, fx.application, sent).await);
     let leased = fx.lease_one(fx.session().await).await;
-    assert_eq!(leased.message.expect("the message itself stays").payload, None);
+    assert_eq!(leased.message().cloned().expect("the message itself stays").payload, None);
 }
 
 pub(super) async fn a_lease_sees_the_endpoint_as_it_is_now(fx: &Fixture) {
@@ -324,7 +324,7 @@ pub(super) async fn a_lease_sees_the_endpoint_as_it_is_now(fx: &Fixture) {
     fx.end(&leased.task, session, NextRow::Pending { due_in: Duration::ZERO }).await;
     fx.switch(endpoint, EndpointState::Disabled).await;
     fx.switch(endpoint, EndpointState::Enabled).await;
-    let seen = fx.lease_one(session).await.endpoint.expect("it is there");
+    let seen = fx.lease_one(session).await.endpoint().cloned().expect("it is there");
     assert_eq!(seen.state, EndpointState::Enabled);
 }
 
@@ -336,9 +336,7 @@ pub(super) async fn equal_ids_in_two_environments_do_not_meet(fx: &Fixture) {
     let payloads = BTreeMap::from([(fx.here, new.message.payload.clone()), (fx.there, twin.message.payload.clone())]);
     fx.store.append(Append { fast: None, messages: vec![new, twin] }).await.unwrap();
     let session = fx.session().await;
-    let lease = async || {
-        fx.store.lease(LeaseAsk::Deliveries(DeliveryAsk { per_lane: PLENTY, ..fx.ask(session) })).await.unwrap().tasks
-    };
+    let lease = async || fx.store.lease(LeaseAsk { per_lane: PLENTY, ..fx.ask(session) }).await.unwrap().tasks;
     let environments = |tasks: &[Leased]| {
         let mut list: Vec<EnvironmentId> = tasks.iter().map(|leased| leased.task.key.environment).collect();
         list.sort();
@@ -354,7 +352,7 @@ pub(super) async fn equal_ids_in_two_environments_do_not_meet(fx: &Fixture) {
     want.sort();
     assert_eq!(environments(&both), want);
     for leased in &both {
-        let message = leased.message.as_ref().expect("it was just appended");
+        let message = leased.message().expect("it was just appended");
         assert_eq!(message.payload, payloads[&leased.task.key.environment]);
         let due_in = if leased.task.key.environment == fx.here { Duration::ZERO } else { HOUR };
         fx.end(&leased.task, session, NextRow::Pending { due_in }).await;

@@ -88,7 +88,7 @@ pub(super) async fn payloads_are_erased_when_their_time_is_over(fx: &Fixture) {
     let leased = fx.lease(fx.session().await).await;
     let has_payload = |id: MessageId| {
         let of = leased.iter().find(|leased| leased.task.key.subject == id.0).expect("its delivery is open");
-        of.message.as_ref().expect("the message itself stays").payload.is_some()
+        of.message().expect("the message itself stays").payload.is_some()
     };
     assert_eq!([over, and_over, not_yet, plain].map(has_payload), [false, false, true, true]);
 }
@@ -196,13 +196,13 @@ pub(super) async fn a_queue_stays_known_when_its_lanes_are_forgotten(fx: &Fixtur
         fx.accept(keyed(queue, key)).await;
     }
     let session = fx.session().await;
-    let leased = fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs;
+    let leased = fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.tasks;
     assert_eq!(leased.len(), jobs.len());
     for leased in leased {
         fx.end_job(&leased.task, session, Ends::Well).await;
     }
     // Nothing is left in them, which the stores notice when they look.
-    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 0);
+    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.tasks.len(), 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };
     let listed = fx.other.read(query::Queues { scope: Scope::of(fx.here), slice: slice.clone() }).await.unwrap();
@@ -212,7 +212,7 @@ pub(super) async fn a_queue_stays_known_when_its_lanes_are_forgotten(fx: &Fixtur
         assert_eq!(found, Some(Queue::new(name(queue))));
     }
     fx.accept(keyed("keyed", Some("a"))).await;
-    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.jobs.len(), 1, "and takes jobs as before");
+    assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.tasks.len(), 1, "and takes jobs as before");
 }
 
 pub(super) async fn everything_can_be_pruned_when_there_is_nothing(fx: &Fixture) {

@@ -14,7 +14,7 @@ use everhook_core::lifecycle::NextRow;
 use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskKey};
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Settled, Settlement,
+    Append, Appended, FastPath, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Settled, Settlement,
 };
 use everhook_store::query;
 use everhook_store::store::Reads;
@@ -161,7 +161,7 @@ pub(super) async fn racing_leases_never_share_a_task_and_get_them_all(fx: &Fixtu
     let left = Arc::new(AtomicIsize::new(90));
     let mut leasers = Vec::new();
     for store in handles(fx).take(4) {
-        let ask = DeliveryAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
+        let ask = LeaseAsk { limit: 7, per_lane: 3, ..fx.ask(fx.session().await) };
         let left = Arc::clone(&left);
         leasers.push(async move { lease_until_none_is_left(&*store, &ask, &left).await });
     }
@@ -204,14 +204,14 @@ pub(super) async fn what_is_put_back_while_lanes_are_drained_is_not_forgotten(fx
     let sample = fx.settlement(&sample_task(fx), fx.session().await, NextRow::Gone);
     let mut workers = Vec::new();
     for store in handles(fx).take(3) {
-        let ask = DeliveryAsk { per_lane: 3, ..fx.ask(fx.session().await) };
+        let ask = LeaseAsk { per_lane: 3, ..fx.ask(fx.session().await) };
         let (left, sample) = (Arc::clone(&left), sample.clone());
         workers.push(async move {
             for _ in 0..TURNS_MAX {
                 if left.load(Ordering::SeqCst) <= 0 {
                     break;
                 }
-                let tasks = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap().tasks;
+                let tasks = store.lease(ask.clone()).await.unwrap().tasks;
                 count_down(&left, tasks.len());
                 for leased in tasks {
                     let Task { key, lane, epoch, .. } = leased.task;
@@ -356,13 +356,13 @@ pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixtur
     assert_eq!(fx.lease(session).await.len(), pending);
 }
 
-async fn lease_until_none_is_left(store: &dyn Stage, ask: &DeliveryAsk, left: &AtomicIsize) -> Vec<Task> {
+async fn lease_until_none_is_left(store: &dyn Stage, ask: &LeaseAsk, left: &AtomicIsize) -> Vec<Task> {
     let mut tasks = Vec::new();
     for _ in 0..TURNS_MAX {
         if left.load(Ordering::SeqCst) <= 0 {
             break;
         }
-        let grant = store.lease(LeaseAsk::Deliveries(ask.clone())).await.unwrap();
+        let grant = store.lease(ask.clone()).await.unwrap();
         count_down(left, grant.tasks.len());
         tasks.extend(grant.tasks.into_iter().map(|leased| leased.task));
         tokio::task::yield_now().await;

@@ -73,7 +73,7 @@ pub(super) async fn a_schedule_starts_its_job_and_tells(fx: &Fixture) {
     assert_eq!(Some(oldest.nominal), record.state.next, "the first of its times is not left out");
     let jobs = fx.lease_jobs(fx.session().await).await;
     assert_eq!(jobs[0].task.key.subject, oldest.object.expect("a job"));
-    let job = jobs[0].job.as_ref().unwrap();
+    let job = jobs[0].job().unwrap();
     assert_eq!((job.payload.as_deref(), job.schedule), (Some(&b"{\"a\": 1.0}"[..]), Some(record.schedule.id)));
     let found = fx
         .other
@@ -135,7 +135,7 @@ pub(super) async fn a_schedule_sends_its_message(fx: &Fixture) {
     let run =
         fx.other.run_schedule(Scope::of(fx.here), record.name.clone()).await.unwrap().answer.expect("it is there");
     let leased = fx.lease_one(fx.session().await).await;
-    let sent = leased.message.unwrap();
+    let sent = leased.message().cloned().unwrap();
     assert_eq!((sent.payload.as_deref(), &sent.event_type), (Some(&b"{\"n\": 1e2}"[..]), &name("tick")));
     assert_eq!((run.kind, run.object), (RunKind::Manual, Some(sent.id.0)));
 }

@@ -84,7 +84,11 @@ pub(super) async fn only_the_holder_of_this_tenure_can_settle(fx: &Fixture) {
     assert_eq!(fx.attempts(message(&leased)).await, []);
     fx.end(&leased.task, session, NOW).await;
     let again = fx.lease_one(session).await;
-    assert_eq!(again.endpoint.expect("it is there").state, EndpointState::Enabled, "nothing was disabled or held");
+    assert_eq!(
+        again.endpoint().cloned().expect("it is there").state,
+        EndpointState::Enabled,
+        "nothing was disabled or held"
+    );
 }
 
 pub(super) async fn a_key_that_differs_in_any_part_is_another_task(fx: &Fixture) {
@@ -292,7 +296,7 @@ pub(super) async fn a_deleted_endpoint_that_is_gone_still_lets_its_deliveries_ou
     fx.delete(EndpointId(leased.task.lane.0)).await;
     let gone = fx.settlement(&leased.task, session, NextRow::Dead);
     assert_eq!(fx.settle(&Settlement { stop_lane: true, ..gone }).await, Settled::Done);
-    assert!(fx.lease_one(session).await.endpoint.is_none());
+    assert!(fx.lease_one(session).await.endpoint().is_none());
 }
 
 pub(super) async fn a_retry_of_a_deleted_endpoint_comes_out_again(fx: &Fixture) {
@@ -300,7 +304,7 @@ pub(super) async fn a_retry_of_a_deleted_endpoint_comes_out_again(fx: &Fixture) 
     fx.delete(EndpointId(leased.task.lane.0)).await;
     fx.end(&leased.task, session, NOW).await;
     let again = fx.lease_one(session).await;
-    assert!(again.endpoint.is_none());
+    assert!(again.endpoint().is_none());
     let mut cancelled = fx.settlement(&again.task, session, NextRow::Gone);
     cancelled.attempt.as_mut().expect("it is logged").end = EndState::Cancelled;
     assert_eq!(fx.settle(&cancelled).await, Settled::Done);

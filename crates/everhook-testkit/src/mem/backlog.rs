@@ -9,7 +9,8 @@ use crate::mem::tables::{Tables, TaskPlace};
 /// Counts what waits, up to the bound.
 pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
     let count = |place| tables.tasks.values().filter(|row| row.place == place).take(BACKLOG_COUNTED_MAX).count() as u64;
-    let ready = tables.lanes.iter().filter(|(_, row)| row.ready_at() < Timestamp::NEVER);
+    let is_of_endpoint = |key| !tables.queue_lanes.contains_key(key);
+    let ready = tables.lanes.iter().filter(|(key, row)| is_of_endpoint(key) && row.ready_at() < Timestamp::NEVER);
     let due_at = ready.filter_map(|((environment, lane), row)| {
         let first = tables.pending(*environment, *lane).iter().map(|task| task.due_at).min()?;
         Some(first.max(row.hold_until))

@@ -56,7 +56,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
     tables.queue_lanes.insert(lane, new.job.queue.clone());
     let fresh = LaneRow {
         application: everhook_core::id::ApplicationId(Id::MIN),
-        state: LaneState::Held,
+        state: LaneState::Open,
         next_due: Timestamp::NEVER,
         hold_until: Timestamp::default(),
         waiting: false,

@@ -1,79 +1,229 @@
-//! Leasing: lanes first, then tasks of each.
+//! Leasing: feeds first, then their lanes, then tasks of each; and taking over.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everhook_core::id::{EndpointId, EnvironmentId, LaneId, MessageId};
+use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
+use everhook_core::lane::{Allowance, Feed, Given, Limits, Turn, Used, room, turn};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::task::Task;
+use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
+use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Reclaim, ReclaimAsk, Reclaimed, Work};
 
-use crate::mem::tables::{LaneState, Tables, TaskPlace};
+use crate::mem::queue::queue_of;
+use crate::mem::tables::{LaneState, Tables, TaskPlace, TaskRow};
 
-/// Leases due tasks, lane by lane: the lane that was ready first comes first, and one that gave all it was asked for goes to
+type LaneKey = (EnvironmentId, LaneId);
+
+/// Leases due tasks, lane by lane: the lane that was ready first comes first, and one that gave all it had room for goes to
 /// the back.
-pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk) -> LeaseGrant {
-    let mut tasks: Vec<Leased> = Vec::new();
-    for (environment, lane) in ready_lanes(tables, now, ask) {
-        let (capacity, left) = (capacity(ask, lane), ask.limit - tasks.len());
-        let taken = take(tables, now, (environment, lane), capacity.min(left));
-        let count = taken.len();
-        tasks.extend(taken.into_iter().map(|task| hand_out(tables, now, ask, task)));
-        let drained = (count < capacity.min(left)).then(|| drained(tables, environment, lane));
-        let Some(row) = tables.lane(environment, lane) else { continue };
-        match drained {
-            Some(next_due) => (row.next_due, row.waiting) = (next_due, false),
-            None if count == capacity => row.next_due = now,
-            // Cut off by the limit of this lease, no fault of the lane: it keeps its turn.
-            None => {}
+pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> LeaseGrant {
+    let mut feeds = open_feeds(tables, now, ask);
+    let limit = ask.tasks_max();
+    let (mut tasks, mut delayed) = (Vec::new(), BTreeSet::new());
+    for lane in ready_lanes(tables, now, ask, &feeds) {
+        let Some(open) = feeds.get_mut(&feed_of(tables, lane)) else { continue };
+        let room = open.allowance.room().min(open.lane_room(tables, ask, lane)).min(limit);
+        let asked = room.min(open.allowance.left()).min(limit - tasks.len());
+        let due = due(tables, now, lane);
+        let wanted: Vec<Task> = due.iter().copied().filter(|task| is_asked(tables, ask, task)).take(asked).collect();
+        let given = Given { room, asked, gave: wanted.len(), is_foreign: wanted.len() < due.len() };
+        open.allowance.take(wanted.len());
+        let open = open.clone();
+        tasks.extend(wanted.into_iter().map(|task| hand_out(tables, now, ask, &open, task)));
+        let first = first_due(tables, lane);
+        let Some(row) = tables.lanes.get_mut(&lane) else { continue };
+        match turn(given) {
+            Turn::Keep | Turn::Stay { .. } => {}
+            Turn::Back => row.next_due = now,
+            Turn::Empty => (row.next_due, row.waiting) = (first, false),
+            Turn::Delay => {
+                row.next_due = first.max(now);
+                delayed.insert(lane);
+            }
         }
     }
-    LeaseGrant { tasks, jobs: Vec::new(), next_ready: next_ready(tables, ask).map(|at| at.since(now)) }
+    for open in feeds.values() {
+        open.book(tables, now);
+    }
+    LeaseGrant { next_ready: next_ready(tables, now, ask, &feeds, &delayed).map(|at| at.since(now)), tasks }
 }
 
-fn ready_lanes(tables: &Tables, now: Timestamp, ask: &DeliveryAsk) -> Vec<(EnvironmentId, LaneId)> {
-    let mut ready: Vec<_> = tables
-        .lanes
-        .iter()
-        .map(|(key, row)| (row.ready_at(), *key))
-        .filter(|(at, (_, lane))| *at <= now && capacity(ask, *lane) > 0)
-        .collect();
+/// A feed that tasks may be taken from.
+#[derive(Clone)]
+struct OpenFeed {
+    allowance: Allowance,
+    /// The queue, with the environment that it is in.
+    queue: Option<(EnvironmentId, Queue)>,
+}
+
+/// The asked feeds that give something, whatever is in them.
+fn open_feeds(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> BTreeMap<Feed, OpenFeed> {
+    let mut feeds = BTreeMap::new();
+    for asked in ask.feeds.iter().filter(|asked| asked.capacity > 0) {
+        let queue = match &asked.feed {
+            Feed::Deliveries => None,
+            Feed::Queue { environment, name } => Some((*environment, queue_of(tables, *environment, name))),
+        };
+        if queue.as_ref().is_some_and(|(_, queue)| queue.state != QueueState::Open) {
+            continue;
+        }
+        let limits = queue.as_ref().map(|(_, queue)| Limits::of(queue)).unwrap_or_default();
+        let used = queue.as_ref().map(|queue| used(tables, queue)).unwrap_or_default();
+        let allowance = Allowance::new(limits, used, asked.capacity, now);
+        feeds.entry(asked.feed.clone()).or_insert(OpenFeed { allowance, queue });
+    }
+    feeds
+}
+
+fn used(tables: &Tables, (environment, queue): &(EnvironmentId, Queue)) -> Used {
+    let row = tables.queues.get(&(*environment, queue.name.clone()));
+    Used {
+        leased: leased(tables, queue_id(*environment, &queue.name), None),
+        booked_until: row.map_or(Timestamp::default(), |row| row.booked_until),
+    }
+}
+
+/// How many leased tasks are counted in a limit group, of one lane or of all.
+fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
+    let counts = |row: &&TaskRow| {
+        matches!(row.place, TaskPlace::Leased(_))
+            && row.limit_group == Some(limit_group)
+            && lane.is_none_or(|lane| row.task.lane == lane)
+    };
+    tables.tasks.values().filter(counts).count()
+}
+
+impl OpenFeed {
+    /// What its leased tasks are counted under.
+    fn limit_group(&self) -> Option<Id> {
+        let (environment, queue) = self.queue.as_ref().filter(|(_, queue)| queue.is_limited())?;
+        Some(queue_id(*environment, &queue.name))
+    }
+
+    /// How many tasks of a lane may be leased: by the asker's room, and by the limit of its concurrency key. Without a key
+    /// there is no such limit.
+    fn lane_room(&self, tables: &Tables, ask: &LeaseAsk, (_, lane): LaneKey) -> usize {
+        let key_limit = self.queue.as_ref().and_then(|(_, queue)| queue.key_limit);
+        let by_key = match self.limit_group() {
+            Some(group) if lane.0 != group => room(key_limit, leased(tables, group, Some(lane))),
+            _ => usize::MAX,
+        };
+        by_key.min(ask.capacity(lane))
+    }
+
+    /// Counts what was taken against the rate.
+    fn book(&self, tables: &mut Tables, now: Timestamp) {
+        if let Some((environment, queue)) = &self.queue
+            && let Some(row) = tables.queues.get_mut(&(*environment, queue.name.clone()))
+        {
+            row.booked_until = self.allowance.booked(now).unwrap_or(row.booked_until);
+        }
+    }
+}
+
+fn feed_of(tables: &Tables, lane: LaneKey) -> Feed {
+    let queue = tables.queue_lanes.get(&lane);
+    queue.map_or(Feed::Deliveries, |name| Feed::Queue { environment: lane.0, name: name.clone() })
+}
+
+fn ready_lanes(tables: &Tables, now: Timestamp, ask: &LeaseAsk, feeds: &BTreeMap<Feed, OpenFeed>) -> Vec<LaneKey> {
+    let has_room = |lane: LaneKey| {
+        let open = feeds.get(&feed_of(tables, lane));
+        open.is_some_and(|open| open.allowance.left() > 0 && open.lane_room(tables, ask, lane) > 0)
+    };
+    let ready = tables.lanes.iter().map(|(key, row)| (row.ready_at(), *key));
+    let mut ready: Vec<_> = ready.filter(|(at, lane)| *at <= now && has_room(*lane)).collect();
     ready.sort();
     ready.into_iter().take(LEASE_LANES_MAX).map(|(_, key)| key).collect()
 }
 
-fn capacity(ask: &DeliveryAsk, lane: LaneId) -> usize {
-    ask.free_by_lane.iter().find(|(id, _)| *id == lane).map_or(ask.per_lane, |(_, capacity)| *capacity)
-}
-
-fn take(tables: &Tables, now: Timestamp, lane: (EnvironmentId, LaneId), count: usize) -> Vec<Task> {
+/// The tasks of a lane that may be taken now; in a closing lane, all of them.
+fn due(tables: &Tables, now: Timestamp, lane: LaneKey) -> Vec<Task> {
     let closing = tables.lanes.get(&lane).is_some_and(|row| row.state == LaneState::Closing);
     let mut tasks = tables.pending(lane.0, lane.1);
     tasks.retain(|task| closing || task.due_at <= now);
-    tasks.truncate(count);
     tasks
 }
 
-/// When a lane has something to do next, of which everything due was taken.
-fn drained(tables: &Tables, environment: EnvironmentId, lane: LaneId) -> Timestamp {
-    tables.pending(environment, lane).iter().map(|task| task.due_at).min().unwrap_or(Timestamp::NEVER)
+fn is_asked(tables: &Tables, ask: &LeaseAsk, task: &Task) -> bool {
+    let job = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
+    ask.kinds.is_empty() || job.is_some_and(|row| ask.kinds.contains(&row.job.kind))
 }
 
-fn hand_out(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk, mut task: Task) -> Leased {
+fn first_due(tables: &Tables, lane: LaneKey) -> Timestamp {
+    tables.pending(lane.0, lane.1).iter().map(|task| task.due_at).min().unwrap_or(Timestamp::NEVER)
+}
+
+fn hand_out(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk, open: &OpenFeed, mut task: Task) -> Leased {
     task.epoch += 1;
+    let work = work_of(tables, open, &task);
+    let timeout = if let Work::Job { job: Some(job), .. } = &work { job.timeout } else { Default::default() };
     if let Some(row) = tables.tasks.get_mut(&task.key) {
         row.task = task;
         (row.place, row.leased_at) = (TaskPlace::Leased(ask.session), Some(now));
+        row.limit_group = open.limit_group();
+        row.deadline = ask.watched.then(|| now.plus(timeout));
     }
-    let environment = task.key.environment;
-    let lane = tables.lanes.get(&(environment, task.lane));
-    let message =
-        lane.and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
-    let endpoint = tables.endpoints.get(&(environment, EndpointId(task.lane.0))).filter(|row| !row.deleted);
-    Leased { task, message: message.cloned(), endpoint: endpoint.map(|row| Arc::clone(&row.endpoint)) }
+    Leased { task, work }
 }
 
-fn next_ready(tables: &Tables, ask: &DeliveryAsk) -> Option<Timestamp> {
-    let lanes = tables.lanes.iter().filter(|((_, lane), _)| capacity(ask, *lane) > 0);
-    lanes.map(|(_, row)| row.ready_at()).min().filter(|at| *at < Timestamp::NEVER)
+fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
+    let environment = task.key.environment;
+    match task.kind {
+        TaskKind::Delivery => {
+            let lane = tables.lanes.get(&(environment, task.lane));
+            let message = lane
+                .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
+            let endpoint = tables.endpoints.get(&(environment, EndpointId(task.lane.0))).filter(|row| !row.deleted);
+            Work::Delivery { message: message.cloned(), endpoint: endpoint.map(|row| Arc::clone(&row.endpoint)) }
+        }
+        TaskKind::Job => {
+            let job = tables.jobs.get(&(environment, JobId(task.key.subject))).map(|row| Arc::clone(&row.job));
+            let target = open.queue.as_ref().and_then(|(_, queue)| queue.target.clone());
+            Work::Job { job, target: target.map(Arc::new) }
+        }
+    }
+}
+
+/// When a feed may have something to give: not for what waits for room, or for another worker. A lane with tasks for
+/// others is ready only if something else becomes due there.
+fn next_ready(
+    tables: &Tables,
+    now: Timestamp,
+    ask: &LeaseAsk,
+    feeds: &BTreeMap<Feed, OpenFeed>,
+    delayed: &BTreeSet<LaneKey>,
+) -> Option<Timestamp> {
+    let ready = |(lane, row): (&LaneKey, &crate::mem::LaneRow)| {
+        let open = feeds.get(&feed_of(tables, *lane)).filter(|open| !open.allowance.is_full())?;
+        let ready_at = row.ready_at();
+        let is_foreign = ready_at <= now && delayed.contains(lane);
+        let has_room = !is_foreign && open.lane_room(tables, ask, *lane) > 0;
+        has_room.then(|| ready_at.max(open.allowance.free_at(now)))
+    };
+    tables.lanes.iter().filter_map(ready).min().filter(|at| *at < Timestamp::NEVER)
+}
+
+/// Takes over tasks that their holders have lost.
+pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, ask: ReclaimAsk) -> Vec<Reclaimed> {
+    let ReclaimAsk { session, limit, what } = ask;
+    let is_lost = |row: &TaskRow| match (row.place, what) {
+        (TaskPlace::Leased(owner), Reclaim::Orphaned) => !tables.is_open(owner),
+        (TaskPlace::Leased(_), Reclaim::Overdue) => row.deadline.is_some_and(|at| at <= now),
+        (TaskPlace::Pending | TaskPlace::Dead, _) => false,
+    };
+    let lost: Vec<_> = tables.tasks.iter().filter(|(_, row)| is_lost(row)).map(|(key, _)| *key).take(limit).collect();
+    let mut taken = Vec::new();
+    for key in lost {
+        taken.extend(tables.tasks.get_mut(&key).and_then(|row| row.hand_over(session, now)));
+    }
+    if what == Reclaim::Overdue {
+        for Reclaimed { task, job, .. } in &mut taken {
+            let row = tables.jobs.get(&(task.key.environment, JobId(task.key.subject)));
+            *job = row.map(|row| Arc::clone(&row.job));
+        }
+    }
+    taken
 }

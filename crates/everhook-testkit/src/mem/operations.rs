@@ -13,7 +13,7 @@ use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 
-use crate::mem::{MemStore, append, backlog, job, lease, queue, sessions, settle};
+use crate::mem::{MemStore, append, backlog, job, lease, sessions, settle};
 use everhook_store::answers;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, KeyChange, Locator, NewKey, Replaced};
@@ -22,7 +22,7 @@ use everhook_store::error::StoreError;
 use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
 use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{
-    Append, Appended, LeaseAsk, LeaseGrant, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
+    Append, Appended, LeaseAsk, LeaseGrant, NewSession, ReclaimAsk, Reclaimed, Renewed, Settled, Settlement,
 };
 use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
@@ -80,10 +80,7 @@ impl Store for MemStore {
 
     async fn lease(&self, ask: LeaseAsk) -> Result<LeaseGrant, StoreError> {
         let (mut tables, now) = self.lock();
-        Ok(match ask {
-            LeaseAsk::Deliveries(ask) => lease::lease(&mut tables, now, &ask),
-            LeaseAsk::Jobs(ask) => queue::lease(&mut tables, now, &ask).into(),
-        })
+        Ok(lease::lease(&mut tables, now, &ask))
     }
 
     async fn settle(&self, ends: Arc<[Settlement]>) -> Result<WithMade<Vec<Settled>>, StoreError> {
@@ -93,13 +90,7 @@ impl Store for MemStore {
 
     async fn reclaim(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, StoreError> {
         let (mut tables, now) = self.lock();
-        let ReclaimAsk { session, limit, what } = ask;
-        Ok(match what {
-            Reclaim::Orphaned => sessions::reclaim(&mut tables, now, session, limit),
-            Reclaim::Overdue => {
-                queue::reclaim_overdue(&mut tables, now, session, limit).into_iter().map(Reclaimed::from).collect()
-            }
-        })
+        Ok(lease::reclaim(&mut tables, now, ask))
     }
 
     async fn report_progress(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everhook_core::id::SessionId;
 use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_core::time::Timestamp;
-use everhook_store::lease::{NewSession, Reclaimed, Renewed, SessionRecord};
+use everhook_store::lease::{NewSession, Renewed, SessionRecord};
 
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
 
@@ -70,16 +70,4 @@ pub(super) fn list(tables: &Tables, now: Timestamp, closed_within: Duration) -> 
     sessions.sort_by_key(|session| (session.started_at, session.id));
     sessions.truncate(SESSIONS_LISTED_MAX);
     sessions
-}
-
-/// Takes over tasks whose owner is not an open session.
-pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, session: SessionId, limit: usize) -> Vec<Reclaimed> {
-    let orphaned = |place| matches!(place, TaskPlace::Leased(owner) if !tables.is_open(owner));
-    let found: Vec<_> =
-        tables.tasks.iter().filter(|(_, row)| orphaned(row.place)).map(|(key, _)| *key).take(limit).collect();
-    let mut taken = Vec::new();
-    for key in found {
-        taken.extend(tables.tasks.get_mut(&key).and_then(|row| row.hand_over(session, now)));
-    }
-    taken
 }

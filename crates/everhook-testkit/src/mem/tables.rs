@@ -10,6 +10,7 @@ use everhook_core::id::{
 };
 use everhook_core::job::Job;
 use everhook_core::job::report::{KeptResult, Progress};
+pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
@@ -30,7 +31,7 @@ pub struct Tables {
     pub applications: BTreeSet<(EnvironmentId, ApplicationId)>,
     /// Endpoints, deleted ones too.
     pub endpoints: BTreeMap<(EnvironmentId, EndpointId), EndpointRow>,
-    /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys. The latter look held to deliveries.
+    /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys.
     pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
     /// Accepted messages.
     pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
@@ -67,17 +68,6 @@ pub struct EndpointRow {
     pub endpoint: Arc<Endpoint>,
     /// Whether it was deleted.
     pub deleted: bool,
-}
-
-/// Whether tasks of a lane may be leased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaneState {
-    /// They may.
-    Open,
-    /// They wait: the endpoint is disabled.
-    Held,
-    /// They are all to come out, to be cancelled: the endpoint was deleted.
-    Closing,
 }
 
 /// A lane.
@@ -159,6 +149,7 @@ impl TaskRow {
     pub(super) fn hand_over(&mut self, session: SessionId, now: Timestamp) -> Option<Reclaimed> {
         let from = self.holder()?;
         self.task.epoch += 1;
+        self.deadline = None;
         (self.place, self.leased_at) = (TaskPlace::Leased(session), Some(now));
         Some(Reclaimed { task: self.task, from, job: None })
     }

@@ -20,8 +20,7 @@ use everhook_store::catalog::{Order, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Redrive, Resend};
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk, Renewed,
-    Settlement,
+    Append, Appended, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Reclaim, ReclaimAsk, Renewed, Settlement,
 };
 use everhook_store::query;
 use everhook_store::store::Reads;
@@ -227,8 +226,9 @@ impl Side {
         let hinted = free_by_lane.iter().all(|(_, capacity)| *capacity > 0);
         let free_by_lane =
             free_by_lane.iter().map(|(lane, capacity)| (script.endpoints[*lane].lane(), *capacity)).collect();
-        let ask = DeliveryAsk { session: script.sessions[session], limit: PLENTY * PLENTY, free_by_lane, per_lane };
-        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
+        let ask =
+            LeaseAsk { free_by_lane, per_lane, ..LeaseAsk::deliveries(script.sessions[session], PLENTY * PLENTY) };
+        let grant = self.store.lease(ask).await.unwrap();
         let next = if hinted { soon_or_later(grant.next_ready) } else { "unknown" };
         let told = self.remember(script, session, grant.tasks.iter().map(|leased| (leased.task, what(leased))));
         format!("{told:?}, then {next}")
@@ -353,8 +353,8 @@ impl Side {
 
 /// What came with a leased task.
 fn what(leased: &Leased) -> String {
-    let payload = leased.message.as_ref().map(|message| message.payload.clone());
-    let endpoint = leased.endpoint.as_ref().map(|endpoint| endpoint.state);
+    let payload = leased.message().map(|message| message.payload.clone());
+    let endpoint = leased.endpoint().map(|endpoint| endpoint.state);
     format!(" {payload:?} to {endpoint:?}")
 }
 

@@ -12,7 +12,7 @@ use everhook_core::task::Task;
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, Appended, DeliveryAsk, LeaseAsk, NewMessage, NewSession, Renewed, Settlement};
+use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, NewSession, Renewed, Settlement};
 use everhook_store::store::Store;
 use everhook_testkit::conformance::fixture::{HOUR, new_endpoint, new_message, request_key};
 use everhook_testkit::mem::MemStore;
@@ -51,8 +51,8 @@ impl Scene {
     }
 
     async fn lease(&self) -> (Vec<Task>, Option<Duration>) {
-        let ask = DeliveryAsk { session: SESSION, limit: 10, free_by_lane: Vec::new(), per_lane: 10 };
-        let grant = self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap();
+        let ask = LeaseAsk { per_lane: 10, ..LeaseAsk::deliveries(SESSION, 10) };
+        let grant = self.store.lease(ask).await.unwrap();
         (grant.tasks.iter().map(|leased| leased.task).collect(), grant.next_ready)
     }
 

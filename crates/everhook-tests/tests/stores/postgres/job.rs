@@ -12,8 +12,8 @@ use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, JobAsk, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, Settled, Settlement};
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::{FeedAsk, LeaseAsk, Settled, Settlement};
 use everhook_store::query;
 use everhook_store::retention::{Prunable, Prune};
 use everhook_store::store::{Reads, Resources, Store};
@@ -29,9 +29,9 @@ fn job(stage: &Stage, id: Id) -> NewJob {
 }
 
 async fn lease(stage: &Stage) -> Vec<Task> {
-    let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), capacity: 1000 };
-    let ask = JobAsk { session: stage.session, limit: 1000, queues: vec![queue], kinds: Vec::new(), watched: false };
-    stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.into_iter().map(|leased| leased.task).collect()
+    let queue = FeedAsk::queue(stage.environment, "q".parse().unwrap(), 1000);
+    let ask = LeaseAsk::new(stage.session, 1000, vec![queue]);
+    stage.store.lease(ask.clone()).await.unwrap().tasks.into_iter().map(|leased| leased.task).collect()
 }
 
 async fn end(stage: &Stage, task: &Task) {
@@ -222,23 +222,4 @@ async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
     assert_eq!((prune(before.plus(PAUSE / 2)).await, weeks().await), (0, all));
     prune(before.plus(PAUSE)).await;
     assert_eq!(weeks().await, all - 1, "but not for ever");
-}
-
-#[tokio::test]
-async fn a_binary_that_knows_of_no_jobs_goes_on_with_its_deliveries() {
-    let database = Database::migrated().await;
-    let stage = Stage::new(database.store().await).await;
-    stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
-    stage.append(vec![stage.message(Vec::new())]).await.unwrap();
-    let client = database.client().await;
-    // As it has always leased.
-    let next_lane = "select count(*) from everhook.lane where ready_at <= everhook.now_us()";
-    assert_eq!(client.query_one(next_lane, &[]).await.unwrap().get::<_, i64>(0), 1, "it sees no lane of a queue");
-    let lane = "insert into everhook.lane (environment, id, application, state) values (1, '\\x01', '\\x02', 0)";
-    let task = "insert into everhook.task
-        (environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, owner, cancel, state)
-        values (1, '\\x01', '\\x01', '\\x01', 0, 0, 5, 0, 0, 0, 0, null, false, 0)";
-    client.batch_execute(lane).await.unwrap();
-    client.batch_execute(task).await.unwrap();
-    assert_eq!(lease(&stage).await.len(), 1);
 }

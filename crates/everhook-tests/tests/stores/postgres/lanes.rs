@@ -21,7 +21,7 @@ use crate::postgres::stage::Stage;
 
 /// Where a lease begins to look: at nothing but the first pending task, or nowhere.
 async fn is_exact(client: &Client) -> bool {
-    let sql = "select floor_of = next_due and floor = coalesce(\
+    let sql = "select floor = next_due and floor = coalesce(\
         (select min(due_at) from everhook.task where state = 0), 9223372036854775807) from everhook.lane";
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
@@ -113,23 +113,6 @@ async fn a_retry_that_is_due_below_the_floor_is_found() {
     end(&stage, &task, NextRow::Pending { due_in: Duration::ZERO }).await;
     let found = stage.lease(10).await.unwrap();
     assert_eq!(found.iter().map(|task| task.key).collect::<Vec<_>>(), [task.key]);
-}
-
-/// What a binary does that knows of no floor: it makes the lane ready, and sends it to the back.
-#[tokio::test]
-async fn what_an_older_binary_leaves_below_the_floor_is_found() {
-    let database = Database::migrated().await;
-    let (stage, _) = risen(&database).await;
-    let client = database.client().await;
-    for older in [
-        "update everhook.task set due_at = 1 where state = 0",
-        "update everhook.lane set next_due = 1",
-        "update everhook.lane set next_due = everhook.now_us()",
-    ] {
-        assert_eq!(client.execute(older, &[]).await.unwrap(), 1);
-    }
-    assert_eq!(stage.lease(10).await.unwrap().len(), 1);
-    assert!(is_exact(&client).await);
 }
 
 /// Waits until somebody waits for a lock.

@@ -15,8 +15,8 @@ use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::Created;
-use everhook_store::job::{JobAsk, NewJob, QueueAsk};
-use everhook_store::lease::{LeaseAsk, Settled, Settlement};
+use everhook_store::job::NewJob;
+use everhook_store::lease::{FeedAsk, LeaseAsk, Settled, Settlement};
 use everhook_store::schedule::{ScheduleRecord, Starts};
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::HOUR;
@@ -43,11 +43,11 @@ fn job_on(stage: &Stage, queue: &Name) -> Job {
 
 /// Enqueues a job and leases it, so that nothing waits in its lane.
 async fn leased(stage: &Stage, job: Job) -> Task {
-    let queue = QueueAsk { environment: stage.environment, name: job.queue.clone(), capacity: 10 };
+    let queue = FeedAsk::queue(stage.environment, job.queue.clone(), 10);
     let new = NewJob { environment: stage.environment, job, run_at: RunAt::Now, key: None };
     stage.store.enqueue([new].into()).await.unwrap();
-    let ask = JobAsk { session: stage.session, limit: 10, queues: vec![queue], kinds: Vec::new(), watched: false };
-    let jobs = stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs;
+    let ask = LeaseAsk::new(stage.session, 10, vec![queue]);
+    let jobs = stage.store.lease(ask.clone()).await.unwrap().tasks;
     assert_eq!(jobs.len(), 1);
     jobs[0].task
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
-use everhook_store::lease::{Appended, DeliveryAsk, LeaseAsk, Renewed, Settled};
+use everhook_store::lease::{Appended, LeaseAsk, Renewed, Settled};
 use everhook_store::store::Store;
 use everhook_testkit::proxy::{Cut, Proxy};
 use tokio_postgres::Client;
@@ -181,7 +181,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
             database.store_with(|config| (config.url, config.pooler) = (through(&proxy, &database), pooler)).await;
         stage.append(vec![stage.message(Vec::new())]).await.unwrap();
         proxy.arm(Cut::Freeze);
-        let ask = DeliveryAsk { session: stage.session, limit: 10, free_by_lane: Vec::new(), per_lane: 10 };
+        let ask = LeaseAsk { per_lane: 10, ..LeaseAsk::deliveries(stage.session, 10) };
         let live = async {
             let client = database.client().await;
             let idle = "select count(*) from pg_stat_activity
@@ -195,7 +195,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
             stage.lease(10).await.unwrap().len()
         };
         let frozen = async {
-            let lost = lost.lease(LeaseAsk::Deliveries(ask)).await;
+            let lost = lost.lease(ask).await;
             assert!(matches!(lost, Err(StoreError::InDoubt { .. })), "{lost:?}");
             std::future::pending::<()>().await;
         };

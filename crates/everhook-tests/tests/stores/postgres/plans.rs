@@ -16,8 +16,8 @@ const FILL: &str = "
     vacuum analyze everhook.task;
     vacuum analyze everhook.lane;
     vacuum analyze everhook.dedup;
-    insert into everhook.lane (environment, id, application, state, next_due)
-    select 1, int8send(n), '\\x01', 0, n from generate_series(1, 1000) as n;
+    insert into everhook.lane (environment, id, application, feed, state, next_due)
+    select 1, int8send(n), '\\x01', '\\x00', 0, n from generate_series(1, 1000) as n;
     insert into everhook.task
         (environment, subject, id, lane, kind, \"trigger\", priority, due_at, tries, crashes, epoch, owner, cancel, state)
     select 1, int8send(n), int8send(n), int8send(n % 1000 + 1), 0, 0, 5, n, 0, 0, 1,
@@ -71,12 +71,14 @@ async fn check_tasks(client: &Client) {
     let by_key = "(environment = ANY (ARRAY[batch.environment])) AND (subject = batch.subject) AND (id = batch.task)";
     check(client, "settle_gone", &["task_pkey"], by_key).await;
     check(client, "settle_kept", &["task_pkey"], by_key).await;
-    let due = "(lane = lane.id) AND (priority = $6) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
-    check(client, "lease_task", &["task_ready", "task_pkey"], due).await;
-    let reclaim = plan(client, "reclaim_task").await;
+    let due =
+        "(lane = lane.id) AND (priority = level.priority) AND (due_at >= lane.floor) AND (due_at <= lane.due_until)";
+    check(client, "lease_task", &["task_ready"], due).await;
+    let reclaim = plan(client, "reclaim_orphaned").await;
     assert!(reclaim.contains("Index Cond: ((owner > gap.above) AND (owner < gap.below))"), "{reclaim}");
     assert!(reclaim.contains("using task_pkey ") && !reclaim.contains("Seq Scan on task"), "{reclaim}");
-    check(client, "next_due", &["task_ready"], "(lane = wanted.id) AND (priority = $3) AND (due_at > $4)").await;
+    check(client, "next_due", &["task_ready"], "(lane = wanted.id) AND (priority = level.priority) AND (due_at > $4)")
+        .await;
 }
 
 async fn check_jobs(client: &Client) {
@@ -85,9 +87,6 @@ async fn check_jobs(client: &Client) {
     let with_records = |first: &[&'static str]| -> Vec<String> {
         first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
     };
-    let due = "(lane = lane.id) AND (priority = level.priority) AND (due_at <= $8)";
-    check(client, "lease_job", &["task_ready"], due).await;
-    check(client, "lease_job_kind", &["task_ready"], due).await;
     check_with(
         client,
         "find_job_leased",
@@ -95,8 +94,8 @@ async fn check_jobs(client: &Client) {
         "(environment = wanted.environment) AND (id = wanted.id)",
     )
     .await;
-    check(client, "release_job_lease", &["task_pkey"], "(subject = foreign_kind.subject)").await;
-    check_with(client, "reclaim_job", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
+    check(client, "release_task", &["task_pkey"], "(subject = foreign_kind.subject)").await;
+    check_with(client, "reclaim_overdue", &with_records(&["task_deadline", "task_pkey"]), "Index Cond: (deadline <= ")
         .await;
     check(
         client,
@@ -114,11 +113,9 @@ async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
     check(client, "lower_lane_due_queue", &["lane_pkey"], "(id = wanted.id)").await;
-    let first = "(lane = wanted.id) AND (priority = level.priority)";
-    check(client, "recompute_lane_due_queue", &["task_ready", "lane_pkey"], first).await;
-    let of_queue = "(environment = wanted.environment) AND (queue = wanted.name) AND (GREATEST(next_due, hold_until) <";
-    check(client, "next_lane_queue", &["lane_queue", "queue_pkey"], of_queue).await;
-    check(client, "next_ready_queue", &["lane_queue"], of_queue).await;
+    let of_feed = "(feed = wanted.feed) AND (ready_at <";
+    check(client, "next_lane", &["lane_ready", "queue_pkey", "application_pkey"], of_feed).await;
+    check(client, "next_ready", &["lane_ready"], "Index Cond: (feed = wanted.feed)").await;
     check(client, "next_queue", &["queue_pkey"], "(name = wanted.name)").await;
     check(client, "next_schedule", &["schedule_look"], "(look_at <= $1)").await;
     check(client, "lock_batch", &["batch_pkey"], "(id = wanted.id)").await;
@@ -136,10 +133,9 @@ async fn check_all(client: &Client) {
         client,
         "recompute_lane_due",
         &["task_ready", "lane_pkey"],
-        "(lane = wanted.id) AND (priority = $5) AND (due_at >= wanted.floor)",
+        "(lane = wanted.id) AND (priority = level.priority) AND (due_at >= wanted.floor)",
     )
     .await;
-    check(client, "next_lane", &["lane_ready", "application_pkey"], "(ready_at <= ").await;
     check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
     check(client, "lower_lane_due", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;

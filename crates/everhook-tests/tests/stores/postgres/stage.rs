@@ -14,7 +14,7 @@ use everhook_postgres::PostgresStore;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{Append, Appended, DeliveryAsk, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
+use everhook_store::lease::{Append, Appended, LeaseAsk, NewAttempt, NewMessage, NewSession, Settlement};
 use everhook_store::resource::NewEndpoint;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast, new_application, new_endpoint, new_message};
@@ -80,8 +80,8 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
-        let ask = DeliveryAsk { session: self.session, limit, free_by_lane: Vec::new(), per_lane: limit };
-        Ok(self.store.lease(LeaseAsk::Deliveries(ask)).await?.tasks.into_iter().map(|leased| leased.task).collect())
+        let ask = LeaseAsk { per_lane: limit, ..LeaseAsk::deliveries(self.session, limit) };
+        Ok(self.store.lease(ask).await?.tasks.into_iter().map(|leased| leased.task).collect())
     }
 
     pub(crate) fn settlement(&self, task: &Task, row: NextRow) -> Settlement {

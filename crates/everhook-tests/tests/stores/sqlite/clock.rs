@@ -93,7 +93,7 @@ async fn a_clock_that_is_set_forward_ends_no_lease_and_no_jobs_time() {
     assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap(), []);
     hands.pass(SECOND);
     assert_eq!(stage.store.close_expired(Duration::MAX).await.unwrap().len(), 3);
-    let timeout = job.job.unwrap().timeout;
+    let timeout = job.job().unwrap().timeout;
     assert!(timeout < HOUR);
     assert_eq!(
         stage

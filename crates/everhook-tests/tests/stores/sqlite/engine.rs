@@ -5,7 +5,7 @@ use std::time::Duration;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::name::Name;
 use everhook_store::dedup::DedupKey;
-use everhook_store::lease::{Appended, DeliveryAsk, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Renewed, Settled};
+use everhook_store::lease::{Appended, LeaseAsk, NewMessage, Reclaim, ReclaimAsk, Renewed, Settled};
 use everhook_store::store::Store;
 use everhook_testkit::conformance::fixture::{FixedCapacity, HOUR, fast};
 
@@ -76,9 +76,8 @@ async fn lanes_take_turns_and_respect_their_room() {
     let lanes = [stage.endpoint().await.lane(), stage.endpoint().await.lane(), stage.endpoint().await.lane()];
     stage.send(5).await;
     let session = stage.session().await;
-    let ask = |free_by_lane, limit| DeliveryAsk { session, limit, free_by_lane, per_lane: 2 };
-    let lease =
-        async |free_by_lane, limit| stage.store.lease(LeaseAsk::Deliveries(ask(free_by_lane, limit))).await.unwrap();
+    let ask = |free_by_lane, limit| LeaseAsk { free_by_lane, per_lane: 2, ..LeaseAsk::deliveries(session, limit) };
+    let lease = async |free_by_lane, limit| stage.store.lease(ask(free_by_lane, limit)).await.unwrap();
     let count = |tasks: &[everhook_store::lease::Leased]| {
         lanes.map(|lane| tasks.iter().filter(|leased| leased.task.lane == lane).count())
     };
@@ -140,11 +139,7 @@ async fn only_what_closed_sessions_hold_is_reclaimed() {
     );
     let back = stage.settlement(&reclaimed[0].task, sweeper, NextRow::Pending { due_in: HOUR });
     assert_eq!(stage.settle(&back).await, Settled::Done);
-    let grant = stage
-        .store
-        .lease(LeaseAsk::Deliveries(DeliveryAsk { session: sweeper, limit: 9, free_by_lane: Vec::new(), per_lane: 9 }))
-        .await
-        .unwrap();
+    let grant = stage.store.lease(LeaseAsk { per_lane: 9, ..LeaseAsk::deliveries(sweeper, 9) }).await.unwrap();
     assert!(grant.tasks.is_empty());
     assert!(grant.next_ready.is_some_and(|wait| wait > HOUR / 2));
 }

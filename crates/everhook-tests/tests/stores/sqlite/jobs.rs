@@ -12,8 +12,8 @@ use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
 use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::{Order, Slice};
-use everhook_store::job::{JobAsk, NewJob, QueueAsk};
-use everhook_store::lease::LeaseAsk;
+use everhook_store::job::NewJob;
+use everhook_store::lease::{FeedAsk, LeaseAsk};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 use everhook_store::retention::{Prunable, Prune};
@@ -53,7 +53,7 @@ async fn the_lane_of_a_key_is_forgotten_only_when_no_job_has_it() {
     let leased = stage.lease_jobs(session).await;
     assert_eq!(leased.len(), 5);
     for leased in &leased {
-        let row = match leased.job.as_ref().unwrap().concurrency_key.as_deref() {
+        let row = match leased.job().unwrap().concurrency_key.as_deref() {
             None | Some("done") => NextRow::Gone,
             Some("dead") => NextRow::Dead,
             Some("waiting") => NextRow::Pending { due_in: HOUR },
@@ -100,11 +100,11 @@ async fn a_worker_with_little_room_does_not_stay_with_one_key() {
     let mut keys = Vec::new();
     for _ in 0..2 {
         // The queue has room for more than the worker.
-        let queue = QueueAsk { environment: stage.environment, name: "q".parse().unwrap(), capacity: 100 };
-        let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
-        let granted = stage.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap();
+        let queue = FeedAsk::queue(stage.environment, "q".parse().unwrap(), 100);
+        let ask = LeaseAsk::new(session, 1, vec![queue]);
+        let granted = stage.store.lease(ask.clone()).await.unwrap();
         assert_eq!(granted.next_ready, Some(Duration::ZERO), "there is more");
-        keys.push(granted.jobs[0].job.as_ref().unwrap().concurrency_key.clone());
+        keys.push(granted.tasks[0].job().unwrap().concurrency_key.clone());
     }
     assert_ne!(keys[0], keys[1]);
 }

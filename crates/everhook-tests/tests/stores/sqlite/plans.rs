@@ -46,11 +46,14 @@ const TASK_KEY: &str = "USING PRIMARY KEY (environment=? AND subject=? AND id=?)
 #[test]
 fn a_lease_walks_ready_lanes_and_due_rows_only() {
     let (_folder, conn) = schema();
-    check(&conn, query!("next_lane"), &["lane USING INDEX lane_ready"]);
-    let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
-    check(&conn, query!("lease_task"), &[TASK_KEY, due]);
+    check(&conn, query!("next_lane"), &["lane USING INDEX lane_ready (feed=? AND ready_at<?)"]);
+    check(&conn, query!("next_task"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
+    check(&conn, query!("lease_task"), &[TASK_KEY]);
     check(&conn, query!("recompute_lane_due"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
-    for sorted in [query!("next_lane"), query!("lease_task"), query!("recompute_lane_due")] {
+    check(&conn, query!("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
+    check(&conn, query!("count_leased_lane"), &["COVERING INDEX task_limit_group (limit_group=? AND lane=?)"]);
+    check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
+    for sorted in [query!("next_lane"), query!("next_task"), query!("recompute_lane_due")] {
         assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
 }
@@ -94,25 +97,6 @@ fn lists_walk_their_keys() {
 }
 
 #[test]
-fn a_lease_of_jobs_walks_ready_lanes_and_due_rows_only() {
-    let (_folder, conn) = schema();
-    check(
-        &conn,
-        query!("next_lane_queue"),
-        &["lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)"],
-    );
-    check(&conn, query!("next_job"), &["task_ready (environment=? AND lane=? AND priority=? AND due_at<?)"]);
-    check(&conn, query!("lease_job"), &[TASK_KEY]);
-    check(&conn, query!("recompute_lane_due_queue"), &["task_ready (environment=? AND lane=? AND priority=?)"]);
-    check(&conn, query!("count_leased"), &["COVERING INDEX task_limit_group (limit_group=?)"]);
-    check(&conn, query!("count_leased_lane"), &["COVERING INDEX task_limit_group (limit_group=? AND lane=?)"]);
-    check(&conn, query!("find_job_record"), &["(environment=? AND id=?)"]);
-    for sorted in [query!("next_lane_queue"), query!("next_job"), query!("recompute_lane_due_queue")] {
-        assert!(!plan(&conn, sorted).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
-    }
-}
-
-#[test]
 fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     let (_folder, conn) = schema();
     check(&conn, query!("create_lane_queue"), &[]);
@@ -149,7 +133,7 @@ fn lists_of_jobs_walk_their_keys() {
 fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     let (_folder, conn) = schema();
     let due = "task_ready (environment=? AND lane=? AND priority=? AND due_at<?)";
-    let lanes = "lane USING COVERING INDEX lane_queue (environment=? AND queue=? AND <expr><?)";
+    let lanes = "lane USING INDEX lane_ready (feed=? AND ready_at<?)";
     check(&conn, query!("list_queue_kind"), &[lanes, due]);
     let counted = plan(&conn, query!("count_queue"));
     for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {

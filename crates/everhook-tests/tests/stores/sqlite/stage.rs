@@ -19,9 +19,9 @@ use everhook_sqlite::{OpenAs, SqliteStore};
 use everhook_store::catalog::Created;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
-use everhook_store::job::{JobAsk, LeasedJob, NewJob, QueueAsk};
+use everhook_store::job::NewJob;
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, FastPath, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
+    Append, Appended, FastPath, FeedAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settled, Settlement,
 };
 use everhook_store::resource::NewEndpoint;
 use everhook_store::store::{Resources, Store};
@@ -104,8 +104,8 @@ impl Stage {
     }
 
     pub(crate) async fn lease(&self, session: SessionId) -> Vec<Leased> {
-        let ask = DeliveryAsk { session, limit: 100, free_by_lane: Vec::new(), per_lane: 100 };
-        self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
+        let ask = LeaseAsk { per_lane: 100, ..LeaseAsk::deliveries(session, 100) };
+        self.store.lease(ask).await.unwrap().tasks
     }
 
     /// Enqueues plain jobs on the queue `q`.
@@ -118,10 +118,10 @@ impl Stage {
     }
 
     /// Leases all there is on the queue `q`.
-    pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<LeasedJob> {
-        let queue = QueueAsk { environment: self.environment, name: "q".parse().unwrap(), capacity: 100 };
-        let ask = JobAsk { session, limit: 100, queues: vec![queue], kinds: Vec::new(), watched: true };
-        self.store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs
+    pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<Leased> {
+        let queue = FeedAsk::queue(self.environment, "q".parse().unwrap(), 100);
+        let ask = LeaseAsk { watched: true, ..LeaseAsk::new(session, 100, vec![queue]) };
+        self.store.lease(ask.clone()).await.unwrap().tasks
     }
 
     pub(crate) fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {

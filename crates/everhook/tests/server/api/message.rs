@@ -234,7 +234,7 @@ async fn a_raw_payload_names_its_content_type_and_no_other_header() {
     };
     assert_eq!(with(r#"{"Content-Type": "text/csv"}"#).await.status, 202);
     let leased = world.lease().await;
-    assert_eq!(leased[0].message.as_ref().unwrap().rest.content_type.as_deref(), Some("text/csv"));
+    assert_eq!(leased[0].message().unwrap().rest.content_type.as_deref(), Some("text/csv"));
     insta::assert_snapshot!(with(r#"{"x-other": "1"}"#).await, @r#"422 {"detail":[{"loc":["body","transformationsParams","headers","x-other"],"msg":"only one content-type can be set here: set headers on the endpoint","type":"value_error"}]}"#);
     insta::assert_snapshot!(with(r#"{"content-type": "a\nb"}"#).await, @r#"422 {"detail":[{"loc":["body","transformationsParams","headers","content-type"],"msg":"must have at most 256 bytes and no control characters","type":"value_error"}]}"#);
     assert_eq!(with(r#"{"content-type": "a/b", "Content-Type": "c/d"}"#).await.status, 422);

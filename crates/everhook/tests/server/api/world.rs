@@ -31,9 +31,7 @@ use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::NewKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewSession, Renewed, Settlement,
-};
+use everhook_store::lease::{Append, Appended, LeaseAsk, Leased, NewAttempt, NewSession, Renewed, Settlement};
 use everhook_store::store::{Layer, Layered, Op, Store};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -299,13 +297,13 @@ impl World {
 
     /// Leases everything that is due.
     pub(crate) async fn lease(&self) -> Vec<Leased> {
-        let ask = DeliveryAsk { session: self.session, limit: 100, free_by_lane: Vec::new(), per_lane: 100 };
-        self.store.lease(LeaseAsk::Deliveries(ask)).await.unwrap().tasks
+        let ask = LeaseAsk { per_lane: 100, ..LeaseAsk::deliveries(self.session, 100) };
+        self.store.lease(ask).await.unwrap().tasks
     }
 
     fn settlement(&self, leased: &Leased, status: u16, reply: &'static [u8], row: NextRow) -> Settlement {
         let is_success = (200..300).contains(&status);
-        let (class, end, row) = match (&leased.endpoint, row) {
+        let (class, end, row) = match (leased.endpoint(), row) {
             (None, _) => (Class::Cancelled, EndState::Cancelled, NextRow::Gone),
             (Some(_), NextRow::Gone) if is_success => (Class::Success, EndState::Succeeded, row),
             (Some(_), NextRow::Gone | NextRow::Dead) => (Class::Status, EndState::Dead, row),
@@ -317,7 +315,7 @@ impl World {
             class,
             end,
             trigger: leased.task.trigger,
-            url: leased.endpoint.as_ref().map_or(String::new(), |endpoint| endpoint.url.clone()),
+            url: leased.endpoint().map_or(String::new(), |endpoint| endpoint.url.clone()),
             status,
             reply: Bytes::from_static(reply),
             started_at: self.node.now(),

@@ -139,7 +139,7 @@ async fn add(engine: &Node, batch: BatchId) -> JobId {
 /// Takes the next job and ends it so.
 async fn end_next(engine: &Node, worker: &WorkerRecord, report: Report) -> JobId {
     let leased = engine.lease_for(worker, 1, LONG, None).await.unwrap().unwrap().pop().unwrap();
-    let id = leased.job.unwrap().id;
+    let id = leased.job().cloned().unwrap().id;
     let by = LeaseProof { session: worker.session.id, epoch: leased.task.epoch };
     let ending = Ending { report, note: Note::new("", []), result: None };
     engine.end_job(ENVIRONMENT, id, by, ending).await.unwrap().unwrap();

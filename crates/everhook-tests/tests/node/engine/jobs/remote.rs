@@ -9,7 +9,7 @@ use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, OperatorCommand};
 use everhook_core::scope::Scope;
 use everhook_engine::node::Node;
 use everhook_engine::remote::{Ending, HeldJob, WorkerRefused};
-use everhook_store::job::LeasedJob;
+use everhook_store::lease::Leased;
 use everhook_store::steer::Steer;
 use everhook_store::store::Store;
 use everhook_store::worker::{Takes, WorkerRecord};
@@ -26,15 +26,15 @@ async fn open(engine: &Node) -> WorkerRecord {
     engine.open_worker("python".to_owned(), takes, LONG).await.unwrap()
 }
 
-async fn lease(engine: &Node, worker: &WorkerRecord) -> Vec<LeasedJob> {
+async fn lease(engine: &Node, worker: &WorkerRecord) -> Vec<Leased> {
     engine.lease_for(worker, 10, LONG, None).await.unwrap().unwrap()
 }
 
-fn held(leased: &LeasedJob) -> HeldJob {
-    HeldJob { id: leased.job.as_ref().unwrap().id, epoch: leased.task.epoch }
+fn held(leased: &Leased) -> HeldJob {
+    HeldJob { id: leased.job().unwrap().id, epoch: leased.task.epoch }
 }
 
-fn by(worker: &WorkerRecord, leased: &LeasedJob) -> LeaseProof {
+fn by(worker: &WorkerRecord, leased: &Leased) -> LeaseProof {
     LeaseProof { session: worker.session.id, epoch: leased.task.epoch }
 }
 
@@ -48,7 +48,7 @@ async fn a_worker_that_waits_gets_a_job_when_there_is_one_and_ends_it_once() {
     let engine = server(&store, 1).await;
     let worker = open(&engine).await;
     let (leased, id) = tokio::join!(lease(&engine, &worker), enqueue(&engine, job(&engine)));
-    assert_eq!(leased.iter().map(|leased| leased.job.as_ref().unwrap().id).collect::<Vec<_>>(), [id]);
+    assert_eq!(leased.iter().map(|leased| leased.job().unwrap().id).collect::<Vec<_>>(), [id]);
     let by = by(&worker, &leased[0]);
     let end = |by, report| engine.end_job(ENVIRONMENT, id, by, ending(report));
     let late = LeaseProof { epoch: by.epoch - 1, ..by };
@@ -150,7 +150,10 @@ async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_t
     assert_eq!(heartbeat.lost, []);
     for leased in leased.drain(..) {
         let by = by(&worker, &leased);
-        let end = engine.end_job(ENVIRONMENT, leased.job.unwrap().id, by, ending(Report::Completed)).await.unwrap();
+        let end = engine
+            .end_job(ENVIRONMENT, leased.job().cloned().unwrap().id, by, ending(Report::Completed))
+            .await
+            .unwrap();
         assert_eq!(end, Ok(JobState::Succeeded));
     }
     assert_eq!([classes(&store, id).await, classes(&store, other).await], [["success"], ["success"]]);

@@ -8,8 +8,7 @@ use everhook_core::job::JobState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::role::Role;
 use everhook_engine::run::handler::Finish;
-use everhook_store::job::{JobAsk, QueueAsk};
-use everhook_store::lease::{LeaseAsk, NewSession};
+use everhook_store::lease::{FeedAsk, LeaseAsk, NewSession};
 use everhook_store::store::Store;
 use tokio::sync::Notify;
 
@@ -60,9 +59,9 @@ async fn a_job_that_keeps_killing_its_worker_ends_dead() {
         let (node, version) = ("doomed".to_owned(), String::new());
         let new = NewSession { id: session, node, role: Role::Worker, version, lease: LEASE, takes: None };
         store.open_session(new.clone()).await.unwrap();
-        let queue = QueueAsk { environment: ENVIRONMENT, name: QUEUE.parse().unwrap(), capacity: 1 };
-        let ask = JobAsk { session, limit: 1, queues: vec![queue], kinds: Vec::new(), watched: false };
-        while store.lease(LeaseAsk::Jobs(ask.clone())).await.unwrap().jobs.is_empty() {
+        let queue = FeedAsk::queue(ENVIRONMENT, QUEUE.parse().unwrap(), 1);
+        let ask = LeaseAsk::new(session, 1, vec![queue]);
+        while store.lease(ask.clone()).await.unwrap().tasks.is_empty() {
             pause().await;
         }
         store.close_session(session).await.unwrap();

@@ -1,0 +1,369 @@
+//! Feeds that a lease takes from: what their queues allow, by state, limits and rates, and their lanes, locked.
+//!
+//! A queue with a limit or a rate is locked first; what is leased of it is counted by a statement that begins when the lock
+//! is held, and every lease of it marks what it takes. So nothing has to be counted down when a task ends, however it ends.
+//! Called by `lease`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
+use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Limits, Used, room};
+use everhook_core::limits::LEASE_LANES_MAX;
+use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::time::Timestamp;
+use everhook_store::lease::{FeedAsk, LeaseAsk};
+use everhook_store::{columns, row, statement};
+
+use crate::error::Fault;
+use crate::tx::Tx;
+
+columns! {
+    /// Feeds by their keys; those of queues have an environment and a name.
+    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, name: &'a str, feed: &'a [u8] }
+
+    /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
+    GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
+}
+
+row! {
+    pub(crate) struct NextLaneRow in "lane" {
+        environment: EnvironmentId, id: LaneId, application: Option<ApplicationId>, state: LaneState, waiting: bool,
+        floor: Timestamp, ready_at: Timestamp,
+    }
+}
+
+/// The number of a queue that was asked for, the time, until when its rate is used up, and the queue if somebody
+/// configured it.
+type QueueRow = (usize, Timestamp, Option<Timestamp>, Option<Queue>);
+
+/// The number of a feed that was asked for, a lane of it, the revision of its application unless that was deleted, and the
+/// time.
+type LaneOfFeed = (usize, NextLaneRow, Option<i64>, Timestamp);
+
+statement! {
+    NextQueue<'a> = "next_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
+    LockQueue<'a> = "lock_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
+    pub(crate) NextLane<'a> = "next_lane" { wanted: FeedNames<'a>, full: Vec<LaneId>, limit: usize, locked: bool }
+        -> Vec<LaneOfFeed>;
+    // The number of a feed, and how long until a lane of it is ready, in micros; negative if it is.
+    pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId> } -> Vec<(usize, i64)>;
+    // The number of a range, and how many are leased in it.
+    CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
+}
+
+/// Sorts behind every lane.
+const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
+
+/// A feed that is asked for tasks, once.
+pub(crate) struct AskedFeed<'a> {
+    ask: &'a FeedAsk,
+    key: FeedKey,
+}
+
+impl<'a> AskedFeed<'a> {
+    /// The feeds of an ask that it has room for. One that is named twice would be counted twice.
+    pub(crate) fn all(ask: &'a LeaseAsk) -> Vec<AskedFeed<'a>> {
+        let mut named = HashSet::with_capacity(ask.feeds.len());
+        let with_room = ask.feeds.iter().filter(|asked| asked.capacity > 0);
+        let once = with_room.filter(|asked| named.insert(&asked.feed));
+        once.map(|ask| AskedFeed { ask, key: ask.feed.key() }).collect()
+    }
+
+    fn name(&self) -> FeedName<'_> {
+        match &self.ask.feed {
+            Feed::Deliveries => FeedName { environment: EnvironmentId(0), name: "", feed: self.key.as_bytes() },
+            Feed::Queue { environment, name } => {
+                FeedName { environment: *environment, name: name.as_str(), feed: self.key.as_bytes() }
+            }
+        }
+    }
+}
+
+/// A feed that tasks may be taken from; its queue is locked, if it has a limit or a rate.
+pub(crate) struct OpenFeed<'a> {
+    asked: &'a AskedFeed<'a>,
+    limits: Limits,
+    used: Used,
+    pub(crate) target: Option<Arc<Target>>,
+    /// It had a limit or a rate when it was looked at.
+    is_locked: bool,
+    pub(crate) allowance: Allowance,
+}
+
+impl<'a> OpenFeed<'a> {
+    fn new(asked: &'a AskedFeed<'a>, queue: Option<Queue>, booked_until: Option<Timestamp>, is_locked: bool) -> Self {
+        let limits = queue.as_ref().map(Limits::of).unwrap_or_default();
+        let used = Used { leased: 0, booked_until: booked_until.unwrap_or_default() };
+        let allowance = Allowance::new(limits, used, 0, Timestamp::default());
+        let target = queue.and_then(|queue| queue.target).map(Arc::new);
+        OpenFeed { asked, limits, used, target, is_locked, allowance }
+    }
+
+    pub(crate) fn feed(&self) -> &'a Feed {
+        &self.asked.ask.feed
+    }
+
+    pub(crate) fn name(&self) -> FeedName<'a> {
+        self.asked.name()
+    }
+
+    /// What its leased tasks are counted under, if it has a limit.
+    pub(crate) fn limit_group(&self) -> Option<Id> {
+        match self.feed() {
+            Feed::Queue { environment, name } if self.limits.is_any() => Some(queue_id(*environment, name)),
+            _ => None,
+        }
+    }
+
+    /// The limit of a lane with a concurrency key, and what it is counted under.
+    fn lane_limit(&self, lane: LaneId) -> Option<(Id, u32)> {
+        self.limit_group().filter(|group| *group != lane.0).zip(self.limits.tasks_per_lane)
+    }
+}
+
+/// A lane that this lease has locked.
+pub(crate) struct ReadyLane {
+    /// Which of the open feeds.
+    pub(crate) feed: usize,
+    pub(crate) row: NextLaneRow,
+    /// None if the application was deleted, or it is the lane of a queue.
+    pub(crate) revision: Option<i64>,
+    /// How many tasks it may give: by the asker's room, and by the limit of its concurrency key.
+    pub(crate) room: usize,
+    /// By the limit of its concurrency key alone.
+    pub(crate) key_room: usize,
+}
+
+impl ReadyLane {
+    pub(crate) fn key(&self) -> (EnvironmentId, LaneId) {
+        (self.row.environment, self.row.id)
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.row.state == LaneState::Closing
+    }
+}
+
+/// The feeds that tasks may be taken from now, in the order of the asks, and their lanes.
+pub(crate) struct OpenFeeds<'a> {
+    pub(crate) feeds: Vec<OpenFeed<'a>>,
+    /// In the order in which they are asked.
+    pub(crate) lanes: Vec<ReadyLane>,
+    pub(crate) now: Timestamp,
+    /// Another lease holds a queue with a limit.
+    pub(crate) is_held: bool,
+    /// How many lanes of each feed are looked at.
+    pub(crate) share: usize,
+    /// How long until a lane of each feed was ready, before anything was taken.
+    pub(crate) ready: Vec<(usize, i64)>,
+}
+
+impl<'a> OpenFeeds<'a> {
+    /// Begins, reads the asked queues, locks lanes of feeds without limits, all in one round trip; then locks queues with
+    /// limits, counts what is leased of them, and locks their lanes.
+    pub(crate) async fn open(tx: &Tx<'_>, ask: &LeaseAsk, asked: &'a [AskedFeed<'a>]) -> Result<OpenFeeds<'a>, Fault> {
+        let full: Vec<LaneId> =
+            ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
+        let has_room = ask.limit > 0 && (ask.per_lane > 0 || full.len() < ask.free_by_lane.len());
+        let share = if has_room { LEASE_LANES_MAX.div_ceil(asked.len().max(1)) } else { 0 };
+        let wanted = || asked.iter().map(AskedFeed::name).collect::<FeedNames<'_>>();
+        let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].ask.feed != Feed::Deliveries).collect();
+        let queues: FeedNames<'_> = of_queues.iter().map(|n| asked[*n].name()).collect();
+        let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
+        let next_ready = NextReady { wanted: wanted(), full: full.clone() };
+        let next_queue = queues.nonempty().map(|wanted| NextQueue { wanted });
+        let (found, lanes, ready) = tx.begin((next_queue, next_lane, next_ready)).await?;
+        // Where neither a queue nor a lane was found, there is nothing to take at any time.
+        let times = found.iter().map(|(_, now, ..)| *now).chain(lanes.first().map(|(.., now)| *now));
+        let now = times.max().unwrap_or_default();
+        let mut open =
+            OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
+        let places = open.open_queues(tx, asked, &of_queues, found).await?;
+        // What was read of a queue is older than its lanes: they do not count where it says something else.
+        let unlocked = |n: usize| places.iter().position(|at| *at == n).filter(|feed| !open.feeds[*feed].is_locked);
+        let lanes = lanes_of(lanes, asked.len(), unlocked)?;
+        for (n, wait) in ready {
+            let n = place(n, asked.len())?;
+            // Numbered like the open feeds.
+            open.ready.extend(places.iter().position(|at| *at == n).map(|feed| (feed + 1, wait)));
+        }
+        open.lanes = lanes;
+        open.lock_lanes(tx, full).await?;
+        open.make_room(tx, ask).await?;
+        Ok(open)
+    }
+
+    /// Adds the feeds that are open, and locks queues with limits; answers which of the asked ones they are.
+    async fn open_queues(
+        &mut self,
+        tx: &Tx<'_>,
+        asked: &'a [AskedFeed<'a>],
+        of_queues: &[usize],
+        found: Vec<QueueRow>,
+    ) -> Result<Vec<usize>, Fault> {
+        let deliveries = (0..asked.len()).filter(|n| !of_queues.contains(n));
+        let mut open: Vec<(usize, OpenFeed<'a>)> =
+            deliveries.map(|n| (n, OpenFeed::new(&asked[n], None, None, false))).collect();
+        let mut limited = Vec::new();
+        for (n, _, booked_until, queue) in found {
+            let n = of_queues[place(n, of_queues.len())?];
+            if queue.as_ref().is_some_and(Queue::is_limited) {
+                limited.push(n);
+            } else if is_open(queue.as_ref()) {
+                open.push((n, OpenFeed::new(&asked[n], queue, booked_until, false)));
+            }
+        }
+        if !limited.is_empty() {
+            let locked = tx.run(LockQueue { wanted: limited.iter().map(|n| asked[*n].name()).collect() }).await?;
+            self.is_held = locked.len() < limited.len();
+            for (n, locked_at, booked_until, queue) in locked {
+                let n = limited[place(n, limited.len())?];
+                self.now = locked_at.max(self.now);
+                if is_open(queue.as_ref()) {
+                    open.push((n, OpenFeed::new(&asked[n], queue, booked_until, true)));
+                }
+            }
+        }
+        open.sort_by_key(|(n, _)| *n);
+        let (places, feeds) = open.into_iter().unzip();
+        self.feeds = feeds;
+        Ok(places)
+    }
+
+    /// Counts what is leased of locked queues, and adds their lanes.
+    async fn lock_lanes(&mut self, tx: &Tx<'_>, full: Vec<LaneId>) -> Result<(), Fault> {
+        let locked: Vec<usize> = (0..self.feeds.len()).filter(|n| self.feeds[*n].is_locked).collect();
+        if locked.is_empty() {
+            return Ok(());
+        }
+        let wanted = locked.iter().map(|n| self.feeds[*n].name()).collect();
+        let range = |n: &usize| {
+            let open = &self.feeds[*n];
+            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.limits.tasks? })
+        };
+        let counts = LeasedCounts(locked.iter().filter_map(range).collect());
+        let next_lane = NextLane { wanted, full, limit: self.share, locked: true };
+        let (counted, found) = tx.run((counts.statement(), next_lane)).await?;
+        for (place, leased) in counts.read(&counted)? {
+            self.feeds[place].used.leased = leased;
+        }
+        self.lanes.extend(lanes_of(found, locked.len(), |n| locked.get(n).copied())?);
+        Ok(())
+    }
+
+    /// Says how much room feeds and lanes have, and which lane goes first.
+    async fn make_room(&mut self, tx: &Tx<'_>, ask: &LeaseAsk) -> Result<(), Fault> {
+        for open in &mut self.feeds {
+            open.allowance = Allowance::new(open.limits, open.used, open.asked.ask.capacity, self.now);
+        }
+        let range = |(place, lane): (usize, &ReadyLane)| {
+            let (limit_group, most) = self.feeds[lane.feed].lane_limit(lane.row.id)?;
+            Some(Range { place, limit_group, lane: Some(lane.row.id), most })
+        };
+        let counts = LeasedCounts(self.lanes.iter().enumerate().filter_map(range).collect());
+        let counted = tx_counts(tx, &counts).await?;
+        for (place, leased) in counted {
+            let lane = &mut self.lanes[place];
+            let limit = self.feeds[lane.feed].limits.tasks_per_lane;
+            lane.key_room = room(limit, leased);
+        }
+        let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
+        for lane in &mut self.lanes {
+            let free = free_by_lane.get(&lane.row.id).copied().unwrap_or(ask.per_lane);
+            lane.room = lane.key_room.min(free).min(self.feeds[lane.feed].allowance.room()).min(ask.tasks_max());
+        }
+        // The feed goes first whose lanes wait longest.
+        let mut first = vec![Timestamp::NEVER; self.feeds.len()];
+        for lane in self.lanes.iter().filter(|lane| lane.room > 0) {
+            first[lane.feed] = first[lane.feed].min(lane.row.ready_at);
+        }
+        self.lanes.sort_by_key(|lane| (first[lane.feed], lane.feed, lane.row.ready_at));
+        Ok(())
+    }
+}
+
+impl OpenFeeds<'_> {
+    /// How long until a feed may have something to give that has a lane ready after `wait`; none if its limit is reached.
+    pub(crate) fn wait(&self, feed: usize, wait: Duration) -> Option<Duration> {
+        let allowance = &self.feeds[feed].allowance;
+        (!allowance.is_full()).then(|| wait.max(allowance.free_at(self.now).since(self.now)))
+    }
+
+    /// The earliest time at which one of the feeds may have something to give.
+    pub(crate) fn next_ready(&self, ready: &[(usize, i64)]) -> Result<Option<Duration>, Fault> {
+        let mut earliest = None;
+        for (n, micros) in ready {
+            let wait = Duration::from_micros(u64::try_from(*micros).unwrap_or(0));
+            let wait = self.wait(place(*n, self.feeds.len())?, wait);
+            earliest = [earliest, wait].into_iter().flatten().min();
+        }
+        Ok(earliest)
+    }
+}
+
+async fn tx_counts(tx: &Tx<'_>, counts: &LeasedCounts) -> Result<Vec<(usize, usize)>, Fault> {
+    if counts.0.is_empty() {
+        return Ok(Vec::new());
+    }
+    let counted = tx.run(counts.statement()).await?;
+    counts.read(&counted)
+}
+
+/// The lanes of asked feeds, of those that have a place.
+fn lanes_of(
+    rows: Vec<LaneOfFeed>,
+    asked: usize,
+    feed_of: impl Fn(usize) -> Option<usize>,
+) -> Result<Vec<ReadyLane>, Fault> {
+    let mut lanes = Vec::with_capacity(rows.len());
+    for (n, row, revision, _) in rows {
+        let feed = feed_of(place(n, asked)?);
+        lanes.extend(feed.map(|feed| ReadyLane { feed, row, revision, room: 0, key_room: usize::MAX }));
+    }
+    Ok(lanes)
+}
+
+/// The place in a list of what a statement calls its `n`th.
+pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
+    n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "lane", column: "n" })
+}
+
+fn is_open(queue: Option<&Queue>) -> bool {
+    queue.is_none_or(|queue| queue.state == QueueState::Open)
+}
+
+/// Leased tasks to count, each range with its position in the caller's list.
+struct LeasedCounts(Vec<Range>);
+
+struct Range {
+    place: usize,
+    limit_group: Id,
+    /// None: all lanes.
+    lane: Option<LaneId>,
+    /// No more are counted, because more cannot matter.
+    most: u32,
+}
+
+impl LeasedCounts {
+    /// The statement that counts; none if there is nothing to count.
+    fn statement(&self) -> Option<CountLeased<'_>> {
+        let mut wanted = GateRanges::default();
+        for Range { limit_group, lane, most, .. } in &self.0 {
+            let (low, high): (&[u8], &[u8]) = match lane {
+                Some(lane) => (lane.as_bytes(), lane.as_bytes()),
+                None => (&[], &LANE_ABOVE),
+            };
+            let most = usize::try_from(*most).unwrap_or(usize::MAX);
+            wanted.push(GateRange { limit_group: *limit_group, low, high, most });
+        }
+        wanted.nonempty().map(|wanted| CountLeased { wanted })
+    }
+
+    /// How many are leased, by place.
+    fn read(&self, counted: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Fault> {
+        let read = |(n, leased): &(usize, usize)| Ok((self.0[place(*n, self.0.len())?].place, *leased));
+        counted.iter().map(read).collect()
+    }
+}

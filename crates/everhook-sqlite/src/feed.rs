@@ -1,0 +1,95 @@
+//! Feeds that a lease takes from: what their queues allow, by state, limits and rate.
+//!
+//! There is one writer, so that what is counted for a limit cannot change before it is used. Called by `lease`.
+
+use std::sync::Arc;
+
+use everhook_core::id::{EnvironmentId, Id, LaneId};
+use everhook_core::lane::{Allowance, Feed, FeedKey, Limits, Used, room};
+use everhook_core::name::Name;
+use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::time::Timestamp;
+use everhook_store::lease::FeedAsk;
+use rusqlite::params;
+
+use crate::error::Fault;
+use crate::queue;
+use crate::writer::Tx;
+
+const COUNT_LEASED: &str = include_str!("../queries/count_leased.sql");
+const COUNT_LEASED_LANE: &str = include_str!("../queries/count_leased_lane.sql");
+
+/// A feed that is asked for tasks.
+pub(crate) struct OpenFeed {
+    pub(crate) feed: Feed,
+    pub(crate) key: FeedKey,
+    limits: Limits,
+    pub(crate) allowance: Allowance,
+    /// What its leased tasks are counted under, if it has a limit.
+    pub(crate) limit_group: Option<Id>,
+    pub(crate) target: Option<Arc<Target>>,
+}
+
+impl OpenFeed {
+    /// Opens a feed; none if it gives nothing, whatever is in it.
+    pub(crate) fn open(tx: &Tx<'_>, asked: &FeedAsk) -> Result<Option<OpenFeed>, Fault> {
+        if asked.capacity == 0 {
+            return Ok(None);
+        }
+        let (limits, used, limit_group, target) = match &asked.feed {
+            Feed::Deliveries => (Limits::default(), Used::default(), None, None),
+            Feed::Queue { environment, name } => {
+                let (queue, booked_until) = find_queue(tx, *environment, name)?;
+                if queue.state != QueueState::Open {
+                    return Ok(None);
+                }
+                let limits = Limits::of(&queue);
+                let group = limits.is_any().then(|| queue_id(*environment, name));
+                let leased = group.map_or(Ok(0), |group| count(tx, group, None, limits.tasks))?;
+                (limits, Used { leased, booked_until }, group, queue.target)
+            }
+        };
+        let allowance = Allowance::new(limits, used, asked.capacity, tx.now);
+        let (feed, target) = (asked.feed.clone(), target.map(Arc::new));
+        Ok(Some(OpenFeed { key: feed.key(), feed, limits, allowance, limit_group, target }))
+    }
+
+    /// How many more tasks of a lane may be leased. A lane without a concurrency key has no limit of its own.
+    pub(crate) fn lane_room(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
+        match self.limit_group {
+            Some(group) if lane.0 != group && self.limits.tasks_per_lane.is_some() => {
+                let limit = self.limits.tasks_per_lane;
+                Ok(room(limit, count(tx, group, Some(lane), limit)?))
+            }
+            _ => Ok(usize::MAX),
+        }
+    }
+
+    /// Keeps what its rate has given.
+    pub(crate) fn book(&self, tx: &Tx<'_>) -> Result<(), Fault> {
+        match (&self.feed, self.allowance.booked(tx.now)) {
+            (Feed::Queue { environment, name }, Some(until)) => queue::book(tx, *environment, name, until),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A queue, and until when its rate is used up. One that nobody configured is open and unlimited.
+fn find_queue(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<(Queue, Timestamp), Fault> {
+    let found = queue::find_configured(tx.conn, environment, name)?;
+    Ok(found.unwrap_or_else(|| (Queue::new(name.clone()), Timestamp::default())))
+}
+
+/// How many leased tasks are counted in a limit group, of one lane or of all; no more than the limit, because more cannot
+/// matter.
+fn count(tx: &Tx<'_>, group: Id, lane: Option<LaneId>, limit: Option<u32>) -> Result<usize, Fault> {
+    let Some(most) = limit else { return Ok(0) };
+    let leased: u32 = match lane {
+        None => tx.conn.prepare_cached(COUNT_LEASED)?.query_row(params![group.as_bytes(), most], |row| row.get(0))?,
+        Some(lane) => {
+            let params = params![group.as_bytes(), lane.as_bytes(), most];
+            tx.conn.prepare_cached(COUNT_LEASED_LANE)?.query_row(params, |row| row.get(0))?
+        }
+    };
+    Ok(usize::try_from(leased).unwrap_or(usize::MAX))
+}
