@@ -124,7 +124,7 @@ async fn fail_next(node: &Node) -> JobId {
     let takes = Takes { environment: ENVIRONMENT, queues: vec![QUEUE.parse().unwrap()], kinds: Vec::new() };
     let worker = node.open_worker("python".to_owned(), takes, LONG).await.unwrap();
     let leased = node.lease_for(&worker, 1, LONG, None).await.unwrap().unwrap().pop().unwrap();
-    let id = leased.job.unwrap().id;
+    let id = leased.job().unwrap().id;
     let by = LeaseProof { session: worker.session.id, epoch: leased.task.epoch };
     let ending = Ending { report: Report::Failed { retry_after: None }, note: Note::new("", []), result: None };
     node.end_job(ENVIRONMENT, id, by, ending).await.unwrap().unwrap();
