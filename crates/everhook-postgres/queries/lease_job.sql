@@ -28,12 +28,12 @@ where task.ctid = any (
                                         and task.due_at <= :now
                                         and task.state = 0
                                     order by task.due_at, task.id
-                                    limit lane.room
+                                    limit lane.capacity
                                 ) as task
-                            limit lane.room
+                            limit lane.capacity
                         ) as task
                     where lane.queue = queue.n
-                    limit queue.room
+                    limit queue.capacity
                 ) as task
             limit :limit
         )

@@ -34,10 +34,10 @@ where task.ctid = any (
                                 limit :scanned
                             ) as due
                             where due.kind_hash = any (:kind_hashes)
-                            limit lane.room
+                            limit lane.capacity
                         ) as task
                     where lane.queue = queue.n
-                    limit queue.room
+                    limit queue.capacity
                 ) as task
             limit :limit
         )

@@ -14,7 +14,7 @@ with chosen as materialized (
                 and task.due_at <= lane.due_until
                 and task.state = 0
             order by task.due_at, task.id
-            limit lane.room
+            limit lane.capacity
         ) as task
     limit :limit
 )

@@ -1,4 +1,4 @@
--- Lock the lanes that have been ready longest. Index: lane_ready.
+-- Lock the lanes that have been ready longest. Indexes: lane_ready, the primary key of lane_group.
 -- Differs: locked against other leases, but not against those who touch a lane; lanes that another lease holds are skipped.
 with clock as materialized (
     select everhook.now_us() as now
@@ -14,9 +14,14 @@ ready as materialized (
     limit :limit
     for no key update skip locked
 )
-select {ready: NextLaneRow}, application.revision, clock.now
+-- The version by a subquery: a join might change the order of the lanes.
+select {ready: NextLaneRow},
+    (
+        select lane_group.version
+        from everhook.lane_group
+        where lane_group.environment = ready.environment
+            and lane_group.id = ready.application
+    ),
+    clock.now
 from clock
-    cross join ready
-    left join everhook.application on application.environment = any (array[ready.environment])
-        and application.id = ready.application
-        and application.deleted_at is null;
+    cross join ready;

@@ -1,4 +1,4 @@
--- Lock the lanes of queues that have been ready longest. Indexes: lane_queue, the primary key of queue.
+-- Lock the lanes of queues that have been ready longest. Indexes: lane_queue, the primary key of lane_group.
 -- Differs: many queues at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
 -- skipped. Of queues that are not locked, only those that are open and have no limit give theirs.
 with clock as materialized (
@@ -20,13 +20,13 @@ from clock
 where :locked
     or not exists (
         select
-        from everhook.queue
-        where queue.environment = any (array[wanted.environment])
-            and queue.name = wanted.name
+        from everhook.lane_group
+        where lane_group.environment = any (array[wanted.environment])
+            and lane_group.id = wanted.id
             and (
-                queue.state <> 0
-                or queue.limit_max is not null
-                or queue.key_limit_max is not null
-                or queue.rate_us is not null
+                lane_group.state <> 0
+                or lane_group.limit_max is not null
+                or lane_group.lane_limit_max is not null
+                or lane_group.rate_us is not null
             )
     );

@@ -42,7 +42,7 @@ row! {
 }
 
 statement! {
-    // A lane, the revision of its application unless that was deleted, and the time.
+    // A lane, the version of its group unless the application was deleted, and the time.
     pub(crate) NextLane = "next_lane" { full: Vec<LaneId>, limit: usize }
         -> Vec<(NextLaneRow, Option<i64>, Timestamp)>;
     pub(crate) NextReady = (
@@ -89,7 +89,7 @@ struct ReadyLane {
     /// No pending task is due before this. Nobody changes it while the lane is locked.
     floor: Timestamp,
     /// None if the application was deleted.
-    revision: Option<i64>,
+    version: Option<i64>,
     /// How many tasks it may give.
     capacity: usize,
 }
@@ -181,11 +181,11 @@ impl PostgresStore {
         let by_lane: HashMap<(EnvironmentId, LaneId), &ReadyLane> =
             lanes.iter().map(|lane| ((lane.environment, lane.id), lane)).collect();
         let lane_of = |task: &Task| by_lane.get(&(task.key.environment, task.lane)).copied();
-        let mut revisions: HashMap<AppKey, i64> = HashMap::new();
+        let mut versions: HashMap<AppKey, i64> = HashMap::new();
         for lane in tasks.iter().filter_map(lane_of) {
-            revisions.extend(lane.revision.map(|revision| ((lane.environment, lane.application), revision)));
+            versions.extend(lane.version.map(|version| ((lane.environment, lane.application), version)));
         }
-        let sets = endpoints::load(tx, &self.cache, &revisions).await?;
+        let sets = endpoints::load(tx, &self.cache, &versions).await?;
         let keyed = |(environment, message): (EnvironmentId, Message)| {
             ((environment, message.application, message.id), Arc::new(message))
         };
@@ -272,14 +272,14 @@ fn full_lanes(ask: &DeliveryAsk) -> Vec<LaneId> {
 fn read_lanes(rows: Vec<(NextLaneRow, Option<i64>, Timestamp)>, ask: &DeliveryAsk) -> (Vec<ReadyLane>, Timestamp) {
     let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
     let now = rows.first().map_or(Timestamp::default(), |(_, _, now)| *now);
-    let ready = |(lane, revision, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
+    let ready = |(lane, version, _): (NextLaneRow, Option<i64>, Timestamp)| ReadyLane {
         environment: lane.environment,
         id: lane.id,
         application: lane.application,
         closing: lane.state == CLOSING,
         waiting: lane.waiting,
         floor: lane.floor,
-        revision,
+        version,
         capacity: free_by_lane.get(&lane.id).copied().unwrap_or(ask.per_lane),
     };
     (rows.into_iter().map(ready).collect(), now)
@@ -396,7 +396,7 @@ mod tests {
             closing: false,
             waiting: false,
             floor: Timestamp::default(),
-            revision: None,
+            version: None,
             capacity,
         }
     }

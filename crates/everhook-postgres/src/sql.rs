@@ -8,27 +8,23 @@
 use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
 
-use crate::catalog::{application, endpoint, environment, event_type};
 use crate::job::{batch as job_batch, enqueue, lease as job_lease, limit, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, history, lease, once, optimistic_append, outbox, partition, queue,
-    redrive, renew, retention, schedule, session, settle, tx, worker,
+    append, backlog, batch, dedup, endpoints, environment, history, lease, once, optimistic_append, outbox, partition,
+    queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module that declares some.
-const ALL: [&[fn() -> &'static Text]; 32] = [
+const ALL: [&[fn() -> &'static Text]; 31] = [
     append::STATEMENTS,
-    application::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
-    endpoint::STATEMENTS,
     endpoints::STATEMENTS,
     enqueue::STATEMENTS,
     environment::STATEMENTS,
-    event_type::STATEMENTS,
     fire::STATEMENTS,
     limit::STATEMENTS,
     history::STATEMENTS,
@@ -44,6 +40,8 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     queue::STATEMENTS,
     redrive::STATEMENTS,
     renew::STATEMENTS,
+    resource::STATEMENTS,
+    resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
     schedule::STATEMENTS,
     session::STATEMENTS,

@@ -33,8 +33,8 @@ columns! {
     /// Lanes, each with the number of its queue and how many jobs it may give.
     LaneRooms of LaneRoom { environment: EnvironmentId, id: LaneId, queue: u32, capacity: usize }
 
-    /// Queues with the time until which their rates are used up.
-    BookedQueues of BookedQueue<'a> { environment: EnvironmentId, name: &'a str, until: Timestamp }
+    /// Lane groups with the time until which their rates are used up.
+    BookedGroups of BookedGroup { environment: EnvironmentId, id: Id, until: Timestamp }
 }
 
 statement! {
@@ -55,12 +55,12 @@ statement! {
         from unnest(:used) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id"
     ) { used: Keys, now: Timestamp };
-    ReserveQueueRate<'a> = (
-        "reserve_queue_rate",
-        "update everhook.queue set booked_until = used.until \
+    ReserveGroupRate = (
+        "reserve_group_rate",
+        "update everhook.lane_group set booked_until = used.until \
         from unnest(:used) \
-        where queue.environment = any (array[used.environment]) and queue.name = used.name"
-    ) { used: BookedQueues<'a> };
+        where lane_group.environment = any (array[used.environment]) and lane_group.id = used.id"
+    ) { used: BookedGroups };
     // The number of a queue, and how long until a lane of it is ready, in micros; negative if it is.
     NextReadyQueue<'a> = "next_ready_queue" { wanted: QueueKeys<'a>, barren: Vec<LaneId> } -> Vec<(usize, i64)>;
     ReclaimJob = "reclaim_job" { owner: SessionId, limit: usize } -> Vec<(Task, Holding, Option<Job>)>;
@@ -103,7 +103,7 @@ impl PostgresStore {
     pub(crate) async fn lease_jobs_once(&self, ask: &JobAsk) -> Result<JobGrant, Fault> {
         let limit = ask.limit.min(LEASE_JOBS_MAX);
         let tx = self.database.tx().await?;
-        let OpenQueues { mut queues, lanes, now, is_held, share } = limit::open_queues(&tx, ask).await?;
+        let OpenQueues { mut queues, lanes, now, is_held, share } = limit::open_queues(&tx, &self.targets, ask).await?;
         if queues.is_empty() {
             tx.roll_back().await?;
             return Ok(JobGrant { jobs: Vec::new(), next_ready: is_held.then_some(HELD_BY_ANOTHER) });
@@ -147,7 +147,7 @@ async fn ready_lanes(
 ) -> Result<Vec<ReadyLane>, Fault> {
     let locked: Vec<usize> = (0..queues.len()).filter(|n| queues[*n].is_locked).collect();
     if !locked.is_empty() {
-        let wanted = queue_keys(locked.iter().map(|n| queues[*n].ask));
+        let wanted = queue_keys(locked.iter().map(|n| (queues[*n].ask, queues[*n].id)));
         let counts = limit::LeasedCounts::of_queues(queues);
         let next_lane = NextLaneQueue { wanted, limit: share, locked: true };
         let (counted, found) = tx.run((counts.statement(), next_lane)).await?;
@@ -308,7 +308,7 @@ async fn turn_lanes(
     queues: &[OpenQueue<'_>],
     now: Timestamp,
 ) -> Result<Vec<(usize, i64)>, Fault> {
-    let wanted = queue_keys(queues.iter().map(|queue| queue.ask));
+    let wanted = queue_keys(queues.iter().map(|queue| (queue.ask, queue.id)));
     let next_ready = NextReadyQueue { wanted, barren: turns.barren.clone() };
     let (drain, defer) = (lane_keys(&turns.drain), lane_keys(&turns.defer));
     if turns.taken.iter().all(|taken| *taken == 0) && drain.is_empty() && defer.is_empty() {
@@ -317,19 +317,15 @@ async fn turn_lanes(
         return Ok(ready);
     }
     let booked = queues.iter().filter(|queue| queue.taken > 0 && queue.rate().is_some());
-    let booked: BookedQueues<'_> = booked
-        .map(|queue| BookedQueue {
-            environment: queue.ask.environment,
-            name: queue.ask.name.as_str(),
-            until: queue.booked_until,
-        })
+    let booked: BookedGroups = booked
+        .map(|queue| BookedGroup { environment: queue.ask.environment, id: queue.id, until: queue.booked_until })
         .collect();
     let writes = (
         lane_keys(&turns.back).nonempty().map(|used| MoveLaneToBack { used, now }),
         drain.clone().nonempty().map(|wanted| MarkLaneEmpty { wanted }),
         drain.nonempty().map(|wanted| RecomputeLaneQueueDue { wanted }),
         defer.nonempty().map(|used| DelayLane { used, now }),
-        booked.nonempty().map(|used| ReserveQueueRate { used }),
+        booked.nonempty().map(|used| ReserveGroupRate { used }),
     );
     let (_, ready) = tx.finish((writes, next_ready)).await?;
     Ok(ready)

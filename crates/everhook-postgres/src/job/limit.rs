@@ -6,18 +6,22 @@ use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
+use everhook_core::queue::{QueueState, Rate, Target, queue_id};
 use everhook_core::time::Timestamp;
+use everhook_store::cache::TargetCache;
 use everhook_store::job::{JobAsk, QueueAsk};
+use everhook_store::queue::LaneGroup;
 use everhook_store::{columns, row, statement};
 
+use crate::columns::Keys;
 use crate::error::Fault;
 use crate::job::lease::ReadyLane;
+use crate::resource::ListQueueGroup;
 use crate::tx::{Now, Tx};
 
 columns! {
-    /// Queues by environment and name.
-    pub(crate) QueueKeys of QueueKey<'a> { environment: EnvironmentId, name: &'a str }
+    /// Queues by environment and name, each with the id of its lane group.
+    pub(crate) QueueKeys of QueueKey<'a> { environment: EnvironmentId, name: &'a str, id: Id }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
     GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
@@ -28,13 +32,12 @@ row! {
     pub(crate) struct NextLane in "lane" { n: usize, environment: EnvironmentId, id: LaneId, ready_at: Timestamp }
 }
 
-/// The number of a queue that was asked for, the time, until when its rate is used up, and the queue if somebody
-/// configured it.
-type QueueRow = (usize, Timestamp, Option<Timestamp>, Option<Queue>);
+/// The number of a queue that was asked for, the time, and its lane group if the queue has a configuration.
+type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
 statement! {
-    NextQueue<'a> = "next_queue" { wanted: QueueKeys<'a> } -> Vec<QueueRow>;
-    LockQueue<'a> = "lock_queue" { wanted: QueueKeys<'a> } -> Vec<QueueRow>;
+    NextGroup = "next_group" { wanted: Keys } -> Vec<GroupRow>;
+    LockGroup = "lock_group" { wanted: Keys } -> Vec<GroupRow>;
     pub(crate) NextLaneQueue<'a> = "next_lane_queue" { wanted: QueueKeys<'a>, limit: usize, locked: bool }
         -> Vec<NextLane>;
     // The number of a range, and how many are leased in it.
@@ -47,7 +50,9 @@ const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
 /// A queue that jobs may be taken from; locked, if it has a limit or a rate.
 pub(crate) struct OpenQueue<'a> {
     pub(crate) ask: &'a QueueAsk,
-    queue: Option<Queue>,
+    /// The id of its lane group.
+    pub(crate) id: Id,
+    group: LaneGroup,
     pub(crate) target: Option<Arc<Target>>,
     /// It had a limit or a rate when it was looked at.
     pub(crate) is_locked: bool,
@@ -64,27 +69,27 @@ pub(crate) struct OpenQueue<'a> {
 }
 
 impl<'a> OpenQueue<'a> {
-    fn new(ask: &'a QueueAsk, mut queue: Option<Queue>, booked_until: Timestamp) -> OpenQueue<'a> {
-        let is_limited = queue.as_ref().is_some_and(Queue::is_limited);
+    fn new(ask: &'a QueueAsk, id: Id, group: LaneGroup) -> OpenQueue<'a> {
         OpenQueue {
             ask,
-            target: queue.as_mut().and_then(|queue| queue.target.take()).map(Arc::new),
+            id,
+            target: None,
             is_locked: false,
-            limit_group: is_limited.then(|| queue_id(ask.environment, &ask.name)),
+            limit_group: group.is_limited().then_some(id),
             spare: None,
             capacity: 0,
             taken: 0,
-            booked_until,
-            queue,
+            booked_until: group.booked_until,
+            group,
         }
     }
 
     pub(crate) fn rate(&self) -> Option<Rate> {
-        self.queue.as_ref()?.rate
+        self.group.rate
     }
 
     fn key_limit(&self) -> Option<usize> {
-        self.queue.as_ref()?.key_limit.map(to_size)
+        self.group.lane_limit.map(to_size)
     }
 
     /// Whether this lane is that of a concurrency key, and those have a limit.
@@ -132,43 +137,70 @@ pub(crate) struct OpenQueues<'a> {
 }
 
 /// Begins, reads the asked queues, locks lanes of those without limits, all in one round trip; and locks those with limits.
-pub(crate) async fn open_queues<'a>(tx: &Tx<'_>, ask: &'a JobAsk) -> Result<OpenQueues<'a>, Fault> {
+pub(crate) async fn open_queues<'a>(
+    tx: &Tx<'_>,
+    targets: &TargetCache,
+    ask: &'a JobAsk,
+) -> Result<OpenQueues<'a>, Fault> {
     // One that is named twice would be counted twice.
     let mut named = HashSet::with_capacity(ask.queues.len());
     let with_room = ask.queues.iter().filter(|queue| queue.capacity > 0);
     let asks: Vec<&QueueAsk> = with_room.filter(|queue| named.insert((queue.environment, &queue.name))).collect();
     let share = if ask.limit == 0 { 0 } else { LEASE_LANES_MAX.div_ceil(asks.len().max(1)) };
-    let wanted = queue_keys(asks.iter().copied());
-    let next_lane = NextLaneQueue { wanted: wanted.clone(), limit: share, locked: false };
-    let (clock, found, lane_rows) = tx.begin((Now {}, NextQueue { wanted }, next_lane)).await?;
+    let ids: Vec<Id> = asks.iter().map(|ask| queue_id(ask.environment, &ask.name)).collect();
+    let wanted = queue_keys(asks.iter().copied().zip(ids.iter().copied()));
+    let next_lane = NextLaneQueue { wanted, limit: share, locked: false };
+    let keys = |places: &mut dyn Iterator<Item = usize>| Keys::of(places.map(|n| (asks[n].environment, ids[n])));
+    let next_group = NextGroup { wanted: keys(&mut (0..asks.len())) };
+    let (clock, found, lane_rows) = tx.begin((Now {}, next_group, next_lane)).await?;
     let mut now = clock.ok_or(Fault::Contended("the clock gave no answer"))?;
     let (mut open, mut limited) = (Vec::with_capacity(found.len()), Vec::new());
-    for (n, _, booked_until, queue) in found {
-        let n = place(n, asks.len())?;
-        if queue.as_ref().is_some_and(Queue::is_limited) {
+    for (n, _, group) in found {
+        let (n, group) = (place(n, asks.len())?, group.unwrap_or(LaneGroup::OPEN));
+        if group.is_limited() {
             limited.push(n);
-        } else if is_open(queue.as_ref()) {
-            open.push((n, OpenQueue::new(asks[n], queue, booked_until.unwrap_or_default())));
+        } else if group.state == QueueState::Open {
+            open.push((n, OpenQueue::new(asks[n], ids[n], group)));
         }
     }
     let mut is_held = false;
     if !limited.is_empty() {
-        let locked = tx.run(LockQueue { wanted: queue_keys(limited.iter().map(|n| asks[*n])) }).await?;
+        let locked = tx.run(LockGroup { wanted: keys(&mut limited.iter().copied()) }).await?;
         is_held = locked.len() < limited.len();
-        for (n, locked_at, booked_until, queue) in locked {
-            let n = limited[place(n, limited.len())?];
+        for (n, locked_at, group) in locked {
+            let (n, group) = (limited[place(n, limited.len())?], group.unwrap_or(LaneGroup::OPEN));
             now = locked_at.max(now);
-            if is_open(queue.as_ref()) {
-                let queue = OpenQueue::new(asks[n], queue, booked_until.unwrap_or_default());
-                open.push((n, OpenQueue { is_locked: true, ..queue }));
+            if group.state == QueueState::Open {
+                open.push((n, OpenQueue { is_locked: true, ..OpenQueue::new(asks[n], ids[n], group) }));
             }
         }
         open.sort_by_key(|(n, _)| *n);
     }
+    load_targets(tx, targets, &mut open).await?;
     // What was read of a queue is older than its lanes: they do not count where it says something else.
     let place = |n: usize| open.iter().position(|(at, queue)| *at == n && !queue.is_locked);
     let lanes = ready_lanes(lane_rows, asks.len(), place)?;
     Ok(OpenQueues { queues: open.into_iter().map(|(_, queue)| queue).collect(), lanes, now, is_held, share })
+}
+
+/// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
+async fn load_targets(tx: &Tx<'_>, targets: &TargetCache, open: &mut Vec<(usize, OpenQueue<'_>)>) -> Result<(), Fault> {
+    for (_, queue) in open.iter_mut().filter(|(_, queue)| queue.group.pushes) {
+        queue.target = targets.get(queue.ask.environment, queue.id, queue.group.version);
+    }
+    let is_missing = |queue: &OpenQueue<'_>| queue.group.pushes && queue.target.is_none();
+    let missing = open.iter().filter(|(_, queue)| is_missing(queue));
+    let Some(wanted) = Keys::of(missing.map(|(_, queue)| (queue.ask.environment, queue.id))).nonempty() else {
+        return Ok(());
+    };
+    for (environment, id, version, configured) in tx.run(ListQueueGroup { wanted }).await? {
+        let Some(target) = configured.target.map(Arc::new) else { continue };
+        targets.put(environment, id, version, Arc::clone(&target));
+        let found = open.iter_mut().find(|(_, queue)| (queue.ask.environment, queue.id) == (environment, id));
+        found.into_iter().for_each(|(_, queue)| queue.target = Some(Arc::clone(&target)));
+    }
+    open.retain(|(_, queue)| !is_missing(queue));
+    Ok(())
 }
 
 /// The lanes of asked queues, of those that have a place.
@@ -190,13 +222,9 @@ pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
     n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "queue", column: "n" })
 }
 
-fn is_open(queue: Option<&Queue>) -> bool {
-    queue.is_none_or(|queue| queue.state == QueueState::Open)
-}
-
 /// Queues as statements take them.
-pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = &'a QueueAsk>) -> QueueKeys<'a> {
-    asks.map(|ask| QueueKey { environment: ask.environment, name: ask.name.as_str() }).collect()
+pub(crate) fn queue_keys<'a>(asks: impl Iterator<Item = (&'a QueueAsk, Id)>) -> QueueKeys<'a> {
+    asks.map(|(ask, id)| QueueKey { environment: ask.environment, name: ask.name.as_str(), id }).collect()
 }
 
 /// The groups of leased jobs to count, each with its position in the caller's list.
@@ -217,7 +245,7 @@ impl LeasedCounts {
     /// Everything that is leased of queues with a limit.
     pub(crate) fn of_queues(queues: &[OpenQueue<'_>]) -> LeasedCounts {
         let range = |(place, open): (usize, &OpenQueue<'_>)| {
-            let limit = open.queue.as_ref().and_then(|queue| queue.limit)?;
+            let limit = open.group.limit?;
             Some(Range { place, limit_group: open.limit_group?, lane: None, most: to_size(limit) })
         };
         LeasedCounts { ranges: queues.iter().enumerate().filter_map(range).collect() }

@@ -12,19 +12,22 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::limits::{
     APPEND_BATCH_BYTES_MAX, KIND_SCAN_MAX, LEASE_JOBS_MAX, LEASE_LANES_MAX, RECLAIM_BATCH_MAX,
 };
-use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::name::Name;
+use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
 use everhook_store::lease::{Holding, Reclaimed};
+use everhook_store::queue::LaneGroup;
+use everhook_store::statement;
 use rusqlite::{CachedStatement, params};
 
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::job::row;
-use crate::queue;
+use crate::resource;
 use crate::rows::{self, Reader, TASK_COLUMNS};
 use crate::session::{hand_over, held};
+use crate::sql::{limit, run};
 use crate::writer::Tx;
 
 const NEXT_LANE_QUEUE: &str = include_str!("../../queries/next_lane_queue.sql");
@@ -36,6 +39,14 @@ const RECOMPUTE_LANE_DUE_QUEUE: &str = include_str!("../../queries/recompute_lan
 const COUNT_LEASED: &str = include_str!("../../queries/count_leased.sql");
 const COUNT_LEASED_LANE: &str = include_str!("../../queries/count_leased_lane.sql");
 const NEXT_OVERDUE: &str = include_str!("../../queries/next_overdue.sql");
+
+statement! {
+    FindGroup = "find_group" { environment: EnvironmentId, id: Id } -> Option<LaneGroup>;
+    ReserveGroupRate = (
+        "reserve_group_rate",
+        "update lane_group set booked_until = :until where environment = :environment and id = :id"
+    ) { environment: EnvironmentId, id: Id, until: Timestamp };
+}
 
 /// Payload bytes one lease brings; the last job taken may exceed it.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
@@ -78,11 +89,13 @@ fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, 
 /// A queue that is asked for jobs, and what it may still give.
 struct QueueSource {
     environment: EnvironmentId,
-    queue: Queue,
+    name: Name,
+    /// The id of its lane group.
+    id: Id,
+    group: LaneGroup,
     target: Option<Arc<Target>>,
     /// What its leased tasks are counted under, if it has a limit.
     limit_group: Option<Id>,
-    booked_until: Timestamp,
     /// By its limit.
     limit_left: usize,
     /// By its limit, its rate, and the ask.
@@ -94,25 +107,26 @@ impl QueueSource {
     /// None if it gives nothing, whatever is in it.
     fn open(tx: &Tx<'_>, asked: &QueueAsk) -> Result<Option<QueueSource>, Fault> {
         let environment = asked.environment;
-        let found = queue::find_configured(tx.conn, environment, &asked.name)?;
-        let (queue, booked_until) = found.unwrap_or_else(|| (Queue::new(asked.name.clone()), Timestamp::default()));
-        if queue.state != QueueState::Open || asked.capacity == 0 {
+        let id = queue_id(environment, &asked.name);
+        let group = run(tx.conn, FindGroup { environment, id })?.unwrap_or(LaneGroup::OPEN);
+        if group.state != QueueState::Open || asked.capacity == 0 {
             return Ok(None);
         }
-        let limit_group = queue.is_limited().then(|| queue_id(environment, &queue.name));
-        let limit_left = match (queue.limit, limit_group) {
+        let limit_group = group.is_limited().then_some(id);
+        let limit_left = match (group.limit, limit_group) {
             (Some(limit), Some(limit_group)) => capacity(limit, |most| count(tx, limit_group, None, most))?,
             _ => usize::MAX,
         };
-        let by_rate = queue.rate.map_or(usize::MAX, |rate| rate.take(booked_until, tx.now, usize::MAX).0);
+        let by_rate = group.rate.map_or(usize::MAX, |rate| rate.take(group.booked_until, tx.now, usize::MAX).0);
         let left = asked.capacity.min(limit_left).min(by_rate);
-        let target = queue.target.clone().map(Arc::new);
-        Ok(Some(QueueSource { environment, queue, target, limit_group, booked_until, limit_left, left, taken: 0 }))
+        let target = if group.pushes { resource::find_target(tx.conn, environment, id)?.map(Arc::new) } else { None };
+        let name = asked.name.clone();
+        Ok(Some(QueueSource { environment, name, id, group, target, limit_group, limit_left, left, taken: 0 }))
     }
 
     /// How many more jobs of a lane may be leased. A lane without a concurrency key has no limit of its own.
     fn key_capacity(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
-        match (self.queue.key_limit, self.limit_group) {
+        match (self.group.lane_limit, self.limit_group) {
             (Some(limit), Some(limit_group)) if lane.0 != limit_group => {
                 capacity(limit, |most| count(tx, limit_group, Some(lane), most))
             }
@@ -128,12 +142,15 @@ impl QueueSource {
 
     /// Until when its rate is used up, after what was taken.
     fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.queue.rate.map(|rate| rate.take(self.booked_until, now, self.taken).1)
+        self.group.rate.map(|rate| rate.take(self.group.booked_until, now, self.taken).1)
     }
 
     fn book(&self, tx: &Tx<'_>) -> Result<(), Fault> {
         match self.booked_until(tx.now) {
-            Some(until) if self.taken > 0 => queue::book(tx, self.environment, &self.queue.name, until),
+            Some(until) if self.taken > 0 => {
+                let (environment, id) = (self.environment, self.id);
+                run(tx.conn, ReserveGroupRate { environment, id, until }).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -204,8 +221,7 @@ impl<'t> Taking<'t> {
         let mut sources: Vec<QueueSource> = Vec::with_capacity(ask.queues.len());
         for asked in &ask.queues {
             // One that is named twice would be counted twice.
-            let known =
-                |source: &QueueSource| source.environment == asked.environment && source.queue.name == asked.name;
+            let known = |source: &QueueSource| source.environment == asked.environment && source.name == asked.name;
             if !sources.iter().any(known) {
                 sources.extend(QueueSource::open(tx, asked)?);
             }
@@ -257,7 +273,7 @@ impl<'t> Taking<'t> {
         mut visit: impl FnMut(Timestamp, LaneId) -> Result<bool, Fault>,
     ) -> Result<(), Fault> {
         let mut next = self.tx.conn.prepare_cached(NEXT_LANE_QUEUE)?;
-        let mut rows = next.query(params![source.environment.0, source.queue.name.as_str()])?;
+        let mut rows = next.query(params![source.environment.0, source.name.as_str()])?;
         while let Some(row) = rows.next()? {
             let record = Reader::new(row, "lane");
             if !visit(record.time(1, "next_due")?, LaneId(record.id(0, "id")?))? {

@@ -8,6 +8,7 @@ use everhook_core::task::Task;
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{DeliveryAsk, LeaseGrant, Leased};
 
+use crate::mem::resource;
 use crate::mem::tables::{LaneState, Tables, TaskPlace};
 
 /// Leases due tasks, lane by lane: the lane that was ready first comes first, and one that gave all it was asked for goes to
@@ -69,8 +70,12 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &DeliveryAsk, mut task: Ta
     let lane = tables.lanes.get(&(environment, task.lane));
     let message =
         lane.and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
-    let endpoint = tables.endpoints.get(&(environment, EndpointId(task.lane.0))).filter(|row| !row.deleted);
-    Leased { task, message: message.cloned(), endpoint: endpoint.map(|row| Arc::clone(&row.endpoint)) }
+    let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
+    Leased {
+        task,
+        message: message.cloned(),
+        endpoint: endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(endpoint))),
+    }
 }
 
 fn next_ready(tables: &Tables, ask: &DeliveryAsk) -> Option<Timestamp> {

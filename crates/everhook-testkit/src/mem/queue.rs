@@ -1,4 +1,4 @@
-//! Leasing jobs: queues first, then their lanes, then tasks by priority; and what queues are configured to.
+//! Leasing jobs: queues first, then their lanes, then tasks by priority; and the reads of queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,16 +7,18 @@ use everhook_core::id::{EnvironmentId, Id, JobId, LaneId, SessionId};
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::resource::ResourceKind;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Replaced, Slice};
+use everhook_store::catalog::Slice;
 use everhook_store::error::StoreError;
 use everhook_store::job::{JobAsk, JobGrant, LeasedJob, QueueAsk};
 use everhook_store::lease::{Holding, Reclaimed};
-use everhook_store::queue::{QueueDeleted, QueueStats};
+use everhook_store::queue::{LaneGroup, QueueStats};
+use everhook_store::resource::{Parent, ResourcePlace};
 
-use crate::mem::MemStore;
-use crate::mem::tables::{QueueRow, Tables, TaskPlace};
+use crate::mem::tables::{Tables, TaskPlace};
+use crate::mem::{MemStore, resource};
 
 type LaneKey = (EnvironmentId, LaneId);
 
@@ -27,11 +29,12 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &JobAsk) -> JobGra
     let mut barren = BTreeSet::new();
     for lane in ready_lanes(tables, now, &capacities) {
         let Some(name) = tables.queue_lanes.get(&lane).cloned() else { continue };
-        let queue = queue_of(tables, lane.0, &name);
-        let capacity = capacities.of(tables, &queue, lane);
+        let group = group_of(tables, lane.0, &name);
+        let capacity = capacities.of(tables, &group, &name, lane);
         let left = ask.limit - jobs.len();
         let tasks = take(tables, now, ask, lane, capacity.min(left));
         let count = tasks.len();
+        let queue = queue_of(tables, lane.0, &name);
         capacities.used(&(lane.0, name), count);
         jobs.extend(tasks.into_iter().map(|task| hand_out(tables, now, ask, &queue, task)));
         let next_due = match count {
@@ -72,9 +75,9 @@ impl QueueCapacities {
         QueueCapacities(capacities)
     }
 
-    fn of(&self, tables: &Tables, queue: &Queue, lane: LaneKey) -> usize {
-        let left = self.0.get(&(lane.0, queue.name.clone())).map_or(0, |capacity| capacity.left);
-        left.min(key_capacity(tables, queue, lane))
+    fn of(&self, tables: &Tables, group: &LaneGroup, name: &Name, lane: LaneKey) -> usize {
+        let left = self.0.get(&(lane.0, name.clone())).map_or(0, |capacity| capacity.left);
+        left.min(key_capacity(tables, group, queue_id(lane.0, name), lane))
     }
 
     fn used(&mut self, queue: &(EnvironmentId, Name), count: usize) {
@@ -87,10 +90,10 @@ impl QueueCapacities {
     /// Counts what was taken against the rates.
     fn book(&self, tables: &mut Tables, now: Timestamp) {
         for (key, capacity) in &self.0 {
-            if let Some(row) = tables.queues.get_mut(key)
-                && let Some(rate) = row.queue.rate
+            if let Some(group) = tables.groups.get_mut(&(key.0, queue_id(key.0, &key.1)))
+                && let Some(rate) = group.rate
             {
-                row.booked_until = rate.take(row.booked_until, now, capacity.used).1;
+                group.booked_until = rate.take(group.booked_until, now, capacity.used).1;
             }
         }
     }
@@ -98,24 +101,23 @@ impl QueueCapacities {
 
 /// How many jobs a queue may give now, whoever asks.
 fn queue_capacity(tables: &Tables, now: Timestamp, asked: &QueueAsk) -> usize {
-    let row = tables.queues.get(&(asked.environment, asked.name.clone()));
-    let by_rate = row.and_then(|row| Some(row.queue.rate?.take(row.booked_until, now, usize::MAX).0));
+    let group = group_of(tables, asked.environment, &asked.name);
+    let by_rate = group.rate.map(|rate| rate.take(group.booked_until, now, usize::MAX).0);
     by_rate.unwrap_or(usize::MAX).min(queue_room_at_any_rate(tables, asked))
 }
 
 fn queue_room_at_any_rate(tables: &Tables, asked: &QueueAsk) -> usize {
-    let queue = queue_of(tables, asked.environment, &asked.name);
-    if queue.state != QueueState::Open {
+    let group = group_of(tables, asked.environment, &asked.name);
+    if group.state != QueueState::Open {
         return 0;
     }
     let running = leased(tables, queue_id(asked.environment, &asked.name), None);
-    queue.limit.map_or(usize::MAX, |limit| to_usize(limit).saturating_sub(running))
+    group.limit.map_or(usize::MAX, |limit| to_usize(limit).saturating_sub(running))
 }
 
 /// How many jobs of one concurrency key may be leased now. Without a key there is no such limit.
-fn key_capacity(tables: &Tables, queue: &Queue, (environment, lane): LaneKey) -> usize {
-    let limit_group = queue_id(environment, &queue.name);
-    match queue.key_limit {
+fn key_capacity(tables: &Tables, group: &LaneGroup, limit_group: Id, (_, lane): LaneKey) -> usize {
+    match group.lane_limit {
         Some(limit) if lane.0 != limit_group => to_usize(limit).saturating_sub(leased(tables, limit_group, Some(lane))),
         _ => usize::MAX,
     }
@@ -141,10 +143,8 @@ fn ready_at(tables: &Tables, lane: LaneKey) -> Timestamp {
 }
 
 fn ready_lanes(tables: &Tables, now: Timestamp, capacities: &QueueCapacities) -> Vec<LaneKey> {
-    let has_capacity = |lane: &LaneKey, name: &Name| {
-        let queue = queue_of(tables, lane.0, name);
-        capacities.of(tables, &queue, *lane) > 0
-    };
+    let has_capacity =
+        |lane: &LaneKey, name: &Name| capacities.of(tables, &group_of(tables, lane.0, name), name, *lane) > 0;
     let mut ready: Vec<_> = tables
         .queue_lanes
         .iter()
@@ -189,15 +189,15 @@ fn hand_out(tables: &mut Tables, now: Timestamp, ask: &JobAsk, queue: &Queue, mu
 fn next_ready(tables: &Tables, now: Timestamp, ask: &JobAsk, barren: &BTreeSet<LaneKey>) -> Option<Timestamp> {
     let mut next = Timestamp::NEVER;
     for asked in ask.queues.iter().filter(|asked| asked.capacity > 0) {
-        let queue = queue_of(tables, asked.environment, &asked.name);
-        let key = (asked.environment, asked.name.clone());
+        let group = group_of(tables, asked.environment, &asked.name);
+        let (key, id) = ((asked.environment, asked.name.clone()), queue_id(asked.environment, &asked.name));
         let full = queue_room_at_any_rate(tables, asked) == 0;
-        let booked = tables.queues.get(&key).filter(|_| queue.rate.is_some()).map(|row| row.booked_until);
+        let booked = group.rate.map(|_| group.booked_until);
         let from = booked.filter(|at| *at > now).unwrap_or_default();
         for (lane, _) in tables.queue_lanes.iter().filter(|(lane, name)| lane.0 == key.0 && **name == key.1) {
             let ready = ready_at(tables, *lane);
             let foreign = ready <= now && barren.contains(lane);
-            if !full && !foreign && key_capacity(tables, &queue, *lane) > 0 {
+            if !full && !foreign && key_capacity(tables, &group, id, *lane) > 0 {
                 next = next.min(ready.max(from));
             }
         }
@@ -227,92 +227,75 @@ pub(super) fn reclaim_overdue(
     taken.into_iter().map(attach_payloads).collect()
 }
 
-/// A queue as it is configured, or as it is by itself.
-pub(super) fn queue_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> Queue {
-    let row = tables.queues.get(&(environment, name.clone()));
-    row.map_or_else(|| Queue::new(name.clone()), |row| row.queue.clone())
+/// The lane group of a queue, or that of a queue without configuration.
+fn group_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> LaneGroup {
+    tables.groups.get(&(environment, queue_id(environment, name))).copied().unwrap_or(LaneGroup::OPEN)
 }
 
-/// The target of the queue of this lane wants no more.
+/// A queue as it is configured, or as it is by itself.
+fn queue_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> Queue {
+    let place = ResourcePlace::named(ResourceKind::Queue, name);
+    resource::find(tables, environment, &place).unwrap_or_else(|| Queue::new(name.clone()))
+}
+
+/// The target of the queue of this lane wants no more. A queue that has lost its configuration has none.
 pub(super) fn stop(tables: &mut Tables, environment: EnvironmentId, lane: LaneId, now: Timestamp) {
     let Some(name) = tables.queue_lanes.get(&(environment, lane)).cloned() else { return };
     let queue = queue_of(tables, environment, &name);
-    if queue.state == QueueState::Open {
-        let queue = Queue { state: QueueState::Stopped, ..queue };
-        put(tables, environment, &queue, now);
+    if queue.revision > 0 && queue.state == QueueState::Open {
+        let (state, revision) = (QueueState::Stopped, queue.revision + 1);
+        resource::write(tables, environment, Queue { state, revision, updated_at: now, ..queue }.into(), now);
     }
 }
 
-fn put(tables: &mut Tables, environment: EnvironmentId, queue: &Queue, now: Timestamp) -> Queue {
-    let queue = Queue { revision: queue.revision + 1, updated_at: now, ..queue.clone() };
-    let key = (environment, queue.name.clone());
-    let booked_until = tables.queues.get(&key).map_or(Timestamp::default(), |row| row.booked_until);
-    tables.queues.insert(key, QueueRow { queue: queue.clone(), booked_until });
-    queue
+fn lanes_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> BTreeSet<LaneKey> {
+    let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
+    tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect()
+}
+
+/// Whether a queue has jobs that wait, run or are dead.
+pub(super) fn has_jobs(tables: &Tables, environment: EnvironmentId, name: &Name) -> bool {
+    let lanes = lanes_of(tables, environment, name);
+    tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane)))
+}
+
+/// Forgets the lanes of a queue without jobs; false if it has none.
+pub(super) fn forget_lanes(tables: &mut Tables, environment: EnvironmentId, name: &Name) -> bool {
+    let lanes = lanes_of(tables, environment, name);
+    for lane in &lanes {
+        tables.queue_lanes.remove(lane);
+        tables.lanes.remove(lane);
+    }
+    !lanes.is_empty()
 }
 
 impl MemStore {
-    pub(super) fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
+    pub(super) fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Option<Queue> {
         let (tables, _) = self.lock();
-        let known = tables.queues.contains_key(&(environment, name.clone()))
-            || tables.queue_lanes.iter().any(|(lane, queue)| lane.0 == environment && queue == name);
-        Ok(known.then(|| queue_of(&tables, environment, name)))
+        let queue = queue_of(&tables, environment, name);
+        (queue.revision > 0 || !lanes_of(&tables, environment, name).is_empty()).then_some(queue)
     }
 
-    pub(super) fn list_queues(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<Queue>, StoreError> {
+    pub(super) fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Vec<Queue> {
         let (tables, _) = self.lock();
-        let configured = tables.queues.keys().filter(|key| key.0 == environment).map(|key| key.1.clone());
-        let used = tables.queue_lanes.iter().filter(|(lane, _)| lane.0 == environment).map(|(_, name)| name.clone());
-        let mut names: Vec<Name> = configured.chain(used).collect();
-        names.sort();
-        names.dedup();
-        if slice.order == Order::Descending {
-            names.reverse();
-        }
-        let beyond = |name: &Name| match (&slice.after, slice.order) {
-            (None, _) => true,
-            (Some(after), Order::Ascending) => name > after,
-            (Some(after), Order::Descending) => name < after,
+        let mut queues: Vec<Queue> = resource::records(&tables, environment, Parent::NONE);
+        let used = tables.queue_lanes.iter().filter(|(lane, _)| lane.0 == environment);
+        queues.extend(used.map(|(_, name)| queue_of(&tables, environment, name)));
+        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        queues.dedup_by(|one, other| one.name == other.name);
+        resource::cut(queues, |queue| queue.name.clone(), slice)
+    }
+
+    pub(super) fn list_targets(&self) -> Vec<(EnvironmentId, Name)> {
+        let (tables, _) = self.lock();
+        let push = |(key, group): (&(EnvironmentId, Id), &LaneGroup)| {
+            let entry = tables.resources.get(&(key.0, ResourceKind::Queue, key.1))?;
+            let is_open = group.pushes && group.state == QueueState::Open;
+            Some((key.0, entry.name.clone().filter(|_| is_open)?))
         };
-        let names = names.iter().filter(|name| beyond(name)).take(slice.limit);
-        Ok(names.map(|name| queue_of(&tables, environment, name)).collect())
-    }
-
-    pub(super) fn replace_queue(
-        &self,
-        environment: EnvironmentId,
-        queue: &Queue,
-    ) -> Result<Replaced<Queue>, StoreError> {
-        let (mut tables, now) = self.lock();
-        if queue_of(&tables, environment, &queue.name).revision != queue.revision {
-            return Ok(Replaced::Stale);
-        }
-        Ok(Replaced::Done(put(&mut tables, environment, queue, now)))
-    }
-
-    pub(super) fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
-        let (mut tables, _) = self.lock();
-        let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
-        let lanes: BTreeSet<LaneKey> = tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect();
-        if tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane))) {
-            return Ok(QueueDeleted::HasJobs);
-        }
-        let configured = tables.queues.remove(&(environment, name.clone())).is_some();
-        for lane in &lanes {
-            tables.queue_lanes.remove(lane);
-            tables.lanes.remove(lane);
-        }
-        Ok(if configured || !lanes.is_empty() { QueueDeleted::Done } else { QueueDeleted::NoQueue })
-    }
-
-    pub(super) fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
-        let (tables, _) = self.lock();
-        let open = |row: &QueueRow| row.queue.target.is_some() && row.queue.state == QueueState::Open;
-        Ok(tables.queues.iter().filter(|(_, row)| open(row)).map(|(key, _)| key.clone()).collect())
+        let mut targets: Vec<_> = tables.groups.iter().filter_map(push).collect();
+        targets.sort();
+        targets
     }
 
     pub(super) fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {
