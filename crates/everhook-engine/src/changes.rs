@@ -20,7 +20,7 @@ use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::WithMade;
 use everhook_store::query::Read;
-use everhook_store::resource::{Change, ChangedResource, Create, Deleted, ResourceKey};
+use everhook_store::resource::{Change, ChangedResource, Create, Deleted, Resource, ResourceKey};
 use everhook_store::schedule::Run;
 use everhook_store::steer::{Steer, Steered};
 use everhook_store::store::{Op, Reads, Resources, of_kind};
@@ -64,13 +64,11 @@ impl Node {
 
     /// Replaces a resource whose revision is still the given one.
     pub async fn replace<R: Change>(&self, scope: Scope, changed: R) -> Result<Replaced<R::Record>, StoreError> {
-        let changed = changed.into();
-        let (is_queue, enables) = match &changed {
-            ChangedResource::Queue(_) => (true, false),
-            ChangedResource::Endpoint(changed) => (false, changed.endpoint.state == EndpointState::Enabled),
-            ChangedResource::Application(_) | ChangedResource::EventType(_) | ChangedResource::Schedule(_) => {
-                (false, false)
-            }
+        let changed: ChangedResource = changed.into();
+        let (is_queue, enables) = match &changed.resource {
+            Resource::Queue(_) => (true, false),
+            Resource::Endpoint(endpoint) => (false, endpoint.state == EndpointState::Enabled),
+            Resource::Application(_) | Resource::EventType(_) | Resource::Schedule(_) => (false, false),
         };
         let replaced = self.store.replace_resource(scope, changed).await?.map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));

@@ -1,10 +1,18 @@
--- Lock the lanes of feeds that have been ready longest. Indexes: lane_ready, the primary keys of queue and application.
+-- Lock the lanes of feeds that have been ready longest. Indexes: lane_ready, the primary key of lane_group.
 -- Differs: many feeds at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
 -- skipped. Of queues that are not locked, only those that are open and have no limit give theirs.
 with clock as materialized (
     select everhook.now_us() as now
 )
-select wanted.n, {lane: NextLaneRow}, application.revision, clock.now
+-- The version by a subquery: a join might change the order of the lanes.
+select wanted.n, {lane: NextLaneRow},
+    (
+        select lane_group.version
+        from everhook.lane_group
+        where lane_group.environment = lane.environment
+            and lane_group.id = lane.application
+    ),
+    clock.now
 from clock
     cross join unnest(:wanted, n)
     cross join lateral (
@@ -18,19 +26,16 @@ from clock
         limit :limit
         for no key update skip locked
     ) as lane
-    left join everhook.application on application.environment = any (array[lane.environment])
-        and application.id = lane.application
-        and application.deleted_at is null
 where :locked
     or not exists (
         select
-        from everhook.queue
-        where queue.environment = any (array[wanted.environment])
-            and queue.name = wanted.name
+        from everhook.lane_group
+        where lane_group.environment = any (array[wanted.environment])
+            and lane_group.id = wanted.id
             and (
-                queue.state <> 0
-                or queue.limit_max is not null
-                or queue.key_limit_max is not null
-                or queue.rate_us is not null
+                lane_group.state <> 0
+                or lane_group.limit_max is not null
+                or lane_group.lane_limit_max is not null
+                or lane_group.rate_us is not null
             )
     );

@@ -11,17 +11,21 @@ use std::time::Duration;
 use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
 use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Limits, Used, room};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
+use everhook_store::cache::TargetCache;
 use everhook_store::lease::{FeedAsk, LeaseAsk};
+use everhook_store::queue::LaneGroup;
 use everhook_store::{columns, row, statement};
 
+use crate::columns::Keys;
 use crate::error::Fault;
+use crate::resource::ListQueueGroup;
 use crate::tx::Tx;
 
 columns! {
-    /// Feeds by their keys; those of queues have an environment and a name.
-    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, name: &'a str, feed: &'a [u8] }
+    /// Feeds by their keys; those of queues have a lane group.
+    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, id: Id, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
     GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
@@ -34,17 +38,16 @@ row! {
     }
 }
 
-/// The number of a queue that was asked for, the time, until when its rate is used up, and the queue if somebody
-/// configured it.
-type QueueRow = (usize, Timestamp, Option<Timestamp>, Option<Queue>);
+/// The number of a queue that was asked for, the time, and its lane group if the queue has a configuration.
+type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
-/// The number of a feed that was asked for, a lane of it, the revision of its application unless that was deleted, and the
+/// The number of a feed that was asked for, a lane of it, the version of its lane group unless that was deleted, and the
 /// time.
 type LaneOfFeed = (usize, NextLaneRow, Option<i64>, Timestamp);
 
 statement! {
-    NextQueue<'a> = "next_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
-    LockQueue<'a> = "lock_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
+    NextGroup = "next_group" { wanted: Keys } -> Vec<GroupRow>;
+    LockGroup = "lock_group" { wanted: Keys } -> Vec<GroupRow>;
     pub(crate) NextLane<'a> = "next_lane" { wanted: FeedNames<'a>, full: Vec<LaneId>, limit: usize, locked: bool }
         -> Vec<LaneOfFeed>;
     // The number of a feed, and how long until a lane of it is ready, in micros; negative if it is.
@@ -60,6 +63,8 @@ const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
 pub(crate) struct AskedFeed<'a> {
     ask: &'a FeedAsk,
     key: FeedKey,
+    /// The lane group of a queue.
+    group: Option<(EnvironmentId, Id)>,
 }
 
 impl<'a> AskedFeed<'a> {
@@ -68,22 +73,23 @@ impl<'a> AskedFeed<'a> {
         let mut named = HashSet::with_capacity(ask.feeds.len());
         let with_room = ask.feeds.iter().filter(|asked| asked.capacity > 0);
         let once = with_room.filter(|asked| named.insert(&asked.feed));
-        once.map(|ask| AskedFeed { ask, key: ask.feed.key() }).collect()
+        let group = |feed: &Feed| match feed {
+            Feed::Deliveries => None,
+            Feed::Queue { environment, name } => Some((*environment, queue_id(*environment, name))),
+        };
+        once.map(|ask| AskedFeed { ask, key: ask.feed.key(), group: group(&ask.feed) }).collect()
     }
 
     fn name(&self) -> FeedName<'_> {
-        match &self.ask.feed {
-            Feed::Deliveries => FeedName { environment: EnvironmentId(0), name: "", feed: self.key.as_bytes() },
-            Feed::Queue { environment, name } => {
-                FeedName { environment: *environment, name: name.as_str(), feed: self.key.as_bytes() }
-            }
-        }
+        let (environment, id) = self.group.unwrap_or((EnvironmentId(0), Id::MIN));
+        FeedName { environment, id, feed: self.key.as_bytes() }
     }
 }
 
 /// A feed that tasks may be taken from; its queue is locked, if it has a limit or a rate.
 pub(crate) struct OpenFeed<'a> {
     asked: &'a AskedFeed<'a>,
+    group: LaneGroup,
     limits: Limits,
     used: Used,
     pub(crate) target: Option<Arc<Target>>,
@@ -93,12 +99,11 @@ pub(crate) struct OpenFeed<'a> {
 }
 
 impl<'a> OpenFeed<'a> {
-    fn new(asked: &'a AskedFeed<'a>, queue: Option<Queue>, booked_until: Option<Timestamp>, is_locked: bool) -> Self {
-        let limits = queue.as_ref().map(Limits::of).unwrap_or_default();
-        let used = Used { leased: 0, booked_until: booked_until.unwrap_or_default() };
+    fn new(asked: &'a AskedFeed<'a>, group: LaneGroup, is_locked: bool) -> Self {
+        let limits = group.limits();
+        let used = Used { leased: 0, booked_until: group.booked_until };
         let allowance = Allowance::new(limits, used, 0, Timestamp::default());
-        let target = queue.and_then(|queue| queue.target).map(Arc::new);
-        OpenFeed { asked, limits, used, target, is_locked, allowance }
+        OpenFeed { asked, group, limits, used, target: None, is_locked, allowance }
     }
 
     pub(crate) fn feed(&self) -> &'a Feed {
@@ -109,12 +114,19 @@ impl<'a> OpenFeed<'a> {
         self.asked.name()
     }
 
+    /// The lane group of a queue.
+    pub(crate) fn group(&self) -> Option<(EnvironmentId, Id)> {
+        self.asked.group
+    }
+
     /// What its leased tasks are counted under, if it has a limit.
     pub(crate) fn limit_group(&self) -> Option<Id> {
-        match self.feed() {
-            Feed::Queue { environment, name } if self.limits.is_any() => Some(queue_id(*environment, name)),
-            _ => None,
-        }
+        self.group().filter(|_| self.limits.is_any()).map(|(_, id)| id)
+    }
+
+    /// It pushes, and its target is not known yet.
+    fn lacks_target(&self) -> bool {
+        self.group.pushes && self.target.is_none()
     }
 
     /// The limit of a lane with a concurrency key, and what it is counted under.
@@ -129,7 +141,7 @@ pub(crate) struct ReadyLane {
     pub(crate) feed: usize,
     pub(crate) row: NextLaneRow,
     /// None if the application was deleted, or it is the lane of a queue.
-    pub(crate) revision: Option<i64>,
+    pub(crate) version: Option<i64>,
     /// How many tasks it may give: by the asker's room, and by the limit of its concurrency key.
     pub(crate) room: usize,
     /// By the limit of its concurrency key alone.
@@ -163,24 +175,29 @@ pub(crate) struct OpenFeeds<'a> {
 impl<'a> OpenFeeds<'a> {
     /// Begins, reads the asked queues, locks lanes of feeds without limits, all in one round trip; then locks queues with
     /// limits, counts what is leased of them, and locks their lanes.
-    pub(crate) async fn open(tx: &Tx<'_>, ask: &LeaseAsk, asked: &'a [AskedFeed<'a>]) -> Result<OpenFeeds<'a>, Fault> {
+    pub(crate) async fn open(
+        tx: &Tx<'_>,
+        targets: &TargetCache,
+        ask: &LeaseAsk,
+        asked: &'a [AskedFeed<'a>],
+    ) -> Result<OpenFeeds<'a>, Fault> {
         let full: Vec<LaneId> =
             ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
         let has_room = ask.limit > 0 && (ask.per_lane > 0 || full.len() < ask.free_by_lane.len());
         let share = if has_room { LEASE_LANES_MAX.div_ceil(asked.len().max(1)) } else { 0 };
         let wanted = || asked.iter().map(AskedFeed::name).collect::<FeedNames<'_>>();
-        let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].ask.feed != Feed::Deliveries).collect();
-        let queues: FeedNames<'_> = of_queues.iter().map(|n| asked[*n].name()).collect();
+        let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].group.is_some()).collect();
+        let groups = group_keys(asked, &of_queues);
         let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
         let next_ready = NextReady { wanted: wanted(), full: full.clone() };
-        let next_queue = queues.nonempty().map(|wanted| NextQueue { wanted });
-        let (found, lanes, ready) = tx.begin((next_queue, next_lane, next_ready)).await?;
+        let next_group = groups.nonempty().map(|wanted| NextGroup { wanted });
+        let (found, lanes, ready) = tx.begin((next_group, next_lane, next_ready)).await?;
         // Where neither a queue nor a lane was found, there is nothing to take at any time.
         let times = found.iter().map(|(_, now, ..)| *now).chain(lanes.first().map(|(.., now)| *now));
         let now = times.max().unwrap_or_default();
         let mut open =
             OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
-        let places = open.open_queues(tx, asked, &of_queues, found).await?;
+        let places = open.open_queues(tx, targets, asked, (&of_queues, found)).await?;
         // What was read of a queue is older than its lanes: they do not count where it says something else.
         let unlocked = |n: usize| places.iter().position(|at| *at == n).filter(|feed| !open.feeds[*feed].is_locked);
         let lanes = lanes_of(lanes, asked.len(), unlocked)?;
@@ -199,33 +216,34 @@ impl<'a> OpenFeeds<'a> {
     async fn open_queues(
         &mut self,
         tx: &Tx<'_>,
+        targets: &TargetCache,
         asked: &'a [AskedFeed<'a>],
-        of_queues: &[usize],
-        found: Vec<QueueRow>,
+        (of_queues, found): (&[usize], Vec<GroupRow>),
     ) -> Result<Vec<usize>, Fault> {
         let deliveries = (0..asked.len()).filter(|n| !of_queues.contains(n));
         let mut open: Vec<(usize, OpenFeed<'a>)> =
-            deliveries.map(|n| (n, OpenFeed::new(&asked[n], None, None, false))).collect();
+            deliveries.map(|n| (n, OpenFeed::new(&asked[n], LaneGroup::OPEN, false))).collect();
         let mut limited = Vec::new();
-        for (n, _, booked_until, queue) in found {
-            let n = of_queues[place(n, of_queues.len())?];
-            if queue.as_ref().is_some_and(Queue::is_limited) {
+        for (n, _, group) in found {
+            let (n, group) = (of_queues[place(n, of_queues.len())?], group.unwrap_or(LaneGroup::OPEN));
+            if group.limits().is_any() {
                 limited.push(n);
-            } else if is_open(queue.as_ref()) {
-                open.push((n, OpenFeed::new(&asked[n], queue, booked_until, false)));
+            } else if group.state == QueueState::Open {
+                open.push((n, OpenFeed::new(&asked[n], group, false)));
             }
         }
         if !limited.is_empty() {
-            let locked = tx.run(LockQueue { wanted: limited.iter().map(|n| asked[*n].name()).collect() }).await?;
+            let locked = tx.run(LockGroup { wanted: group_keys(asked, &limited) }).await?;
             self.is_held = locked.len() < limited.len();
-            for (n, locked_at, booked_until, queue) in locked {
-                let n = limited[place(n, limited.len())?];
+            for (n, locked_at, group) in locked {
+                let (n, group) = (limited[place(n, limited.len())?], group.unwrap_or(LaneGroup::OPEN));
                 self.now = locked_at.max(self.now);
-                if is_open(queue.as_ref()) {
-                    open.push((n, OpenFeed::new(&asked[n], queue, booked_until, true)));
+                if group.state == QueueState::Open {
+                    open.push((n, OpenFeed::new(&asked[n], group, true)));
                 }
             }
         }
+        load_targets(tx, targets, &mut open).await?;
         open.sort_by_key(|(n, _)| *n);
         let (places, feeds) = open.into_iter().unzip();
         self.feeds = feeds;
@@ -318,9 +336,9 @@ fn lanes_of(
     feed_of: impl Fn(usize) -> Option<usize>,
 ) -> Result<Vec<ReadyLane>, Fault> {
     let mut lanes = Vec::with_capacity(rows.len());
-    for (n, row, revision, _) in rows {
+    for (n, row, version, _) in rows {
         let feed = feed_of(place(n, asked)?);
-        lanes.extend(feed.map(|feed| ReadyLane { feed, row, revision, room: 0, key_room: usize::MAX }));
+        lanes.extend(feed.map(|feed| ReadyLane { feed, row, version, room: 0, key_room: usize::MAX }));
     }
     Ok(lanes)
 }
@@ -330,8 +348,26 @@ pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
     n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "lane", column: "n" })
 }
 
-fn is_open(queue: Option<&Queue>) -> bool {
-    queue.is_none_or(|queue| queue.state == QueueState::Open)
+/// The lane groups of some of the asked feeds, by their places.
+fn group_keys(asked: &[AskedFeed<'_>], places: &[usize]) -> Keys {
+    Keys::of(places.iter().filter_map(|n| asked[*n].group))
+}
+
+/// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
+async fn load_targets(tx: &Tx<'_>, targets: &TargetCache, open: &mut Vec<(usize, OpenFeed<'_>)>) -> Result<(), Fault> {
+    for (_, feed) in open.iter_mut().filter(|(_, feed)| feed.group.pushes) {
+        feed.target = feed.group().and_then(|(environment, id)| targets.get(environment, id, feed.group.version));
+    }
+    let missing = open.iter().filter(|(_, feed)| feed.lacks_target()).filter_map(|(_, feed)| feed.group());
+    let Some(wanted) = Keys::of(missing).nonempty() else { return Ok(()) };
+    for (environment, id, version, configured) in tx.run(ListQueueGroup { wanted }).await? {
+        let Some(target) = configured.target.map(Arc::new) else { continue };
+        targets.put(environment, id, version, Arc::clone(&target));
+        let found = open.iter_mut().find(|(_, feed)| feed.group() == Some((environment, id)));
+        found.into_iter().for_each(|(_, feed)| feed.target = Some(Arc::clone(&target)));
+    }
+    open.retain(|(_, feed)| !feed.lacks_target());
+    Ok(())
 }
 
 /// Leased tasks to count, each range with its position in the caller's list.

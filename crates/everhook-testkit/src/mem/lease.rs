@@ -11,7 +11,8 @@ use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Reclaim, ReclaimAsk, Reclaimed, Work};
 
-use crate::mem::queue::queue_of;
+use crate::mem::queue::{group_of, queue_of};
+use crate::mem::resource;
 use crate::mem::tables::{LaneState, Tables, TaskPlace, TaskRow};
 
 type LaneKey = (EnvironmentId, LaneId);
@@ -78,10 +79,9 @@ fn open_feeds(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> BTreeMap<Feed,
 }
 
 fn used(tables: &Tables, (environment, queue): &(EnvironmentId, Queue)) -> Used {
-    let row = tables.queues.get(&(*environment, queue.name.clone()));
     Used {
         leased: leased(tables, queue_id(*environment, &queue.name), None),
-        booked_until: row.map_or(Timestamp::default(), |row| row.booked_until),
+        booked_until: group_of(tables, *environment, &queue.name).booked_until,
     }
 }
 
@@ -116,9 +116,9 @@ impl OpenFeed {
     /// Counts what was taken against the rate.
     fn book(&self, tables: &mut Tables, now: Timestamp) {
         if let Some((environment, queue)) = &self.queue
-            && let Some(row) = tables.queues.get_mut(&(*environment, queue.name.clone()))
+            && let Some(group) = tables.groups.get_mut(&(*environment, queue_id(*environment, &queue.name)))
         {
-            row.booked_until = self.allowance.booked(now).unwrap_or(row.booked_until);
+            group.booked_until = self.allowance.booked(now).unwrap_or(group.booked_until);
         }
     }
 }
@@ -176,8 +176,9 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
             let lane = tables.lanes.get(&(environment, task.lane));
             let message = lane
                 .and_then(|lane| tables.messages.get(&(environment, lane.application, MessageId(task.key.subject))));
-            let endpoint = tables.endpoints.get(&(environment, EndpointId(task.lane.0))).filter(|row| !row.deleted);
-            Work::Delivery { message: message.cloned(), endpoint: endpoint.map(|row| Arc::clone(&row.endpoint)) }
+            let endpoint = tables.endpoint(environment, EndpointId(task.lane.0)).filter(|(_, deleted)| !deleted);
+            let endpoint = endpoint.map(|(endpoint, _)| Arc::new(resource::delivered(endpoint)));
+            Work::Delivery { message: message.cloned(), endpoint }
         }
         TaskKind::Job => {
             let job = tables.jobs.get(&(environment, JobId(task.key.subject))).map(|row| Arc::clone(&row.job));
