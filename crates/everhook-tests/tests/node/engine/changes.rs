@@ -90,10 +90,9 @@ async fn changes_of_deliveries_wake_those_who_deliver() {
     assert!(!line.woken().await, "nothing was dead");
 
     let scope = AppScope::of(ENVIRONMENT, ApplicationId(Id::MIN));
-    let found = node.read(query::FindEndpoint { scope, locator: Locator::Id(EndpointId(Id::MIN)) }).await;
-    let endpoint = found.unwrap().unwrap();
     for (state, wakes) in [(EndpointState::Disabled, false), (EndpointState::Enabled, true)] {
-        let endpoint = Endpoint { state, ..endpoint.clone() };
+        let found = node.read(query::FindEndpoint { scope, locator: Locator::Id(EndpointId(Id::MIN)) }).await;
+        let endpoint = Endpoint { state, ..found.unwrap().unwrap() };
         node.replace(SCOPE, ChangedEndpoint { endpoint, key: None }).await.unwrap();
         assert_eq!(line.woken().await, wakes, "{state:?}");
     }
