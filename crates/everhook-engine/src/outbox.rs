@@ -63,7 +63,7 @@ struct RelayedRow {
     message: NewMessage,
 }
 
-/// What was looked up in vain for a batch: it is not looked up again for each row.
+/// Names that were looked up in vain for a batch: they are not looked up again for each row.
 #[derive(Default)]
 struct Missing {
     environments: HashSet<String>,
@@ -146,7 +146,7 @@ impl Relay {
         }
     }
 
-    /// What a row becomes, or why it becomes nothing.
+    /// Returns the message that a row becomes, or the reason why it becomes none.
     async fn judge(
         &self,
         batch: &OutboxBatch,
@@ -326,7 +326,7 @@ impl Relay {
     }
 }
 
-/// What the store said of a row that it took no offence at in the others.
+/// The reason of the store for refusing this row alone.
 fn refused(error: &StoreError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     format!("{error}: {cause}")
