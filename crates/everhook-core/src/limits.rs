@@ -204,6 +204,8 @@ pub const SCHEDULE_UPCOMING: usize = 5;
 
 /// Outbox rows of one batch; they fit into one append transaction.
 pub const OUTBOX_BATCH_MAX: usize = APPEND_BATCH_MAX;
+/// How long a relay may hold the claim on an outbox. A relay that dies delays its rows by this much at most.
+pub const OUTBOX_CLAIM: Duration = Duration::from_secs(5);
 /// Soft limit of an outbox batch: a row that starts below it is still included.
 pub const OUTBOX_BATCH_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 /// Largest outbox row that is read: the largest payload of the API, and names of maximal length.

@@ -1,6 +1,6 @@
 //! The pace of a relay: when to read its outbox again, and the times of the ids it makes.
 //!
-//! Pure. `engine::relay` calls it and does the reading.
+//! Pure. `engine::outbox` calls it and does the reading.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub enum PollResult {
     /// Rows were read; more may exist.
     Rows,
     Nothing,
-    /// Another node held the lock of the outbox.
+    /// Another node has the claim on the outbox.
     Busy,
     Failed,
 }

@@ -4,7 +4,7 @@
 //! have queues on this node, at least one to each as far as they go. The other half, the pool, goes to whoever comes first. An environment
 //! whose jobs all hang fills the pool and its own promise; every other environment still runs jobs.
 //!
-//! Pure. `dispatch` asks before it starts a job, `engine::jobs` before it leases jobs. Taking and giving back take
+//! Pure. `dispatch` asks before it starts a job, `engine::run::source` before it leases jobs. Taking and giving back take
 //! logarithmic time.
 
 use std::collections::BTreeMap;

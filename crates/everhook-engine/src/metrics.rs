@@ -1,4 +1,4 @@
-//! What the node does, in numbers, for Prometheus.
+//! The counters of a node, for Prometheus.
 //!
 //! Counted where it happens, or by a look at the store every `BACKLOG_INTERVAL`: a scrape costs the store nothing. Labels are
 //! bounded: none names a tenant, an application or an endpoint.
@@ -43,7 +43,7 @@ struct OutboxLabels {
     outbox: String,
 }
 
-/// What a node knows of itself when it is asked.
+/// The state of a node at the time of a scrape.
 pub(crate) struct Now {
     /// Deliveries under way.
     pub(crate) running: usize,
@@ -210,7 +210,7 @@ impl Metrics {
         loop {
             match store.read(query::CountBacklog {}).await {
                 Ok(backlog) => self.waits(backlog),
-                // Whoever needs the store says louder that it is gone.
+                // Callers that need the store log its absence louder.
                 Err(error) => debug!(error = &error as &dyn std::error::Error, "could not count the backlog"),
             }
             tokio::time::sleep(BACKLOG_INTERVAL).await;

@@ -317,7 +317,7 @@ impl Node {
     }
 }
 
-/// What a node knows, for its callers.
+/// Facts about the node, for its callers.
 impl Node {
     /// The node's part in the whole.
     pub fn role(&self) -> Role {

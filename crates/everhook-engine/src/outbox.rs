@@ -1,18 +1,18 @@
 //! The relay: makes the rows of an outbox into messages, through the same door as every other message.
 //!
-//! One loop for each outbox, on every node that accepts; whoever holds the outbox's lock relays a batch. A batch is one append
-//! transaction, so that the ids of its messages sort as its rows did and no later row is accepted before an earlier one. What the
-//! outbox keeps of a batch that was perhaps appended is relayed again and found accepted. Decides nothing about a message that
-//! the core does not decide.
+//! One loop for each outbox, on every node that accepts. The node that gets the claim takes a batch, appends it and
+//! finishes the claim. A batch is one append transaction, so that the ids of its messages sort as its rows did and no
+//! later row is accepted before an earlier one. Rows of a batch that was perhaps appended are relayed again and found
+//! accepted. The core makes every decision about a message.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::OUTBOX_CLAIM;
 use everhook_core::message::{Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
@@ -22,7 +22,7 @@ use everhook_store::catalog::Locator;
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Appended, NewMessage};
-use everhook_store::outbox::{Done, Outbox, OutboxBatch, OutboxRow, Relayed, Relayer};
+use everhook_store::outbox::{Done, Finished, Outbox, OutboxBatch, OutboxRow, Taken};
 use everhook_store::query;
 use everhook_store::store::Reads;
 use everhook_store::uids::{Found, Uids};
@@ -63,7 +63,7 @@ struct RelayedRow {
     message: NewMessage,
 }
 
-/// What was looked up in vain for a batch: it is not looked up again for each row, while the outbox is locked.
+/// Names that were looked up in vain for a batch: they are not looked up again for each row.
 #[derive(Default)]
 struct Missing {
     environments: HashSet<String>,
@@ -83,15 +83,8 @@ impl Relay {
         let (mut failing, mut looked_up) = (false, None);
         while !stop.is_cancelled() {
             let began = self.node.clock.elapsed();
-            let look = match self.source.outbox.relay(self).await {
-                Ok(Relayed::Rows(_)) => PollResult::Rows,
-                Ok(Relayed::Nothing) => PollResult::Nothing,
-                Ok(Relayed::Busy) => PollResult::Busy,
-                Ok(Relayed::Failed(error)) => {
-                    // The acceptor has told the log already.
-                    debug!(error = &error as &dyn std::error::Error, "could not append what the outbox {name} holds");
-                    PollResult::Failed
-                }
+            let look = match self.relay_next().await {
+                Ok(look) => look,
                 Err(error) if !failing => {
                     let error = &error as &dyn std::error::Error;
                     warn!(error, outbox = name, "could not read the outbox {name}: trying again, its rows wait");
@@ -112,6 +105,40 @@ impl Relay {
         }
     }
 
+    /// Takes a batch, if there is one, and relays it.
+    async fn relay_next(&self) -> Result<PollResult, StoreError> {
+        let (name, outbox) = (&self.source.name, &self.source.outbox);
+        let asked = self.node.clock.elapsed();
+        let (claim, batch) = match outbox.take().await? {
+            Taken::Nothing => return Ok(PollResult::Nothing),
+            Taken::Busy => return Ok(PollResult::Busy),
+            Taken::Rows(claim, batch) => (claim, batch),
+        };
+        let expires = asked + OUTBOX_CLAIM;
+        match self.relay(&batch, expires).await {
+            Ok(Some(done)) => {
+                self.tell(&batch, &done);
+                if outbox.finish(claim, done).await? == Finished::Lost {
+                    warn!(
+                        outbox = name,
+                        "lost the claim on the outbox {name}: its rows are relayed again, without effect"
+                    );
+                }
+                Ok(PollResult::Rows)
+            }
+            Ok(None) => {
+                warn!(outbox = name, "the claim on the outbox {name} expired before its rows were appended");
+                Ok(PollResult::Busy)
+            }
+            Err(error) => {
+                // The intake has told the log already. The rows stay, and the claim is free for the next look.
+                debug!(error = &error as &dyn std::error::Error, "could not append the rows of the outbox {name}");
+                outbox.finish(claim, Done::default()).await?;
+                Ok(PollResult::Failed)
+            }
+        }
+    }
+
     async fn observe(&self) {
         match self.source.outbox.status().await {
             Ok(status) => self.node.metrics.outbox(&self.source.name, status),
@@ -119,7 +146,7 @@ impl Relay {
         }
     }
 
-    /// What a row becomes, or why it becomes nothing.
+    /// Returns the message that a row becomes, or the reason why it becomes none.
     async fn judge(
         &self,
         batch: &OutboxBatch,
@@ -248,19 +275,9 @@ impl Relay {
         accepted.pop().unwrap_or(Ok(Appended::NoApplication))
     }
 
-    /// Tells of a batch that was appended.
-    fn tell(&self, batch: &OutboxBatch, done: &Done) {
-        let name = &self.source.name;
-        for (row, reason) in &done.set_aside {
-            warn!(outbox = name, outbox.row = row, "set row {row} of the outbox {name} aside: {reason}");
-        }
-        self.node.metrics.outbox_relayed(name, batch.rows.iter().map(|row| row.age), done.set_aside.len());
-    }
-}
-
-#[async_trait]
-impl Relayer for Relay {
-    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
+    /// Appends a batch in order; none if the claim on it expired before. `Err` means that rows of it may be appended:
+    /// it is to be repeated as it is.
+    async fn relay(&self, batch: &OutboxBatch, expires: Duration) -> Result<Option<Done>, StoreError> {
         let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
         let at = id_time(self.node.clock.now(), batch.floor);
         let mut members = Vec::with_capacity(batch.rows.len());
@@ -270,6 +287,10 @@ impl Relayer for Relay {
                 Ok(member) => members.push(member),
                 Err(reason) => done.set_aside.push((row.id, reason)),
             }
+        }
+        if self.node.clock.elapsed() >= expires {
+            // Another relay may have the rows. Two would harm nobody, but late rows of this one must not go past theirs.
+            return Ok(None);
         }
         let messages = members.iter().map(|member| member.message.clone()).collect();
         let accepted = self.node.accept_all(messages).await?;
@@ -287,12 +308,20 @@ impl Relayer for Relay {
                 Err(reason) => done.set_aside.push((member.row, reason)),
             }
         }
-        self.tell(batch, &done);
-        Ok(done)
+        Ok(Some(done))
+    }
+
+    /// Tells of a batch that was appended.
+    fn tell(&self, batch: &OutboxBatch, done: &Done) {
+        let name = &self.source.name;
+        for (row, reason) in &done.set_aside {
+            warn!(outbox = name, outbox.row = row, "set row {row} of the outbox {name} aside: {reason}");
+        }
+        self.node.metrics.outbox_relayed(name, batch.rows.iter().map(|row| row.age), done.set_aside.len());
     }
 }
 
-/// What the store said of a row that it took no offence at in the others.
+/// The reason of the store for refusing this row alone.
 fn refused(error: &StoreError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     format!("{error}: {cause}")

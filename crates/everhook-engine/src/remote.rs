@@ -41,7 +41,7 @@ pub struct HeldJob {
     pub epoch: u32,
 }
 
-/// What a worker learns from its heartbeat.
+/// The answer to the heartbeat of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heartbeat {
     /// Not its own any more: what it says of them does not count.
@@ -61,14 +61,14 @@ pub enum WorkerRefused {
     Busy,
 }
 
-/// What a worker says at the end of a job.
+/// The report of a worker at the end of a job.
 #[derive(Clone, Debug)]
 pub struct Ending {
     /// How it ended.
     pub report: Report,
     /// The error and what was logged.
     pub note: Note,
-    /// What came out, as JSON.
+    /// The result, as JSON.
     pub result: Option<Bytes>,
 }
 
@@ -151,7 +151,7 @@ impl Node {
                 () = hint => tokio::time::sleep(LOOK_PAUSE.min(until - now)).await,
                 () = tokio::time::sleep(look) => {}
             }
-            // Whoever waits says that it lives.
+            // A worker that waits is alive.
             if self.clock.elapsed().saturating_sub(renewed) >= worker.session.lease / 4 {
                 renewed = self.clock.elapsed();
                 if !self.renew_worker(id).await? {

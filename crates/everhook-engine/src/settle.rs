@@ -47,7 +47,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 /// An attempt that ended, or a task that was not begun.
 pub(crate) struct FinishedAttempt {
     pub(crate) task: Task,
-    /// What the task is about, if it is a job: it has its own retry policy.
+    /// The job of the task, if it is one: it has its own retry policy.
     pub(crate) job: Option<Arc<Job>>,
     pub(crate) by: AttemptHolder,
     /// Held, not read: dropping it after the write frees it.
@@ -55,7 +55,7 @@ pub(crate) struct FinishedAttempt {
     pub(crate) end: AttemptEnd,
 }
 
-/// Who held the task.
+/// The holder of the task.
 pub(crate) enum AttemptHolder {
     /// This node.
     Node(Arc<Session>),
@@ -67,7 +67,7 @@ pub(crate) enum AttemptHolder {
     },
 }
 
-/// What whoever waits for a settlement is told.
+/// The answer to a worker that waits for a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettleReply {
     /// It counts; how it left the task, unless that was handed back.
@@ -93,7 +93,7 @@ impl AttemptHolder {
     }
 }
 
-/// What the end of an attempt holds until it is written.
+/// The slot that the end of an attempt holds until it is written.
 pub(crate) enum SlotHold {
     /// Nothing: a task that was taken over never had a slot.
     Nothing,
@@ -111,7 +111,7 @@ pub(crate) enum AttemptEnd {
     Attempted(AttemptRecord),
 }
 
-/// What the attempt log will say.
+/// The entry of the attempt log.
 pub(crate) struct AttemptRecord {
     pub(crate) outcome: Outcome,
     pub(crate) class: Class,
@@ -121,7 +121,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
     pub(crate) result: Option<KeptResult>,
-    /// Who did it, if not who settles it.
+    /// The holder that made the attempt, if another one settles it.
     pub(crate) holder: Option<SessionId>,
 }
 

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What is under way, and when it last got on.
+/// The pieces under way, and when one last ended.
 #[derive(Debug, Default)]
 pub(crate) struct StallWatch(Mutex<StallState>);
 

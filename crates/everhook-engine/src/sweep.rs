@@ -93,7 +93,7 @@ impl Sweeper {
         }
     }
 
-    /// What was taken over; on doubt the session is retired, because it may own what nobody knows of.
+    /// Returns the taken tasks; on doubt retires the session, because it may own tasks that this node does not know of.
     fn taken<T>(&self, session: &Session, taken: Result<T, StoreError>) -> Result<T, StoreError> {
         if taken.as_ref().is_err_and(StoreError::is_in_doubt) {
             self.node.sessions.retire(session);

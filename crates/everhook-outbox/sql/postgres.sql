@@ -43,11 +43,14 @@ create table if not exists everhook.outbox_aside (
     error text not null
 );
 
--- One row. The node that locks it relays. Messages get ids above `floor` on every node, so that they sort in row order.
+-- One row. The node that holds it relays until `held_until`, then another one may. Messages get ids above `floor` on
+-- every node, so that they sort in row order.
 create table if not exists everhook.outbox_relay (
     is_one boolean primary key default true check (is_one),
     identity uuid not null default gen_random_uuid(), -- part of the idempotency key of each row
-    floor bytea
+    floor bytea,
+    holder uuid, -- a new one for each batch
+    held_until timestamptz
 ) with (fillfactor = 20);
 
 insert into everhook.outbox_relay default values on conflict do nothing;

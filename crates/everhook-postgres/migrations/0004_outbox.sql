@@ -40,11 +40,14 @@ create table everhook.outbox_aside (
     error text not null
 );
 
--- One row: who has locked it relays. Messages get ids above `floor`, whichever node makes them, so that they sort as the rows did.
+-- One row. The node that holds it relays until `held_until`, then another one may. Messages get ids above `floor` on
+-- every node, so that they sort in row order.
 create table everhook.outbox_relay (
     is_one boolean primary key default true check (is_one),
     identity uuid not null default gen_random_uuid(), -- part of the key a row is accepted once under
-    floor bytea
+    floor bytea,
+    holder uuid, -- a new one for each batch
+    held_until timestamptz
 ) with (fillfactor = 20);
 
 insert into everhook.outbox_relay default values;

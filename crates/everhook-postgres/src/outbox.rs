@@ -1,8 +1,8 @@
 //! The outbox in a PostgreSQL: the store's own, or one that belongs to someone else.
 //!
-//! Who has locked the one row of `outbox_relay` relays; the lock lives as long as the transaction, so that a node that dies lets
-//! go of it at once. The commit that deletes what was relayed does not wait for the disk: rows that come back are relayed again
-//! and found accepted.
+//! The holder in the one row of `outbox_relay` relays. No transaction is open while it does; `finish` removes its rows
+//! only if it still is the holder. Neither commit waits for the disk. A claim that is lost lets a second relay in, and
+//! rows that come back are relayed again: both find the messages accepted.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::id::Id;
 use everhook_core::limits::{
-    OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX, PAGE_BYTES_MAX,
+    OUTBOX_BATCH_BYTES_MAX, OUTBOX_BATCH_MAX, OUTBOX_CLAIM, OUTBOX_COUNTED_MAX, OUTBOX_ROW_BYTES_MAX, PAGE_BYTES_MAX,
 };
-use everhook_core::time::Timestamp;
+use everhook_core::time::{Timestamp, micros};
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, Done, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Relayed, Relayer,
-    aside_bytes,
+    AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, IDENTITY_BYTES, Outbox, OutboxBatch, OutboxRow,
+    OutboxStatus, Taken, aside_bytes,
 };
 use everhook_store::piece::Piece;
 use everhook_store::store::Op;
@@ -27,7 +27,7 @@ use crate::connection::{Connector, Route, address, settings};
 use crate::error::{Fault, PostgresOpenError};
 use crate::migrate;
 use crate::store::pool;
-use crate::tx::{Database, Tx};
+use crate::tx::Database;
 
 columns! {
     /// Rows that are set aside, each with the reason.
@@ -56,15 +56,26 @@ statement! {
     AnyOutbox = ("any_outbox", "select 1 from everhook.outbox limit 1") {} -> Option<i32>;
     LockOutbox = (
         "lock_outbox",
-        "select uuid_send(identity), floor from everhook.outbox_relay for no key update skip locked"
+        "select uuid_send(identity), floor from everhook.outbox_relay \
+         where held_until is null or held_until < clock_timestamp() for no key update skip locked"
     ) {} -> Option<([u8; IDENTITY_BYTES], Option<Bytes>)>;
+    ClaimOutbox = (
+        "claim_outbox",
+        "update everhook.outbox_relay set holder = gen_random_uuid(), \
+         held_until = clock_timestamp() + :span_us * interval '1 microsecond' returning uuid_send(holder)"
+    ) { span_us: i64 } -> Option<[u8; CLAIM_BYTES]>;
+    LockClaim<'a> = (
+        "lock_claim",
+        "select 1 from everhook.outbox_relay where uuid_send(holder) = :holder for no key update"
+    ) { holder: &'a [u8; CLAIM_BYTES] } -> Option<i32>;
     // A row with a flaw is not read: it says nothing.
     ListOutbox = "list_outbox" { rows_max: usize, bytes_max: usize, row_bytes_max: usize }
         -> Vec<(i64, Option<String>, Option<Said>)>;
     NoSync = ("no_sync", "set local synchronous_commit = off") {};
-    RaiseOutbox = ("raise_outbox", "update everhook.outbox_relay set floor = greatest(floor, :floor)") {
-        floor: Option<Id>,
-    };
+    ReleaseOutbox = (
+        "release_outbox",
+        "update everhook.outbox_relay set floor = greatest(floor, :floor), holder = null, held_until = null"
+    ) { floor: Option<Id> };
     DeleteOutbox = ("delete_outbox", "delete from everhook.outbox where id = any (:ids)") { ids: Vec<i64> };
     SetAsideOutbox<'a> = "set_aside_outbox" { judged: BadRows<'a> };
     // How many rows there are, how old the first one is, and how many were set aside.
@@ -125,18 +136,20 @@ impl PostgresOutbox {
         })
     }
 
-    async fn relay_once(&self, relayer: &dyn Relayer) -> Result<Relayed, Fault> {
-        // Most looks find nothing: they cost one short statement, and no tx.
+    async fn take_once(&self) -> Result<Taken, Fault> {
+        // Most looks find nothing: they cost one short statement, and no transaction.
         if self.database.read(AnyOutbox {}).await?.is_none() {
-            return Ok(Relayed::Nothing);
+            return Ok(Taken::Nothing);
         }
         let tx = self.database.tx().await?;
         let Some((identity, floor)) = tx.begin(LockOutbox {}).await? else {
             tx.roll_back().await?;
-            return Ok(Relayed::Busy);
+            return Ok(Taken::Busy);
         };
         let (rows_max, bytes_max) = (OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX);
-        let rows = tx.run(ListOutbox { rows_max, bytes_max, row_bytes_max: OUTBOX_ROW_BYTES_MAX }).await?;
+        let list = ListOutbox { rows_max, bytes_max, row_bytes_max: OUTBOX_ROW_BYTES_MAX };
+        let (_, rows, claim) = tx.finish((NoSync {}, list, ClaimOutbox { span_us: micros(OUTBOX_CLAIM) })).await?;
+        let claim = Claim(claim.ok_or(Fault::Contended("the outbox gave no claim"))?);
         let floor = floor.and_then(|floor| Id::from_slice(&floor));
         let mut batch = OutboxBatch { identity, floor, ..OutboxBatch::default() };
         for (id, flaw, said) in rows {
@@ -148,16 +161,29 @@ impl PostgresOutbox {
             }
         }
         if batch.is_empty() {
+            // Its rows are locked by someone else.
+            self.finish_once(claim, &Done::default()).await?;
+            return Ok(Taken::Nothing);
+        }
+        Ok(Taken::Rows(claim, batch))
+    }
+
+    /// Removes relayed rows and moves bad ones aside, if the claim still stands.
+    async fn finish_once(&self, claim: Claim, done: &Done) -> Result<Finished, Fault> {
+        let tx = self.database.tx().await?;
+        // The lock keeps others from taking the claim until the commit, however late this is.
+        if tx.begin(LockClaim { holder: &claim.0 }).await?.is_none() {
             tx.roll_back().await?;
-            return Ok(Relayed::Nothing);
+            return Ok(Finished::Lost);
         }
-        match relayer.relay(&batch).await {
-            Ok(done) => finish(&tx, &done).await.map(|()| Relayed::Rows(batch.len())),
-            Err(error) => {
-                tx.roll_back().await?;
-                Ok(Relayed::Failed(error))
-            }
+        let mut judged = BadRows::default();
+        for (id, error) in &done.set_aside {
+            judged.push(BadRow { id: *id, error });
         }
+        let set_aside = judged.nonempty().map(|judged| SetAsideOutbox { judged });
+        let delete = (!done.relayed.is_empty()).then(|| DeleteOutbox { ids: done.relayed.clone() });
+        tx.finish((NoSync {}, delete, set_aside, ReleaseOutbox { floor: done.floor })).await?;
+        Ok(Finished::Done)
     }
 
     async fn status_once(&self) -> Result<OutboxStatus, Fault> {
@@ -188,17 +214,6 @@ impl PostgresOutbox {
     }
 }
 
-/// Removes what was relayed, moves the rest aside, and commits; in one round trip.
-async fn finish(tx: &Tx<'_>, done: &Done) -> Result<(), Fault> {
-    let mut judged = BadRows::default();
-    for (id, error) in &done.set_aside {
-        judged.push(BadRow { id: *id, error });
-    }
-    let set_aside = judged.nonempty().map(|judged| SetAsideOutbox { judged });
-    let delete = DeleteOutbox { ids: done.relayed.clone() };
-    tx.finish((NoSync {}, delete, set_aside, RaiseOutbox { floor: done.floor })).await.map(drop)
-}
-
 impl Said {
     fn row(self, id: i64) -> OutboxRow {
         OutboxRow {
@@ -226,9 +241,13 @@ fn span(micros: i64) -> Duration {
 
 #[async_trait]
 impl Outbox for PostgresOutbox {
-    async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
+    async fn take(&self) -> Result<Taken, StoreError> {
         // Not run again here: the relay looks again soon enough.
-        self.relay_once(relayer).await.map_err(|fault| fault.into_store_error(Op::RelayOutbox))
+        self.take_once().await.map_err(|fault| fault.into_store_error(Op::TakeOutbox))
+    }
+
+    async fn finish(&self, claim: Claim, done: Done) -> Result<Finished, StoreError> {
+        self.finish_once(claim, &done).await.map_err(|fault| fault.into_store_error(Op::FinishOutbox))
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {

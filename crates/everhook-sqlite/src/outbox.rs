@@ -14,7 +14,8 @@ use everhook_core::time::Timestamp;
 use everhook_outbox::schema;
 use everhook_store::error::StoreError;
 use everhook_store::outbox::{
-    AsideChange, AsideRow, Done, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Relayed, Relayer, aside_bytes,
+    AsideChange, AsideRow, CLAIM_BYTES, Claim, Done, Finished, Outbox, OutboxBatch, OutboxRow, OutboxStatus, Taken,
+    aside_bytes,
 };
 use everhook_store::piece::Piece;
 use everhook_store::store::Op;
@@ -36,6 +37,9 @@ const RAISE_OUTBOX: &str = "update everhook_outbox_relay set floor = max(coalesc
 const DELETE_OUTBOX: &str = "delete from everhook_outbox where id = ?1";
 const DELETE_OUTBOX_ASIDE: &str = "delete from everhook_outbox_aside where id = ?1";
 
+/// A file has no claims: nothing but relayed rows is written to it. A second process that relays the same file repeats
+/// work without effect, because its messages are found accepted.
+const NO_CLAIM: Claim = Claim([0; CLAIM_BYTES]);
 /// How long to wait for the customer's own transactions.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -134,6 +138,9 @@ fn check_texts(row: &Row<'_>) -> Result<(), String> {
 
 /// Removes what was relayed, and moves the rest aside.
 fn finish(connection: &mut Connection, done: &Done) -> Result<(), Fault> {
+    if *done == Done::default() {
+        return Ok(());
+    }
     write(connection, |transaction| {
         for (id, error) in &done.set_aside {
             transaction.prepare_cached(SET_ASIDE_OUTBOX)?.execute(params![id, error])?;
@@ -198,14 +205,14 @@ fn span(micros: i64) -> Duration {
 
 #[async_trait]
 impl Outbox for SqliteOutbox {
-    async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError> {
-        let Some(batch) = self.with(Op::RelayOutbox, read_batch).await? else { return Ok(Relayed::Nothing) };
-        let done = match relayer.relay(&batch).await {
-            Ok(done) => done,
-            Err(error) => return Ok(Relayed::Failed(error)),
-        };
-        self.with(Op::RelayOutbox, move |connection| finish(connection, &done)).await?;
-        Ok(Relayed::Rows(batch.len()))
+    async fn take(&self) -> Result<Taken, StoreError> {
+        let batch = self.with(Op::TakeOutbox, read_batch).await?;
+        Ok(batch.map_or(Taken::Nothing, |batch| Taken::Rows(NO_CLAIM, batch)))
+    }
+
+    async fn finish(&self, _: Claim, done: Done) -> Result<Finished, StoreError> {
+        self.with(Op::FinishOutbox, move |connection| finish(connection, &done)).await?;
+        Ok(Finished::Done)
     }
 
     async fn status(&self) -> Result<OutboxStatus, StoreError> {

@@ -1,9 +1,10 @@
 //! The outbox: rows that a customer's own transaction wrote, on their way to become messages.
 //!
-//! A source of rows, not a part of the store: it may be a table in the store's own database, in another one, or in a file. Taking
-//! rows, relaying them and deleting them is one transaction of the source, during which nobody else relays; what is relayed is
-//! accepted once by the key of its row ([`crate::dedup::DedupKey::outbox`]), so that a transaction that was relayed and not
-//! committed is harmless. A row that cannot be relayed is set aside with its error, and holds up nobody.
+//! A source of rows, not a part of the store: it may be a table in the store's own database, in another one, or in a
+//! file. A relay takes rows under a claim, makes them into messages while no transaction of the source is open, and
+//! finishes the claim, which removes them. A message is accepted once by the key of its row
+//! ([`crate::dedup::DedupKey::outbox`]), so that rows that are relayed and not removed are harmless. A row that cannot
+//! be relayed is set aside with its error, and holds up no other row.
 
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::piece::Piece;
 
 /// Bytes that tell one outbox from every other.
 pub const IDENTITY_BYTES: usize = 16;
+/// Bytes that tell one claim from every other.
+pub const CLAIM_BYTES: usize = 16;
 
 /// What a row says, checked by nobody yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,24 +87,28 @@ pub struct Done {
     pub floor: Option<Id>,
 }
 
-/// Makes rows into messages.
-#[async_trait]
-pub trait Relayer: Send + Sync {
-    /// Appends a batch in order. `Err` means that rows of it may be appended and others not: it is to be repeated as it is.
-    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError>;
+/// The right to relay an outbox, for `OUTBOX_CLAIM` at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim(pub [u8; CLAIM_BYTES]);
+
+/// The result of one look at an outbox.
+#[derive(Debug)]
+pub enum Taken {
+    /// The outbox is empty.
+    Nothing,
+    /// Another relay has the claim.
+    Busy,
+    /// Rows to relay. They stay in the outbox until the claim is finished.
+    Rows(Claim, OutboxBatch),
 }
 
-/// What one look at an outbox brought.
-#[derive(Debug)]
-pub enum Relayed {
-    /// There was nothing.
-    Nothing,
-    /// Someone else is just relaying.
-    Busy,
-    /// Rows were relayed or set aside, and are gone.
-    Rows(usize),
-    /// The rows were not appended, or perhaps not; they are still there.
-    Failed(StoreError),
+/// Whether the end of a claim counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// The rows have left the outbox, and the claim is free.
+    Done,
+    /// The claim had expired and was given to another relay: nothing was changed.
+    Lost,
 }
 
 /// How much waits in an outbox.
@@ -149,8 +156,11 @@ pub struct AsideChange {
 /// Where rows wait.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Takes the next rows, has them relayed and removes them, unless someone else is just doing that.
-    async fn relay(&self, relayer: &dyn Relayer) -> Result<Relayed, StoreError>;
+    /// Claims the outbox and reads its next rows, unless another relay has the claim.
+    async fn take(&self) -> Result<Taken, StoreError>;
+
+    /// Removes rows that are relayed, sets others aside, and gives the claim up. With nothing done the rows stay.
+    async fn finish(&self, claim: Claim, done: Done) -> Result<Finished, StoreError>;
 
     /// How much waits.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;

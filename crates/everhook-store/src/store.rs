@@ -246,7 +246,8 @@ store! {
     }
     // Errors of what is no operation of the trait: outboxes, wake-ups, and the preparation of statements.
     besides {
-        RelayOutbox = "relay_outbox",
+        TakeOutbox = "take_outbox",
+        FinishOutbox = "finish_outbox",
         OutboxStatus = "read_outbox_status",
         ListAside = "list_aside",
         ReplaceAside = "replace_aside",

@@ -33,7 +33,7 @@ pub(crate) trait Intake: Send + Sync + 'static {
     /// The operation that writes them.
     const OP: Op;
 
-    /// What a request adds to its transaction.
+    /// The size that a request adds to its transaction.
     fn weight(request: &Self::Request) -> Weight;
 
     fn join(requests: Vec<Self::Request>) -> Self::Group;

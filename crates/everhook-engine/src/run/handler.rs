@@ -40,9 +40,9 @@ pub trait Handler: Send + Sync {
 pub struct Finish {
     /// How it ended.
     pub report: Report,
-    /// What went wrong; empty if nothing did.
+    /// The error; empty if there is none.
     pub error: String,
-    /// What came out, as JSON.
+    /// The result, as JSON.
     pub result: Option<Bytes>,
 }
 
@@ -58,7 +58,7 @@ impl Finish {
     }
 }
 
-/// Which jobs a node runs in its own process.
+/// The jobs that a node runs in its own process.
 #[derive(Clone)]
 pub struct Handlers {
     /// The tenant.
@@ -76,7 +76,7 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// What a handler knows of its job, and what it may say meanwhile.
+/// The job of a handler, and the way to report on it while it runs.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -87,7 +87,7 @@ struct Inner {
     node: Arc<Node>,
     cancelled: CancellationToken,
     log: Mutex<VecDeque<String>>,
-    /// What was said last and is not written.
+    /// The last report that is not written.
     progress: Mutex<Option<Progress>>,
     said: Notify,
 }
@@ -109,7 +109,7 @@ impl Context {
         self.0.task.key.environment
     }
 
-    /// Which attempt this is: 1 for the first.
+    /// The number of this attempt: 1 for the first.
     pub fn attempt(&self) -> u32 {
         self.0.task.tries + 1
     }
@@ -145,7 +145,7 @@ impl Context {
         self.0.node.sessions.may_send(&self.0.session)
     }
 
-    /// What the attempt keeps; nothing, if nothing was said.
+    /// The note that the attempt keeps; empty, if nothing was logged.
     pub(crate) fn note(&self, error: &str) -> Bytes {
         let log = self.0.log.lock().expect("nothing panics while it holds this lock");
         if error.is_empty() && log.is_empty() {

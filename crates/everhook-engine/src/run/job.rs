@@ -40,7 +40,7 @@ pub(crate) struct Work {
     pub(crate) session: Arc<Session>,
 }
 
-/// Who runs it.
+/// The way to run a job.
 pub(crate) enum How {
     Handler(Arc<dyn Handler>),
     Push(Arc<Target>),
@@ -172,7 +172,7 @@ impl Runner {
         self.node.handled.remove(task.key.id);
         let finish = finish?;
         context.tell_last_progress().await;
-        // Whoever gave up because someone cancelled the job does not fail; whoever completed it did.
+        // A handler that gave up because the job was cancelled does not fail; one that completed the job did complete it.
         task.cancel = context.is_cancelled();
         let record = AttemptRecord {
             duration: self.node.clock.elapsed().saturating_sub(begun),

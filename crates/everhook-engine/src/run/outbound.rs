@@ -17,7 +17,7 @@ pub(crate) enum Sent {
     SessionClosed,
 }
 
-/// What is signed.
+/// The parts of a request that are signed.
 pub(crate) struct Signed<'a> {
     /// The same for every attempt.
     pub(crate) id: String,

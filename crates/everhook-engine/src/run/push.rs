@@ -81,7 +81,7 @@ fn answered(
     started_at: Timestamp,
     duration: Duration,
 ) -> AttemptRecord {
-    // What a target says when all is well is no error; what it says otherwise may be nothing but its status.
+    // The reply of a target that took the job is no error; any other reply may be nothing but its status.
     let reply = match (outcome, status, String::from_utf8_lossy(reply).trim()) {
         (Outcome::Success, _, _) => Bytes::new(),
         (_, 0, failure) => Note::new(failure, []).to_bytes(),

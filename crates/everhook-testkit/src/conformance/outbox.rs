@@ -3,16 +3,13 @@
 //! Not part of the store's suite: a source may have nothing to do with a store. Its crate makes an empty one with a way to write
 //! rows, and calls [`check`].
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
 use everhook_core::limits::{BODY_BYTES_MAX, OUTBOX_BATCH_MAX};
 use everhook_core::time::Timestamp;
-use everhook_store::error::StoreError;
-use everhook_store::outbox::{AsideChange, Done, Outbox, OutboxBatch, OutboxRow, Relayed, Relayer};
-use everhook_store::store::Op;
+use everhook_store::outbox::{AsideChange, Done, Finished, Outbox, OutboxBatch, OutboxRow, Taken};
 
 /// An empty outbox.
 #[async_trait]
@@ -30,33 +27,21 @@ pub trait OutboxStage: Send + Sync {
     async fn write_unreadable(&self) -> Vec<&'static str>;
 }
 
-/// Does with a batch what a case says, and keeps it.
-struct Script<F> {
-    script: F,
-    seen: Mutex<Vec<OutboxBatch>>,
-}
-
-#[async_trait]
-impl<F: Fn(&OutboxBatch) -> Result<Done, StoreError> + Send + Sync> Relayer for Script<F> {
-    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
-        self.seen.lock().unwrap().push(batch.clone());
-        (self.script)(batch)
+/// Looks once, and does with the batch what a case says; answers the batch, if there was one.
+async fn look(outbox: &dyn Outbox, script: impl Fn(&OutboxBatch) -> Done) -> Option<OutboxBatch> {
+    match outbox.take().await.unwrap() {
+        Taken::Nothing => None,
+        Taken::Busy => panic!("nobody else relays"),
+        Taken::Rows(claim, batch) => {
+            assert_eq!(outbox.finish(claim, script(&batch)).await.unwrap(), Finished::Done);
+            Some(batch)
+        }
     }
 }
 
-/// Looks once; answers the batch, if there was one.
-async fn look(
-    outbox: &dyn Outbox,
-    script: impl Fn(&OutboxBatch) -> Result<Done, StoreError> + Send + Sync,
-) -> (Relayed, Option<OutboxBatch>) {
-    let script = Script { script, seen: Mutex::default() };
-    let relayed = outbox.relay(&script).await.unwrap();
-    (relayed, script.seen.into_inner().unwrap().pop())
-}
-
-fn all(batch: &OutboxBatch) -> Result<Done, StoreError> {
+fn all(batch: &OutboxBatch) -> Done {
     let relayed = batch.rows.iter().map(|row| row.id).collect();
-    Ok(Done { relayed, set_aside: batch.unreadable.clone(), floor: None })
+    Done { relayed, set_aside: batch.unreadable.clone(), floor: None }
 }
 
 fn payloads(batch: &OutboxBatch) -> Vec<&str> {
@@ -72,19 +57,17 @@ pub async fn check(stage: &dyn OutboxStage) {
     what_is_set_aside_is_seen_changed_retried_and_discarded(stage).await;
     a_number_that_is_used_again_costs_no_row(stage).await;
     a_row_that_cannot_be_read_holds_up_nobody(stage).await;
-    assert!(matches!(look(stage.outbox(), all).await, (Relayed::Nothing, None)));
+    assert!(look(stage.outbox(), all).await.is_none());
 }
 
 async fn rows_come_as_written_and_leave_when_relayed(stage: &dyn OutboxStage) {
     let outbox = stage.outbox();
-    assert!(matches!(look(outbox, all).await, (Relayed::Nothing, None)));
+    assert!(look(outbox, all).await.is_none());
     assert_eq!(outbox.status().await.unwrap(), Default::default());
     stage.write(&["{ \"a\" : 1 }".to_owned(), "second".to_owned()]).await;
     let status = outbox.status().await.unwrap();
     assert_eq!((status.depth, status.set_aside, status.oldest_age.is_some()), (2, 0, true));
-    let (relayed, batch) = look(outbox, all).await;
-    let batch = batch.unwrap();
-    assert!(matches!(relayed, Relayed::Rows(2)), "{relayed:?}");
+    let batch = look(outbox, all).await.unwrap();
     assert_eq!(payloads(&batch), ["{ \"a\" : 1 }", "second"]);
     assert!(batch.rows[0].id < batch.rows[1].id && batch.floor.is_none());
     let OutboxRow { application, event_type, tags, channels, event_id, deliver_at, .. } = &batch.rows[0];
@@ -95,11 +78,8 @@ async fn rows_come_as_written_and_leave_when_relayed(stage: &dyn OutboxStage) {
 
 async fn rows_that_were_not_relayed_stay(stage: &dyn OutboxStage) {
     stage.write(&["one".to_owned()]).await;
-    let fails = |_: &OutboxBatch| Err(StoreError::Unavailable { op: Op::Append, source: "a test".into() });
-    let (relayed, first) = look(stage.outbox(), fails).await;
-    assert!(matches!(relayed, Relayed::Failed(StoreError::Unavailable { .. })), "{relayed:?}");
-    let (_, second) = look(stage.outbox(), all).await;
-    let (first, second) = (first.unwrap(), second.unwrap());
+    let first = look(stage.outbox(), |_| Done::default()).await.unwrap();
+    let second = look(stage.outbox(), all).await.unwrap();
     // The same row to the microsecond, because that is the key it is accepted under.
     assert_eq!((first.identity, first.rows[0].id), (second.identity, second.rows[0].id));
     assert_eq!(first.rows[0].created_at, second.rows[0].created_at);
@@ -109,7 +89,7 @@ async fn the_floor_is_kept_and_only_raised(stage: &dyn OutboxStage) {
     let at = |millis: i64| Some(Id::floor(Timestamp::from_millis(1_750_000_000_000 + millis)));
     for (found, given) in [(None, at(5)), (at(5), at(3)), (at(5), None), (at(5), at(9)), (at(9), None)] {
         stage.write(&["row".to_owned()]).await;
-        let (_, batch) = look(stage.outbox(), |batch| Ok(Done { floor: given, ..all(batch)? })).await;
+        let batch = look(stage.outbox(), |batch| Done { floor: given, ..all(batch) }).await;
         assert_eq!(batch.unwrap().floor, found);
     }
 }
@@ -117,13 +97,13 @@ async fn the_floor_is_kept_and_only_raised(stage: &dyn OutboxStage) {
 async fn a_batch_is_bounded_in_rows_and_bytes(stage: &dyn OutboxStage) {
     let many: Vec<String> = (0..OUTBOX_BATCH_MAX + 3).map(|number| number.to_string()).collect();
     stage.write(&many).await;
-    let (_, first) = look(stage.outbox(), all).await;
-    let (_, second) = look(stage.outbox(), all).await;
+    let first = look(stage.outbox(), all).await;
+    let second = look(stage.outbox(), all).await;
     assert_eq!([payloads(&first.unwrap()), payloads(&second.unwrap())].concat(), many);
     stage.write(&vec!["x".repeat(1024 * 1024); 20]).await;
     let mut sizes = Vec::new();
-    while let (Relayed::Rows(rows), _) = look(stage.outbox(), all).await {
-        sizes.push(rows);
+    while let Some(batch) = look(stage.outbox(), all).await {
+        sizes.push(batch.len());
     }
     assert_eq!(sizes, [8, 8, 4], "eight mebibytes at a time");
 }
@@ -131,13 +111,13 @@ async fn a_batch_is_bounded_in_rows_and_bytes(stage: &dyn OutboxStage) {
 async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn OutboxStage) {
     let outbox = stage.outbox();
     stage.write(&["bad".to_owned(), "good".to_owned(), "worse".to_owned()]).await;
-    let (_, batch) = look(outbox, |batch| {
+    let batch = look(outbox, |batch| {
         let aside = |index: usize| (batch.rows[index].id, format!("reason {index}"));
-        Ok(Done { relayed: vec![batch.rows[1].id], set_aside: vec![aside(0), aside(2)], floor: None })
+        Done { relayed: vec![batch.rows[1].id], set_aside: vec![aside(0), aside(2)], floor: None }
     })
     .await;
     let rows = batch.unwrap().rows;
-    assert!(matches!(look(outbox, all).await, (Relayed::Nothing, None)));
+    assert!(look(outbox, all).await.is_none());
     let status = outbox.status().await.unwrap();
     assert_eq!((status.depth, status.set_aside), (0, 2));
     let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
@@ -151,7 +131,7 @@ async fn what_is_set_aside_is_seen_changed_retried_and_discarded(stage: &dyn Out
     assert!(outbox.replace_aside(rows[0].id, &change).await.unwrap());
     assert!(!outbox.replace_aside(rows[1].id, &change).await.unwrap());
     assert_eq!(outbox.retry_aside(&[rows[0].id, rows[1].id]).await.unwrap(), 1);
-    let (_, again) = look(outbox, all).await;
+    let again = look(outbox, all).await;
     let again = &again.unwrap().rows[0];
     assert_eq!((again.id, again.created_at, again.payload.as_str()), (rows[0].id, rows[0].created_at, "better"));
     assert_eq!((&again.tags, &again.application), (&rows[0].tags, &rows[0].application));
@@ -163,16 +143,16 @@ async fn a_number_that_is_used_again_costs_no_row(stage: &dyn OutboxStage) {
     let outbox = stage.outbox();
     let none = |batch: &OutboxBatch| {
         let aside = batch.rows.iter().map(|row| (row.id, format!("no {}", row.payload)));
-        Ok(Done { set_aside: aside.collect(), ..Done::default() })
+        Done { set_aside: aside.collect(), ..Done::default() }
     };
     stage.write(&["old".to_owned()]).await;
-    let (_, batch) = look(outbox, none).await;
+    let batch = look(outbox, none).await;
     let id = batch.unwrap().rows[0].id;
     stage.write_under(id, "new").await;
     assert_eq!(outbox.retry_aside(&[id]).await.unwrap(), 0, "there is no place for it");
     let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
     assert_eq!((aside.len(), aside[0].row.payload.as_str()), (1, "old"));
-    let (_, batch) = look(outbox, none).await;
+    let batch = look(outbox, none).await;
     assert_eq!(payloads(&batch.unwrap()), ["new"]);
     let aside = outbox.list_aside(i64::MIN, 10).await.unwrap().rows;
     assert_eq!((aside.len(), aside[0].row.payload.as_str(), aside[0].error.as_str()), (1, "new", "no new"));
@@ -186,8 +166,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody(stage: &dyn OutboxStage) {
     stage.write(&["after".to_owned()]).await;
     assert_eq!(outbox.status().await.unwrap().depth, reasons.len() as u64 + 2);
     let mut seen = Vec::new();
-    while let (Relayed::Rows(rows), Some(batch)) = look(outbox, all).await {
-        assert_eq!(rows, batch.len());
+    while let Some(batch) = look(outbox, all).await {
         seen.extend(batch.rows.into_iter().map(|row| row.payload));
     }
     assert_eq!(seen, ["before", "after"]);
@@ -198,7 +177,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody(stage: &dyn OutboxStage) {
     assert!(aside.iter().all(|row| row.row.payload.len() <= BODY_BYTES_MAX), "a large row is cut off");
     let ids: Vec<i64> = aside.iter().map(|row| row.row.id).collect();
     assert_eq!(outbox.retry_aside(&ids).await.unwrap(), ids.len() as u64);
-    while let (Relayed::Rows(_), Some(batch)) = look(outbox, all).await {
+    while let Some(batch) = look(outbox, all).await {
         assert_eq!(payloads(&batch), [""; 0], "a row is no better for being retried");
     }
     assert_eq!(outbox.discard_aside(&ids).await.unwrap(), ids.len() as u64);

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod changes;
+mod coalesced;
 mod doubt;
 mod exhausted;
 mod faulty;

@@ -1,9 +1,9 @@
 //! The outbox in a PostgreSQL, the store's own and another one.
 
 use async_trait::async_trait;
+use everhook_core::id::Id;
 use everhook_postgres::PostgresOutbox;
-use everhook_store::error::StoreError;
-use everhook_store::outbox::{Done, Outbox, OutboxBatch, Relayed, Relayer};
+use everhook_store::outbox::{Claim, Done, Finished, Outbox, OutboxBatch, Taken};
 use everhook_testkit::conformance::outbox::{OutboxStage, check};
 use tokio_postgres::Client;
 
@@ -77,26 +77,16 @@ async fn an_outbox_elsewhere_keeps_the_promises_of_every_outbox() {
     }
 }
 
-/// Looks a second time while the first look is under way.
-struct Within<'a>(&'a PostgresOutbox);
-
-#[async_trait]
-impl Relayer for Within<'_> {
-    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
-        let second = self.0.relay(&Nobody).await.unwrap();
-        assert!(matches!(second, Relayed::Busy), "{second:?}");
-        Ok(Done { relayed: batch.rows.iter().map(|row| row.id).collect(), ..Done::default() })
+/// Takes a batch that must be there.
+async fn take(outbox: &PostgresOutbox) -> (Claim, OutboxBatch) {
+    match outbox.take().await.unwrap() {
+        Taken::Rows(claim, batch) => (claim, batch),
+        other => panic!("{other:?}"),
     }
 }
 
-/// Is never asked.
-struct Nobody;
-
-#[async_trait]
-impl Relayer for Nobody {
-    async fn relay(&self, batch: &OutboxBatch) -> Result<Done, StoreError> {
-        panic!("{batch:?} was relayed twice at once")
-    }
+fn all(batch: &OutboxBatch) -> Done {
+    Done { relayed: batch.rows.iter().map(|row| row.id).collect(), ..Done::default() }
 }
 
 #[tokio::test]
@@ -107,13 +97,47 @@ async fn one_relays_at_a_time_and_a_row_that_someone_has_locked_is_left_for_late
     stage.write(&["one".to_owned(), "two".to_owned(), "three".to_owned()]).await;
     let operator = database.client().await;
     operator.batch_execute("begin; select from everhook.outbox where payload = 'one' for update").await.unwrap();
-    let relayed = stage.outbox.relay(&Within(&stage.outbox)).await.unwrap();
-    assert!(matches!(relayed, Relayed::Rows(2)), "{relayed:?}");
-    let relayed = stage.outbox.relay(&Nobody).await.unwrap();
-    assert!(matches!(relayed, Relayed::Nothing), "{relayed:?}");
+    let (claim, batch) = take(&stage.outbox).await;
+    assert_eq!(batch.len(), 2);
+    assert!(matches!(stage.outbox.take().await.unwrap(), Taken::Busy));
+    assert_eq!(stage.outbox.finish(claim, all(&batch)).await.unwrap(), Finished::Done);
+    for _ in 0..2 {
+        assert!(matches!(stage.outbox.take().await.unwrap(), Taken::Nothing), "a look at locked rows keeps no claim");
+    }
     operator.batch_execute("commit").await.unwrap();
-    let relayed = stage.outbox.relay(&Within(&stage.outbox)).await.unwrap();
-    assert!(matches!(relayed, Relayed::Rows(1)), "{relayed:?}");
+    assert_eq!(take(&stage.outbox).await.1.len(), 1);
+}
+
+#[tokio::test]
+async fn an_expired_claim_is_taken_over_and_its_first_holder_changes_nothing() {
+    let (own, elsewhere) = (Database::migrated().await, Database::empty().await);
+    PostgresOutbox::install(elsewhere.url()).await.unwrap();
+    for database in [own, elsewhere] {
+        let outbox = || PostgresOutbox::in_database(database.url(), false).unwrap();
+        let stage = Postgres { outbox: outbox(), client: database.client().await };
+        stage.write(&["one".to_owned(), "two".to_owned()]).await;
+        let (first, batch) = take(&stage.outbox).await;
+        let another = outbox();
+        assert!(matches!(another.take().await.unwrap(), Taken::Busy));
+        let held = "select held_until - clock_timestamp() between '4 s' and '5 s' from everhook.outbox_relay";
+        assert!(stage.client.query_one(held, &[]).await.unwrap().get::<_, bool>(0), "a dead holder costs 5 s at most");
+        let expire = "update everhook.outbox_relay set held_until = clock_timestamp() - interval '1 ms'";
+        stage.client.batch_execute(expire).await.unwrap();
+        let (second, again) = take(&another).await;
+        assert_eq!(again.rows.len(), 2, "no row has left");
+        let aside = |batch: &OutboxBatch| Done {
+            relayed: vec![batch.rows[0].id],
+            set_aside: vec![(batch.rows[1].id, "late".to_owned())],
+            floor: Some(Id::MAX),
+        };
+        assert_eq!(stage.outbox.finish(first, aside(&batch)).await.unwrap(), Finished::Lost);
+        let status = another.status().await.unwrap();
+        assert_eq!((status.depth, status.set_aside), (2, 0));
+        assert!(matches!(stage.outbox.take().await.unwrap(), Taken::Busy), "the second holder has its claim");
+        assert_eq!(another.finish(second, all(&again)).await.unwrap(), Finished::Done);
+        assert_eq!(another.finish(second, all(&again)).await.unwrap(), Finished::Lost, "it was given up");
+        assert!(matches!(stage.outbox.take().await.unwrap(), Taken::Nothing));
+    }
 }
 
 #[tokio::test]

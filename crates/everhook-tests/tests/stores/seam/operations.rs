@@ -8,5 +8,5 @@ fn operations_are_named_in_words() {
     assert_eq!(Op::Append.to_string(), "append");
     assert_eq!(Op::CloseExpired.to_string(), "close expired");
     assert_eq!(Op::Read(QueryName::FindEventType).to_string(), "find event type");
-    assert_eq!(Op::RelayOutbox.to_string(), "relay outbox");
+    assert_eq!(Op::TakeOutbox.to_string(), "take outbox");
 }

@@ -1,0 +1,75 @@
+//! Groups of new work that the store refuses: each request is written by itself then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::job::RunAt;
+use everhook_core::role::Role;
+use everhook_engine::config::{JobsConfig, NodeConfig};
+use everhook_engine::intake::AcceptError;
+use everhook_engine::node::Node;
+use everhook_store::error::StoreError;
+use everhook_store::job::{Enqueued, NewJob};
+use everhook_store::lease::Appended;
+use everhook_store::store::Op;
+
+use crate::engine::faulty::{Fault, Faulty};
+use crate::engine::fixture::{ENVIRONMENT, add_endpoint, config, engine_with, message, store};
+use crate::engine::jobs::stage::job;
+
+/// A node that delivers nothing.
+async fn stage() -> (Arc<Faulty>, Arc<Node>) {
+    let store = store();
+    add_endpoint(&store, "http://127.0.0.1/hook");
+    let jobs = Some(JobsConfig { schedules: false, ..JobsConfig::default() });
+    let node = engine_with(&store, 1, NodeConfig { role: Role::Api, jobs, ..config("api") }).await;
+    (store, node)
+}
+
+/// Sends three messages that share a transaction, while these faults wait for it. Answers each, and the appends.
+async fn accept_three(faults: &[Fault]) -> (Vec<&'static str>, usize) {
+    let (store, node) = stage().await;
+    faults.iter().for_each(|fault| store.layer.plan(Op::Append, *fault));
+    let (first, second, third) =
+        tokio::join!(node.accept(message("1")), node.accept(message("2")), node.accept(message("3")));
+    let answers = [first, second, third].map(|answer| match answer {
+        Ok(Appended::Accepted { .. }) => "accepted",
+        Err(AcceptError::Store(StoreError::Refused { .. })) => "refused",
+        Err(AcceptError::Store(StoreError::Unavailable { .. })) => "unavailable",
+        other => panic!("{other:?}"),
+    });
+    let accepted = answers.iter().filter(|answer| **answer == "accepted").count();
+    assert_eq!(store.store.dump().messages.len(), accepted, "{answers:?}");
+    node.drain(Duration::ZERO).await;
+    (answers.to_vec(), store.layer.calls(Op::Append))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_the_store_refuses_harms_only_itself() {
+    assert_eq!(accept_three(&[]).await, (vec!["accepted"; 3], 1), "one transaction");
+    assert_eq!(accept_three(&[Fault::Refused]).await, (vec!["accepted"; 3], 4));
+    let (answers, appends) = accept_three(&[Fault::Refused, Fault::Refused]).await;
+    assert_eq!((answers, appends), (vec!["refused", "accepted", "accepted"], 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_message_of_a_refused_group_goes_past_one_that_failed() {
+    let (answers, appends) = accept_three(&[Fault::Refused, Fault::NotDone]).await;
+    assert_eq!((answers, appends), (vec!["unavailable"; 3], 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_refused_group_are_written_by_request() {
+    let (store, node) = stage().await;
+    store.layer.plan(Op::Enqueue, Fault::Refused);
+    store.layer.plan(Op::Enqueue, Fault::Refused);
+    let request = |count: usize| -> Vec<NewJob> {
+        let new = || NewJob { environment: ENVIRONMENT, job: job(&node), run_at: RunAt::Now, key: None };
+        std::iter::repeat_with(new).take(count).collect()
+    };
+    let (bad, good) = tokio::join!(node.enqueue(request(1)), node.enqueue(request(2)));
+    assert!(matches!(bad, Err(AcceptError::Store(StoreError::Refused { .. }))), "{bad:?}");
+    assert!(matches!(good.unwrap()[..], [Enqueued::Accepted { .. }, Enqueued::Accepted { .. }]));
+    assert_eq!((store.layer.calls(Op::Enqueue), store.store.dump().jobs.len()), (3, 2));
+    node.drain(Duration::ZERO).await;
+}
