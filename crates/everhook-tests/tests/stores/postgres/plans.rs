@@ -112,7 +112,6 @@ async fn check_jobs(client: &Client) {
 async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
-    check(client, "lower_lane_due_queue", &["lane_pkey"], "(id = wanted.id)").await;
     let of_feed = "(feed = wanted.feed) AND (ready_at <";
     check(client, "next_lane", &["lane_ready", "queue_pkey", "application_pkey"], of_feed).await;
     check(client, "next_ready", &["lane_ready"], "Index Cond: (feed = wanted.feed)").await;
@@ -138,7 +137,7 @@ async fn check_all(client: &Client) {
     .await;
     check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
     check(client, "lower_lane_due", &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "lock_lane", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "mark_lane_empty", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "claim_once", &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
     check(client, "replace_once", &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
