@@ -33,10 +33,11 @@ statement! {
     pub(crate) AppendTask = "append_task" { fresh: Tasks };
     pub(crate) LockLane = (
         "lock_lane",
-        "select from unnest(:wanted) \
+        "with locked as materialized (select from unnest(:wanted) \
         join everhook.lane on lane.environment = any (array[wanted.environment]) and lane.id = wanted.id \
-        order by wanted.environment, wanted.id for key share of lane"
-    ) { wanted: Keys };
+        order by wanted.environment, wanted.id for key share of lane) \
+        select everhook.expect(not :strict or count(*) = cardinality(:wanted.environment)) from locked"
+    ) { wanted: Keys, strict: bool };
     pub(crate) LowerLaneDue = "lower_lane_due" { wanted: DueLanes };
 }
 
@@ -54,7 +55,13 @@ row! {
 /// what every drain before the lock has left: a lock by an old snapshot gets past a write that is not exclusive, and
 /// may then show what was before a drain that followed it.
 pub(crate) fn lower_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue) {
-    (LockLane { wanted: wanted.keys() }, LowerLaneDue { wanted })
+    (LockLane { wanted: wanted.keys(), strict: false }, LowerLaneDue { wanted })
+}
+
+/// As `lower_lanes_due`, for lanes that somebody may have emptied and removed meanwhile: without one of them the
+/// transaction is undone, and run again.
+pub(crate) fn lower_known_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue) {
+    (LockLane { wanted: wanted.keys(), strict: true }, LowerLaneDue { wanted })
 }
 
 /// What an append has to know of lanes.
@@ -260,7 +267,7 @@ fn due_lanes<'p>(
     }
     let due_lane = |((environment, id), due_at)| {
         let waits = due_at <= now && !waiting.contains(&(environment, id));
-        DueLane { environment, id, due_at, waits }
+        DueLane { waits, ..DueLane::new(environment, id, due_at) }
     };
     lanes.into_iter().map(due_lane).collect()
 }

@@ -1,5 +1,7 @@
 //! Rows that several statements take as arrays.
 
+use std::time::Duration;
+
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, LaneId, MessageId, SessionId, TaskId};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskKey, TaskKind, TaskState, Trigger};
@@ -53,13 +55,22 @@ columns! {
         state: TaskState,
     }
 
-    /// Lanes with the time when their next task is due, and whether new deliveries wait in them.
-    pub(crate) DueLanes of DueLane { environment: EnvironmentId, id: LaneId, due_at: Timestamp, waits: bool }
+    /// Lanes with the time when their next task is due, whether new deliveries wait in them, and how long they rest.
+    pub(crate) DueLanes of DueLane {
+        environment: EnvironmentId, id: LaneId, due_at: Timestamp, waits: bool, hold_us: Duration,
+    }
 }
 
 impl Keys {
     pub(crate) fn of(keys: impl IntoIterator<Item = (EnvironmentId, Id)>) -> Keys {
         keys.into_iter().map(|(environment, id)| Key { environment, id }).collect()
+    }
+}
+
+impl DueLane {
+    /// A lane with a task that is due then.
+    pub(crate) fn new(environment: EnvironmentId, id: LaneId, due_at: Timestamp) -> DueLane {
+        DueLane { environment, id, due_at, waits: false, hold_us: Duration::ZERO }
     }
 }
 

@@ -84,5 +84,5 @@ impl PostgresStore {
 
 /// The lane of an endpoint in which a task is due now that others may overtake.
 fn due_lane(environment: EnvironmentId, endpoint: EndpointId, now: Timestamp) -> DueLanes {
-    [DueLane { environment, id: endpoint.lane(), due_at: now, waits: false }].into_iter().collect()
+    [DueLane::new(environment, endpoint.lane(), now)].into_iter().collect()
 }

@@ -17,8 +17,8 @@ use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::{columns, statement};
 
-use crate::append::LockLane;
-use crate::columns::Keys;
+use crate::append::lower_lanes_due;
+use crate::columns::{DueLane, DueLanes, Keys};
 use crate::error::Fault;
 use crate::job::batch::{self, Changes};
 use crate::job::output::{JobResults, PutJobResult, results};
@@ -47,16 +47,12 @@ columns! {
     LoggedAttempts of LoggedAttempt {
         kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
     }
-
-    /// Lanes with the time when their next task is due, and how long they rest.
-    HeldLanes of HeldLane { environment: EnvironmentId, id: LaneId, due_at: Timestamp, hold_us: Duration }
 }
 
 statement! {
     pub(crate) SettleGone<'a> = "settle_gone" { batch: GoneTasks<'a> } -> Vec<usize>;
     pub(crate) SettleKept<'a> = "settle_kept" { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
-    PauseLane = "hold_lane" { given: HeldLanes };
     DisableEndpoint = "disable_endpoint" { wanted: Keys };
     StopQueue = "stop_queue" { wanted: Keys };
 }
@@ -122,11 +118,11 @@ impl PostgresStore {
                 batch::add(&mut changes, (member.key.environment, id), BatchChange::Ended(ended));
             }
         }
-        let (held, disabled, stopped) = (lanes.held(), lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
-        let (lock_lane, pause_lane) = held.map(|(wanted, given)| (LockLane { wanted }, PauseLane { given })).unzip();
+        let (disabled, stopped) = (lane_keys(&lanes.stopped), lane_keys(&lanes.stopped_queues));
+        let (lock_lane, lower_lane_due) = lanes.due().nonempty().map(lower_lanes_due).unzip();
         let writes = (
             lock_lane,
-            pause_lane,
+            lower_lane_due,
             disabled.nonempty().map(|wanted| DisableEndpoint { wanted }),
             stopped.nonempty().map(|wanted| StopQueue { wanted }),
             fresh.nonempty().map(|fresh| PutJobResult { fresh }),
@@ -241,16 +237,13 @@ impl LaneEnds {
         ends
     }
 
-    /// The lanes that are told something, and what they are told; none if there are none.
-    fn held(&self) -> Option<(Keys, HeldLanes)> {
-        let held = |((environment, id), (due_at, hold)): (&(EnvironmentId, LaneId), &(Timestamp, Duration))| HeldLane {
-            environment: *environment,
-            id: *id,
-            due_at: *due_at,
+    /// The lanes that are told when their next task is due, or how long to rest.
+    fn due(&self) -> DueLanes {
+        let due = |((environment, id), (due_at, hold)): (&(EnvironmentId, LaneId), &(Timestamp, Duration))| DueLane {
             hold_us: span(*hold),
+            ..DueLane::new(*environment, *id, *due_at)
         };
-        let keys = Keys::of(self.held.keys().map(|(environment, lane)| (*environment, lane.0)));
-        Some((keys.nonempty()?, self.held.iter().map(held).collect()))
+        self.held.iter().map(due).collect()
     }
 }
 

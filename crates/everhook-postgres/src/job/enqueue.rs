@@ -19,8 +19,8 @@ use everhook_store::sql::rows::names;
 use everhook_store::store::Op;
 use everhook_store::{columns, statement};
 
-use crate::append::LockLane;
-use crate::columns::Keys;
+use crate::append::{LockLane, LowerLaneDue, lower_known_lanes_due};
+use crate::columns::{DueLane, DueLanes, Keys};
 use crate::dedup::{self, Owners};
 use crate::error::Fault;
 use crate::job::batch::{self, BatchKey, Batches};
@@ -30,9 +30,6 @@ use crate::tx::{Now, Tx};
 columns! {
     /// Lanes of queues.
     pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, feed: Id, queue: &'a str }
-
-    /// Lanes of queues with the time when their next job is due.
-    QueueLanesDue of QueueLaneDue { environment: EnvironmentId, id: LaneId, due_at: Timestamp }
 
     /// Records of jobs.
     JobRecords of JobRecord<'a> {
@@ -65,8 +62,6 @@ columns! {
 
 statement! {
     pub(crate) CreateLaneQueue<'a> = "create_lane_queue" { fresh: QueueLanes<'a> };
-    // Undoes itself if a lane is not there.
-    pub(crate) LowerLaneQueueDue = "lower_lane_due_queue" { wanted: QueueLanesDue };
     AppendJob<'a> = "append_job" { fresh: JobRecords<'a>, created_at: Timestamp };
     AppendTaskJob = "append_task_job" { fresh: JobTasks };
 }
@@ -206,24 +201,14 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
 }
 
 /// Makes lanes that are not there, and tells all of them when their next job is due.
-fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, LockLane, LowerLaneQueueDue) {
-    let fresh = |((environment, id), (queue, _)): (&(EnvironmentId, LaneId), &(&'a Name, Timestamp))| QueueLane {
-        environment: *environment,
-        id: *id,
-        feed: queue_id(*environment, queue),
-        queue: queue.as_str(),
-    };
-    let due = |((environment, id), (_, due_at)): (&(EnvironmentId, LaneId), &(&'a Name, Timestamp))| QueueLaneDue {
-        environment: *environment,
-        id: *id,
-        due_at: *due_at,
-    };
-    let keys = Keys::of(lanes.keys().map(|(environment, lane)| (*environment, lane.0)));
-    (
-        CreateLaneQueue { fresh: lanes.iter().map(fresh).collect() },
-        LockLane { wanted: keys },
-        LowerLaneQueueDue { wanted: lanes.iter().map(due).collect() },
-    )
+fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, (LockLane, LowerLaneDue)) {
+    let (mut fresh, mut due) = (QueueLanes::default(), DueLanes::default());
+    for ((environment, id), (queue, due_at)) in lanes {
+        let feed = queue_id(*environment, queue);
+        fresh.push(QueueLane { environment: *environment, id: *id, feed, queue: queue.as_str() });
+        due.push(DueLane::new(*environment, *id, *due_at));
+    }
+    (CreateLaneQueue { fresh }, lower_known_lanes_due(due))
 }
 
 /// Writes records and tasks and tells their lanes, in one round trip.
@@ -245,11 +230,11 @@ async fn write(tx: &Tx<'_>, fresh: &[Fresh<'_>], now: Timestamp) -> Result<(), F
         let kind = &fresh.new.job.kind;
         tasks.push(task(fresh, last.get(kind, || kind_hash(kind))));
     }
-    let (create_lane, lock_lane, lower_lane_due) = tell_lanes(&lanes(fresh));
+    let (create_lane, lower_lane_due) = tell_lanes(&lanes(fresh));
     let records = fresh.iter().map(|fresh| JobRecord::new(fresh.new)).collect();
     let append_job = AppendJob { fresh: records, created_at: now };
     let append_task = AppendTaskJob { fresh: tasks };
-    tx.finish((create_lane, append_job, append_task, lock_lane, lower_lane_due)).await.map(drop)
+    tx.finish((create_lane, append_job, append_task, lower_lane_due)).await.map(drop)
 }
 
 impl<'a> JobRecord<'a> {

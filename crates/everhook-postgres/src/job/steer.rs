@@ -264,7 +264,7 @@ async fn wait(tx: &Tx<'_>, steps: &Steps) -> Result<(), Fault> {
         let first = lanes.entry((key.environment, *lane)).or_insert(*due_at);
         *first = (*due_at).min(*first);
     }
-    let due = |((environment, id), due_at)| DueLane { environment, id, due_at, waits: false };
+    let due = |((environment, id), due_at)| DueLane::new(environment, id, due_at);
     let lanes: DueLanes = lanes.into_iter().map(due).collect();
     let moved = RescheduleJobTask { moved: steps.moved.iter().map(moved).collect() };
     tx.run((moved, lower_lanes_due(lanes))).await.map(drop)

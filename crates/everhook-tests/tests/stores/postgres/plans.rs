@@ -112,7 +112,6 @@ async fn check_jobs(client: &Client) {
 async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
-    check(client, "lower_lane_due_queue", &["lane_pkey"], "(id = wanted.id)").await;
     let of_feed = "(feed = wanted.feed) AND (ready_at <";
     check(client, "next_lane", &["lane_ready", "lane_group_pkey"], of_feed).await;
     check(client, "next_ready", &["lane_ready"], "Index Cond: (feed = wanted.feed)").await;
@@ -142,7 +141,7 @@ async fn check_all(client: &Client) {
     let of_group = "(environment = lane_group.environment) AND (kind = 1) AND (parent = lane_group.id)";
     check(client, "list_endpoint_application", &["lane_group_pkey", "resource_open"], of_group).await;
     check(client, "lower_lane_due", &["lane_pkey"], "(id = wanted.id)").await;
-    check(client, "hold_lane", &["lane_pkey"], "(id = wanted.id)").await;
+    check(client, "lock_lane", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "mark_lane_empty", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "claim_once", &["once_slot_pkey"], "(application = wanted.application) AND (key = ").await;
     check(client, "replace_once", &["once_slot_pkey"], "(application = decided.application) AND (key = ").await;
