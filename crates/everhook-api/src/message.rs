@@ -18,7 +18,7 @@ use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
-use everhook_core::scope::AppScope;
+use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
@@ -186,7 +186,7 @@ async fn create(
 ) -> Result<Response, ApiError> {
     let locator = scope::application(&app_id)?;
     let guess = match &locator {
-        Locator::Id(id) => Some(Found { id: *id, revision: None }),
+        Locator::Id(id) => Some(Found { id: *id, version: None }),
         Locator::Uid(uid) => api.uids.guess(environment, uid),
     };
     if let Some(guess) = guess
@@ -194,12 +194,17 @@ async fn create(
     {
         return Ok(answer);
     }
-    let Locator::Uid(_) = &locator else { return Err(scope::no_application(&app_id)) };
+    let Locator::Uid(uid) = &locator else { return Err(scope::no_application(&app_id)) };
     // Not known yet, or changed since.
-    let wanted: MessageIn<'_> = input.json()?;
-    let found = application::find_or_create(&api, environment, &locator, wanted.application).await?;
-    let found = api.uids.remember(environment, &found);
-    let answer = send(&api, environment, &locator, Found { revision: None, ..found }, &input, &content).await?;
+    let found = api.read(query::ResolveApplication { scope: Scope::of(environment), uid: uid.clone() }).await?;
+    let id = match found {
+        Some(found) => api.uids.remember(environment, uid, found).id,
+        None => {
+            let wanted: MessageIn<'_> = input.json()?;
+            application::find_or_create(&api, environment, &locator, wanted.application).await?.id
+        }
+    };
+    let answer = send(&api, environment, &locator, Found { id, version: None }, &input, &content).await?;
     answer.ok_or_else(|| scope::no_application(&app_id))
 }
 
@@ -223,12 +228,12 @@ async fn send(
         return Err(ApiError::invalid(["body", "deliverAt"], "must be before the payload's retention ends"));
     }
     let rest = Rest { deliver_at, payload_until, content_type };
-    let Found { id: application, revision } = found;
+    let Found { id: application, version } = found;
     let message = wanted.into_new(api, application, payload.bytes(), rest)?;
     let mut keys = Vec::with_capacity(2);
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    let new = NewMessage { environment, message, keys, revision, once, deliver_at };
+    let new = NewMessage { environment, message, keys, version, once, deliver_at };
     match api.accept.accept(new).await? {
         Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
         Accepted::Repeated(id) => {

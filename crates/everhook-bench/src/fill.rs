@@ -55,9 +55,9 @@ impl Backlog<'_> {
 
     async fn write_postgres(&self, client: &tokio_postgres::Client) -> anyhow::Result<()> {
         let (now_secs, due_at) = self.times()?;
-        let lanes = "select lane.environment, lane.application, lane.id from everhook.lane join everhook.application \
-            on application.environment = lane.environment and application.id = lane.application and application.uid = $1 \
-            order by lane.id";
+        let lanes = "select lane.environment, lane.application, lane.id from everhook.lane join everhook.resource \
+            on resource.environment = lane.environment and resource.kind = 0 and resource.parent = '' \
+            and resource.id = lane.application and resource.name = $1 order by lane.id";
         let lanes = client.query(lanes, &[&self.application]).await?;
         let first = lanes.first().context("the application has endpoints")?;
         let (environment, application): (i32, Vec<u8>) = (first.get(0), first.get(1));
@@ -105,9 +105,9 @@ impl Backlog<'_> {
         let mut connection = rusqlite::Connection::open(place.file())?;
         connection.execute_batch("pragma synchronous = off; pragma cache_size = -400000")?;
         let transaction = connection.transaction()?;
-        let lanes = "select lane.environment, lane.application, lane.id from lane join application \
-            on application.environment = lane.environment and application.id = lane.application and application.uid = ?1 \
-            order by lane.id";
+        let lanes = "select lane.environment, lane.application, lane.id from lane join resource \
+            on resource.environment = lane.environment and resource.kind = 0 and resource.parent = x'' \
+            and resource.id = lane.application and resource.name = ?1 order by lane.id";
         let lanes = transaction
             .prepare(lanes)?
             .query_map([self.application], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?

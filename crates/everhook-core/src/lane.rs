@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::id::{EnvironmentId, ID_BYTES};
 use crate::limits::{LEASE_JOBS_MAX, LEASE_TASKS_MAX};
 use crate::name::Name;
-use crate::queue::{Queue, Rate, queue_id};
+use crate::queue::{Rate, queue_id};
 use crate::task::{PRIORITY_DEFAULT, stored_as};
 use crate::time::Timestamp;
 
@@ -91,11 +91,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a queue.
-    pub fn of(queue: &Queue) -> Limits {
-        Limits { tasks: queue.limit, tasks_per_lane: queue.key_limit, rate: queue.rate }
-    }
-
     /// Whether a lease has to lock the group and count its leased tasks.
     pub const fn is_any(&self) -> bool {
         self.tasks.is_some() || self.tasks_per_lane.is_some() || self.rate.is_some()

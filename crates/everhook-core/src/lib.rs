@@ -25,6 +25,7 @@ pub mod once;
 pub mod outcome;
 pub mod queue;
 pub mod relay;
+pub mod resource;
 pub mod retry;
 pub mod role;
 pub mod schedule;

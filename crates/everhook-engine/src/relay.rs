@@ -166,8 +166,8 @@ impl Relay {
                 created_at: now,
                 rest: Rest { deliver_at: row.deliver_at, ..Rest::default() },
             };
-            let (revision, deliver_at) = (found.revision, row.deliver_at);
-            let message = NewMessage { environment, message, keys, revision, once, deliver_at };
+            let (version, deliver_at) = (found.version, row.deliver_at);
+            let message = NewMessage { environment, message, keys, version, once, deliver_at };
             RelayedRow { row: row.id, locator, message }
         }))
     }
@@ -204,7 +204,7 @@ impl Relay {
         missing: &mut Missing,
     ) -> Result<Option<Found>, StoreError> {
         let uid = match locator {
-            Locator::Id(id) => return Ok(Some(Found { id: *id, revision: None })),
+            Locator::Id(id) => return Ok(Some(Found { id: *id, version: None })),
             Locator::Uid(uid) => uid,
         };
         if let Some(found) = self.uids.guess(environment, uid) {
@@ -214,29 +214,27 @@ impl Relay {
         if missing.applications.contains(&key) {
             return Ok(None);
         }
-        let found = self.look_up(environment, locator).await?;
+        let found = self.look_up(environment, uid).await?;
         if found.is_none() {
             missing.applications.insert(key);
         }
         Ok(found)
     }
 
-    async fn look_up(
-        &self,
-        environment: EnvironmentId,
-        locator: &Locator<ApplicationId>,
-    ) -> Result<Option<Found>, StoreError> {
-        let found =
-            self.store.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?;
-        Ok(found.map(|application| self.uids.remember(environment, &application)))
+    async fn look_up(&self, environment: EnvironmentId, uid: &Name) -> Result<Option<Found>, StoreError> {
+        let scope = Scope::of(environment);
+        let found = self.store.read(query::ResolveApplication { scope, uid: uid.clone() }).await?;
+        Ok(found.map(|found| self.uids.remember(environment, uid, found)))
     }
 
     /// Tries a message again whose uid has moved since it was remembered; under the id it has, so that it keeps its place.
     async fn again(&self, member: &RelayedRow) -> Result<Accepted, StoreError> {
         let NewMessage { environment, message, keys, .. } = &member.message;
-        let Some(found) = self.look_up(*environment, &member.locator).await? else {
-            return Ok(Accepted::NoApplication);
+        let found = match &member.locator {
+            Locator::Id(_) => None,
+            Locator::Uid(uid) => self.look_up(*environment, uid).await?,
         };
+        let Some(found) = found else { return Ok(Accepted::NoApplication) };
         let keys = keys.iter().map(|key| match &message.event_id {
             Some(event_id) if key.scope == everhook_store::dedup::DedupScope::EventId => {
                 DedupKey::event_id(found.id, event_id)
@@ -246,7 +244,7 @@ impl Relay {
         let moved = NewMessage {
             message: Message { application: found.id, ..message.clone() },
             keys: keys.collect(),
-            revision: None,
+            version: None,
             ..member.message.clone()
         };
         let mut accepted = self.acceptor.accept_all(vec![moved]).await?;

@@ -1,4 +1,4 @@
--- Configuration: environments, keys, applications, endpoints, event types, queues, schedules; the clock and the check of statements.
+-- Configuration: environments, keys, resources with the narrow tables that hot paths read; the clock and the check of statements.
 
 -- The only wall clock: microseconds since the Unix epoch, read when it is called and not when the transaction began.
 create function everhook.now_us() returns bigint
@@ -34,98 +34,59 @@ create table everhook.api_key (
     revoked_at bigint
 );
 
-create table everhook.application (
-    environment integer not null,
-    id bytea not null,
-    uid text collate "C",
-    name text not null,
-    throttle_rate integer,
-    metadata text not null,
+-- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no row.
+-- No hot statement reads this table: appends and leases read `lane_group` and `lane`, which the same transactions write.
+create table everhook.resource (
     created_at bigint not null,
     updated_at bigint not null,
-    revision bigint not null,
     deleted_at bigint,
-    primary key (environment, id)
-) with (fillfactor = 80);
-
-create unique index application_uid on everhook.application (environment, uid)
-where uid is not null and deleted_at is null;
-
-create table everhook.endpoint (
+    revision bigint not null,
     environment integer not null,
-    application bytea not null,
-    id bytea not null,
-    uid text collate "C",
-    url text not null,
-    description text not null,
+    kind smallint not null,
     state smallint not null,
-    event_types text,
-    channels text,
-    headers text not null,
-    throttle_rate integer,
-    metadata text not null,
-    version integer not null,
-    keys text not null,
-    created_at bigint not null,
-    updated_at bigint not null,
-    revision bigint not null,
-    deleted_at bigint,
-    primary key (environment, application, id)
+    parent bytea not null, -- the application of an endpoint; else empty
+    id bytea not null,
+    name text collate "C", -- the uid or name
+    spec text not null, -- JSON that the engine reads
+    info text not null, -- JSON with everything else
+    primary key (environment, kind, parent, id)
 );
 
-create unique index endpoint_uid on everhook.endpoint (environment, application, uid)
-where uid is not null and deleted_at is null;
+create unique index resource_name on everhook.resource (environment, kind, parent, name)
+where name is not null and deleted_at is null;
 
--- Endpoints that are not deleted, so that neither their count nor a fan-out reads the deleted ones.
-create index endpoint_open on everhook.endpoint (environment, application, id)
+-- Resources that are not deleted, so that neither a count of endpoints nor a fan-out reads the deleted ones.
+create index resource_open on everhook.resource (environment, kind, parent, id)
 where deleted_at is null;
 
-create table everhook.event_type (
-    environment integer not null,
-    name text collate "C" not null,
-    description text not null,
-    archived boolean not null,
-    deprecated boolean not null,
-    schemas text,
-    feature_flag text collate "C",
-    group_name text,
-    created_at bigint not null,
-    updated_at bigint not null,
-    revision bigint not null,
-    primary key (environment, name)
-);
-
--- A queue that nobody configured has no row. It is open (0), paused (1), or stopped because its target wants no more (2).
-create table everhook.queue (
-    updated_at bigint not null,
-    revision bigint not null,
+-- The owners of lanes: an application, or a queue with configuration. It is open (0), paused (1), or stopped because its
+-- target wants no more (2). The version begins with the time, so that a queue that is configured anew never has a version
+-- of its predecessor.
+create table everhook.lane_group (
+    version bigint not null, -- raised by every change, also of an application's endpoints
+    booked_until bigint not null default 0, -- until when the rate is used up
     rate_us bigint, -- how much time one job takes up
-    booked_until bigint not null default 0,
     environment integer not null,
     limit_max integer,
-    key_limit_max integer,
-    state smallint not null,
-    name text collate "C" not null,
-    target_url text,
-    target_keys text,
-    primary key (environment, name)
+    lane_limit_max integer,
+    state smallint not null default 0,
+    pushes boolean not null default false,
+    id bytea not null,
+    primary key (environment, id)
 ) with (fillfactor = 50);
 
+create index lane_group_pushes on everhook.lane_group (environment, id)
+where pushes;
+
+-- When schedules run next. What they start is in `resource`.
 create table everhook.schedule (
-    created_at bigint not null,
-    updated_at bigint not null,
-    revision bigint not null,
     next bigint,
     queued bigint,
     look_at bigint not null,
     environment integer not null,
-    paused boolean not null,
     id bytea not null,
     last_job bytea,
-    name text collate "C" not null,
-    spec text not null,
-    starts text not null,
-    primary key (environment, name)
+    primary key (environment, id)
 ) with (fillfactor = 50);
 
 create index schedule_look on everhook.schedule (look_at)

@@ -127,16 +127,18 @@ begin
         raise exception 'everhook.send: deliver_at must be from 1970 to 9998'
             using errcode = 'invalid_parameter_value';
     end if;
-    -- Two statements, each with its index: the primary key, application_uid.
+    -- Two statements, each with its index: the primary key, resource_name.
     if left(application, 4) = 'app_' then
         application_id := everhook.id_bytes(substr(application, 5));
         perform from everhook.environment as home
-            join everhook.application as named on named.environment = home.id
-        where home.name = send.environment and named.id = application_id and named.deleted_at is null;
+            join everhook.resource as named on named.environment = home.id
+        where home.name = send.environment and named.kind = 0 and named.parent = '' and named.id = application_id
+            and named.deleted_at is null;
     else
         perform from everhook.environment as home
-            join everhook.application as named on named.environment = home.id
-        where home.name = send.environment and named.uid = send.application and named.deleted_at is null;
+            join everhook.resource as named on named.environment = home.id
+        where home.name = send.environment and named.kind = 0 and named.parent = '' and named.name = send.application
+            and named.deleted_at is null;
     end if;
     if not found then
         raise exception 'everhook.send: there is no application "%" in the environment "%"', left(application, 300), left(environment, 300)

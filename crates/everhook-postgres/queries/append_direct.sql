@@ -1,5 +1,5 @@
 -- Append a batch in one statement that commits by itself: it was planned from what this node remembers, and nothing is written unless
--- that still holds. Answers whether it did, and the time. Indexes: the primary keys of application, lane and dedup.
+-- that still holds. Answers whether it did, and the time. Indexes: the primary keys of lane_group, lane and dedup.
 -- No twin: SQLite reads and writes in one process, so that a guess would save nothing.
 -- A key that is someone else's must undo the statement: `everhook.expect` does. Keys come in key order, as in `append_dedup`.
 with clock as materialized (
@@ -10,10 +10,9 @@ agreed as materialized (
         cardinality(:known.environment) = (
             select count(*)
             from unnest(:known)
-                join everhook.application on application.environment = any (array[known.environment])
-                    and application.id = known.id
-            where application.revision = known.revision
-                and application.deleted_at is null
+                join everhook.lane_group on lane_group.environment = any (array[known.environment])
+                    and lane_group.id = known.id
+            where lane_group.version = known.version
         )
         and cardinality(:free.environment) = (
             select count(*)

@@ -1,16 +1,10 @@
--- Remove a schedule with its history. Indexes: the primary keys.
+-- Remove the state of a schedule, and its history. Indexes: the primary keys.
 -- Differs: both tables in one statement.
 with gone as (
     delete from everhook.schedule
     where environment = :environment
-        and name = :name
-    returning environment, id
-),
-history as (
-    delete from everhook.schedule_run
-    using gone
-    where schedule_run.environment = any (array[gone.environment])
-        and schedule_run.schedule = gone.id
+        and id = :id
 )
-select count(*)
-from gone;
+delete from everhook.schedule_run
+where environment = :environment
+    and schedule = :id;

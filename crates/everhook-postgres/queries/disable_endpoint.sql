@@ -1,30 +1,42 @@
 -- The receivers said that they are gone: switch the endpoints off, hold their lanes, tell the caches. Index: the primary keys.
--- Differs: many rows at once, lanes and applications with them. Only the lane is known: it is the endpoint's id.
-with lane as (
-    select lane.environment, lane.application, lane.id
+-- Differs: many rows at once, lanes and groups with them. Only the lane is known: it is the endpoint's id. Groups are locked
+-- first and in key order, as every change of an endpoint locks its group.
+with lane as materialized (
+    select lane.environment, lane.application, lane.id, 1::smallint as kind -- from the batch, so that all of the key is
     from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id
 ),
+parent as materialized (
+    select lane_group.environment, lane_group.id
+    from (select distinct environment, application from lane) as owner
+        join everhook.lane_group on lane_group.environment = any (array[owner.environment])
+            and lane_group.id = owner.application
+    order by lane_group.environment, lane_group.id
+    for no key update of lane_group
+),
 gone as (
-    update everhook.endpoint
+    update everhook.resource
     set state = 2,
         updated_at = everhook.now_us(),
-        revision = endpoint.revision + 1
-    from lane
-    where endpoint.environment = any (array[lane.environment])
-        and endpoint.application = lane.application
-        and endpoint.id = lane.id
-        and endpoint.state = 0
-        and endpoint.deleted_at is null
-    returning endpoint.environment, endpoint.application, endpoint.id
+        revision = resource.revision + 1
+    from parent
+        join lane on lane.environment = parent.environment
+            and lane.application = parent.id
+    where resource.environment = any (array[lane.environment])
+        and resource.kind = lane.kind
+        and resource.parent = lane.application
+        and resource.id = lane.id
+        and resource.state = 0
+        and resource.deleted_at is null
+    returning resource.environment, resource.parent, resource.id
 ),
 told as (
-    update everhook.application
-    set revision = application.revision + 1
-    from (select distinct environment, application from gone) as parent
-    where application.environment = any (array[parent.environment])
-        and application.id = parent.application
+    update everhook.lane_group
+    set version = lane_group.version + 1
+    from (select distinct environment, parent from gone) as changed
+    where lane_group.environment = any (array[changed.environment])
+        and lane_group.id = changed.parent
 )
 update everhook.lane
 set state = 1

@@ -1,10 +1,18 @@
--- A queue: its configuration, if someone configured it, and whether anything is known of it. Indexes: the primary key, lane_queue.
+-- A queue: its configuration, if someone configured it, and whether anything is known of it. Indexes: resource_name, lane_queue.
 select
-    {queue: Queue}
+    {resource: Queue}
 from (select :environment::int as environment, :name::text as name) as wanted
-    left join everhook.queue on queue.environment = any (array[wanted.environment])
-        and queue.name = wanted.name
-where queue.name is not null
+    left join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = wanted.environment
+            and resource.kind = 3
+            and resource.parent = ''
+            and resource.name = wanted.name
+            and resource.deleted_at is null
+        limit 1 -- by key, row by row, whatever the statistics say
+    ) as resource on true
+where resource.name is not null
     or exists (
         select 1
         from everhook.lane

@@ -1,5 +1,5 @@
 -- Where a message stands with each endpoint: its open tasks and the attempts that ended one, in one statement, so that a delivery
--- that is just being settled is never nowhere. Indexes: the primary keys of task, attempt and endpoint.
+-- that is just being settled is never nowhere. Indexes: the primary keys of task, attempt and resource.
 with trace (endpoint, task, epoch, state, due_at, end_state) as (
     select lane, id, epoch, state, due_at, null::smallint
     from everhook.task
@@ -17,6 +17,7 @@ select
     {endpoint: Endpoint}, endpoint.deleted_at, trace.task, trace.epoch, trace.state,
     trace.due_at, trace.end_state
 from trace
-    join everhook.endpoint on endpoint.environment = :environment
-        and endpoint.application = :application
+    join everhook.resource as endpoint on endpoint.environment = :environment
+        and endpoint.kind = 1
+        and endpoint.parent = :application
         and endpoint.id = trace.endpoint;

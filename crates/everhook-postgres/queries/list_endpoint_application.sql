@@ -1,13 +1,18 @@
--- All endpoints of applications, each with the revision it was read at: what fan-out and delivery need of them. Index: the primary
--- key of application, endpoint_open.
+-- All endpoints of applications, each with the version of the lane group it was read at: what fan-out and delivery need of
+-- them. Index: the primary key of lane_group, resource_open.
 -- Differs: many applications at once.
 select
-    application.environment, application.id, application.revision,
-    {endpoint: Endpoint; description = ''; metadata = '{}'}
+    lane_group.environment, lane_group.id, lane_group.version,
+    {endpoint: Endpoint; info = '{}'}
 from unnest(:wanted)
-    join everhook.application on application.environment = any (array[wanted.environment])
-        and application.id = wanted.id
-        and application.deleted_at is null
-    left join everhook.endpoint on endpoint.environment = any (array[application.environment])
-        and endpoint.application = application.id
-        and endpoint.deleted_at is null;
+    join everhook.lane_group on lane_group.environment = any (array[wanted.environment])
+        and lane_group.id = wanted.id
+    left join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = lane_group.environment
+            and resource.kind = 1
+            and resource.parent = lane_group.id
+            and resource.deleted_at is null
+        offset 0 -- application by application, whatever the statistics say
+    ) as endpoint on true;

@@ -1,4 +1,4 @@
--- Queues between two names, configured or used. Indexes: the primary key; lane_queue, jumping from queue to queue.
+-- Queues between two names, configured or used. Indexes: resource_name; lane_queue, jumping from queue to queue.
 -- Differs: SQLite jumps by itself.
 with recursive used (name) as (
     (
@@ -25,19 +25,30 @@ with recursive used (name) as (
 )
 select
     known.name,
-    {queue: Queue}
+    {resource: Queue}
 from (
         select name
-        from everhook.queue
+        from everhook.resource
         where environment = :environment
+            and kind = 3
+            and parent = ''
             and name > :above
             and name < :below
+            and deleted_at is null
         union
         select name
         from used
         where name is not null
     ) as known
-    left join everhook.queue on queue.environment = any (array[:environment])
-        and queue.name = known.name
+    left join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = :environment
+            and resource.kind = 3
+            and resource.parent = ''
+            and resource.name = known.name
+            and resource.deleted_at is null
+        limit 1 -- by key, row by row, whatever the statistics say
+    ) as resource on true
 order by known.name :order
 limit :limit;

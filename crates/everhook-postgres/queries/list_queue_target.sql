@@ -1,6 +1,15 @@
--- The open queues that have a target. Scans queues, which are few.
-select environment, name
-from everhook.queue
-where target_url is not null
-    and state = 0
-order by environment, name;
+-- The open queues that have a target. Indexes: lane_group_pushes, the primary key of resource.
+select resource.environment, resource.name
+from everhook.lane_group
+    cross join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = lane_group.environment
+            and resource.kind = 3
+            and resource.parent = ''
+            and resource.id = lane_group.id
+        limit 1 -- by key, row by row, whatever the statistics say
+    ) as resource
+where lane_group.pushes
+    and lane_group.state = 0
+order by resource.environment, resource.name;

@@ -1,8 +1,7 @@
--- A schedule by its name, locked. Index: the primary key.
+-- The state of a schedule, locked. Index: the primary key.
 -- No twin: SQLite has one writer.
-select
-    {schedule: ScheduleRow}
+select {schedule: FiringRow}
 from everhook.schedule
 where schedule.environment = :environment
-    and schedule.name = :name
+    and schedule.id = :id
 for update;

@@ -7,4 +7,4 @@ set next = moved.next,
     last_job = coalesce(moved.last_job, schedule.last_job)
 from unnest(:moved)
 where schedule.environment = any (array[moved.environment])
-    and schedule.name = moved.name;
+    and schedule.id = moved.id;

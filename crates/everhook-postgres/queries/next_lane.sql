@@ -1,10 +1,10 @@
--- Lock the lanes of feeds that have been ready longest. Indexes: lane_ready, the primary keys of queue and application.
+-- Lock the lanes of feeds that have been ready longest. Indexes: lane_ready, the primary key of lane_group.
 -- Differs: many feeds at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
 -- skipped. Of queues that are not locked, only those that are open and have no limit give theirs.
 with clock as materialized (
     select everhook.now_us() as now
 )
-select wanted.n, {lane: NextLaneRow}, application.revision, clock.now
+select wanted.n, {lane: NextLaneRow}, lane_group.version, clock.now
 from clock
     cross join unnest(:wanted, n)
     cross join lateral (
@@ -18,19 +18,18 @@ from clock
         limit :limit
         for no key update skip locked
     ) as lane
-    left join everhook.application on application.environment = any (array[lane.environment])
-        and application.id = lane.application
-        and application.deleted_at is null
+    left join everhook.lane_group on lane_group.environment = any (array[lane.environment])
+        and lane_group.id = lane.application
 where :locked
     or not exists (
         select
-        from everhook.queue
-        where queue.environment = any (array[wanted.environment])
-            and queue.name = wanted.name
+        from everhook.lane_group
+        where lane_group.environment = any (array[wanted.environment])
+            and lane_group.id = wanted.feed
             and (
-                queue.state <> 0
-                or queue.limit_max is not null
-                or queue.key_limit_max is not null
-                or queue.rate_us is not null
+                lane_group.state <> 0
+                or lane_group.limit_max is not null
+                or lane_group.lane_limit_max is not null
+                or lane_group.rate_us is not null
             )
     );

@@ -1,7 +1,7 @@
 -- Lock the schedules that are to be looked at, those that are late most first. Index: schedule_look.
--- Differs: those that another node looks at are skipped.
-select
-    {schedule: ScheduleRow}
+-- Differs: those that another node looks at are skipped. What they start is read by the next statement: a change that was
+-- committed before the lock is not in the snapshot of this one.
+select schedule.environment, schedule.id, {schedule: FiringRow}
 from everhook.schedule
 where schedule.look_at <= :now
     and schedule.look_at < 9223372036854775807

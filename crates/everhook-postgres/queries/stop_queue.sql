@@ -1,18 +1,42 @@
--- The targets of queues want no more: stop the queues of these lanes, if they are open. Indexes: the primary keys.
--- Differs: many rows at once. Rows come in key order.
-with clock as materialized (
-    select everhook.now_us() as now
+-- The targets of queues want no more: stop the queues of these lanes, if they are open. Indexes: the primary keys, resource_name.
+-- Differs: many rows at once, locked in key order. A queue that has lost its configuration meanwhile has no target to stop for.
+with locked as materialized (
+    select resource.environment, resource.kind, resource.parent, resource.id
+    from (
+            select distinct lane.environment, lane.queue
+            from unnest(:wanted)
+                join everhook.lane on lane.environment = any (array[wanted.environment])
+                    and lane.id = wanted.id
+            where lane.queue is not null
+            order by lane.environment, lane.queue
+        ) as told
+        cross join lateral (
+            select resource.environment, resource.kind, resource.parent, resource.id
+            from everhook.resource
+            where resource.environment = told.environment
+                and resource.kind = 3
+                and resource.parent = ''
+                and resource.name = told.queue
+                and resource.deleted_at is null
+                and resource.state = 0
+            limit 1 -- by key, row by row, whatever the statistics say
+            for no key update
+        ) as resource
+),
+stopped as (
+    update everhook.resource
+    set state = 2,
+        updated_at = everhook.now_us(),
+        revision = resource.revision + 1
+    from locked
+    where resource.environment = any (array[locked.environment])
+        and resource.kind = locked.kind
+        and resource.parent = locked.parent
+        and resource.id = locked.id
 )
-insert into everhook.queue as stopped (environment, name, state, updated_at, revision)
-select distinct lane.environment, lane.queue, 2, clock.now, 1
-from clock
-    cross join unnest(:wanted)
-    join everhook.lane on lane.environment = any (array[wanted.environment])
-        and lane.id = wanted.id
-where lane.queue is not null
-order by lane.environment, lane.queue
-on conflict (environment, name) do update
-set state = excluded.state,
-    updated_at = excluded.updated_at,
-    revision = stopped.revision + 1
-where stopped.state = 0;
+update everhook.lane_group
+set state = 2,
+    version = lane_group.version + 1
+from locked
+where lane_group.environment = any (array[locked.environment])
+    and lane_group.id = locked.id;

@@ -25,7 +25,7 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 statement! {
-    pub(crate) FindApplicationRevision = "find_application_revision" { wanted: Keys }
+    pub(crate) FindGroupVersion = "find_group_version" { wanted: Keys }
         -> Vec<(EnvironmentId, ApplicationId, i64, Timestamp)>;
     FindLane = "find_lane" { wanted: Keys } -> Vec<LaneRow>;
     pub(crate) AppendMessage<'a> = "append_message" { fresh: Messages<'a>, created_at: Timestamp };
@@ -129,13 +129,13 @@ impl PostgresStore {
         let guessed = if append.fast.is_some() { wanted_lanes(&append.messages, guess) } else { BTreeSet::new() };
         let applications = Keys::of(applications.into_iter().map(|(environment, id)| (environment, id.0)));
         let find_lane = lane_keys(&guessed).nonempty().map(|wanted| FindLane { wanted });
-        let (found, mut lane_rows) = tx.begin((FindApplicationRevision { wanted: applications }, find_lane)).await?;
+        let (found, mut lane_rows) = tx.begin((FindGroupVersion { wanted: applications }, find_lane)).await?;
 
         // Without any application nothing is planned, and no time is needed.
         let now = found.first().map_or(Timestamp::default(), |(_, _, _, now)| *now);
-        let revision = |(environment, id, revision, _)| ((environment, id), revision);
-        let revisions: HashMap<AppKey, i64> = found.into_iter().map(revision).collect();
-        let sets = endpoints::load(tx, &self.cache, &revisions).await?;
+        let version = |(environment, id, version, _)| ((environment, id), version);
+        let versions: HashMap<AppKey, i64> = found.into_iter().map(version).collect();
+        let sets = endpoints::load(tx, &self.cache, &versions).await?;
         if append.fast.is_some() {
             let wanted = wanted_lanes(&append.messages, |key| sets.get(key).cloned());
             let missed: BTreeSet<_> = wanted.difference(&guessed).copied().collect();
@@ -198,7 +198,7 @@ impl Planner<'_> {
         if let Some(answer) = judge(&owners.taken(new.environment, &new.keys)) {
             return AppendDecision::Decided(answer);
         }
-        let is_same = |set: &&Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
+        let is_same = |set: &&Arc<EndpointSet>| new.version.is_none_or(|found_at| found_at == set.version);
         let Some(set) = self.sets.get(&app_key(new)).filter(is_same) else {
             return AppendDecision::Decided(Appended::NoApplication);
         };

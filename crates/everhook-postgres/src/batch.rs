@@ -6,11 +6,11 @@ use everhook_store::batch::BatchRecord;
 use everhook_store::catalog::{Created, Order, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::made::WithMade;
+use everhook_store::piece::IdRange;
 use everhook_store::sql::rows::json;
 use everhook_store::statement;
 
-use crate::append::FindApplicationRevision;
-use crate::catalog::id_bounds;
+use crate::append::FindGroupVersion;
 use crate::columns::Keys;
 use crate::dedup;
 use crate::error::Fault;
@@ -50,7 +50,7 @@ impl PostgresStore {
             return Ok(known.map_or(Created::KeyReused, Created::Repeated));
         }
         let wanted = Keys::of([(environment, new.application.0)]);
-        if tx.run(FindApplicationRevision { wanted }).await?.is_empty() {
+        if tx.run(FindGroupVersion { wanted }).await?.is_empty() {
             tx.roll_back().await?;
             return Ok(Created::NoParent);
         }
@@ -87,7 +87,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         slice: &Slice<BatchId>,
     ) -> Result<Vec<BatchRecord>, Fault> {
-        let (above, below) = id_bounds(slice.order, slice.after.as_ref().map(BatchId::as_bytes));
+        let IdRange { above, below } = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
         let (above, below, limit, order) = (above.as_slice(), below.as_slice(), slice.limit, slice.order);
         let found = self.database.read(ListBatch { environment, above, below, limit, order }).await?;
         Ok(found.into_iter().map(|(_, record)| record).collect())

@@ -1,4 +1,4 @@
-//! The endpoints of applications inside a transaction: from the cache where their revision is known, else read.
+//! The endpoints of applications inside a transaction: from the cache where their version is known, else read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ pub(crate) type AppKey = (EnvironmentId, ApplicationId);
 /// Endpoint sets by application; one that does not exist is not there.
 pub(crate) type EndpointSets = HashMap<AppKey, Arc<EndpointSet>>;
 
-/// The endpoints of applications at revisions that were read in this transaction.
+/// The endpoints of applications at versions that were read in this transaction.
 pub(crate) async fn load(
     tx: &Tx<'_>,
     cache: &EndpointCache,
-    revisions: &HashMap<AppKey, i64>,
+    versions: &HashMap<AppKey, i64>,
 ) -> Result<EndpointSets, Fault> {
-    let mut sets = EndpointSets::with_capacity(revisions.len());
+    let mut sets = EndpointSets::with_capacity(versions.len());
     let mut unknown = Vec::new();
-    for (key, revision) in revisions {
-        match cache.get(key.0, key.1, *revision) {
+    for (key, version) in versions {
+        match cache.get(key.0, key.1, *version) {
             Some(set) => drop(sets.insert(*key, set)),
             None => unknown.push(*key),
         }
@@ -40,12 +40,12 @@ pub(crate) async fn load(
     if !unknown.is_empty() {
         let wanted = Keys::of(unknown.iter().map(|(environment, application)| (*environment, application.0)));
         let mut grouped: HashMap<AppKey, (i64, Vec<Endpoint>)> = HashMap::new();
-        for (environment, application, revision, endpoint) in tx.run(ListEndpointApplication { wanted }).await? {
-            let (_, endpoints) = grouped.entry((environment, application)).or_insert_with(|| (revision, Vec::new()));
+        for (environment, application, version, endpoint) in tx.run(ListEndpointApplication { wanted }).await? {
+            let (_, endpoints) = grouped.entry((environment, application)).or_insert_with(|| (version, Vec::new()));
             endpoints.extend(endpoint);
         }
-        for (key, (revision, endpoints)) in grouped {
-            let set = EndpointSet::new(revision, endpoints);
+        for (key, (version, endpoints)) in grouped {
+            let set = EndpointSet::new(version, endpoints);
             let set = Arc::new(set);
             cache.put(key.0, key.1, Arc::clone(&set));
             sets.insert(key, set);

@@ -9,19 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
-use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Limits, Used, room};
+use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Used, room};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
+use everhook_store::cache::TargetCache;
 use everhook_store::lease::{FeedAsk, LeaseAsk};
+use everhook_store::queue::LaneGroup;
 use everhook_store::{columns, row, statement};
 
+use crate::columns::Keys;
 use crate::error::Fault;
+use crate::resource::ListQueueGroup;
 use crate::tx::Tx;
 
 columns! {
-    /// Feeds by their keys; those of queues have an environment and a name.
-    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, name: &'a str, feed: &'a [u8] }
+    /// Feeds by their keys; those of queues have an environment.
+    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
     GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
@@ -34,17 +38,16 @@ row! {
     }
 }
 
-/// The number of a queue that was asked for, the time, until when its rate is used up, and the queue if somebody
-/// configured it.
-type QueueRow = (usize, Timestamp, Option<Timestamp>, Option<Queue>);
+/// The number of a queue that was asked for, the time, and its lane group if the queue has a configuration.
+type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
-/// The number of a feed that was asked for, a lane of it, the revision of its application unless that was deleted, and the
-/// time.
+/// The number of a feed that was asked for, a lane of it, the version of its group unless the application was deleted, and
+/// the time.
 type LaneOfFeed = (usize, NextLaneRow, Option<i64>, Timestamp);
 
 statement! {
-    NextQueue<'a> = "next_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
-    LockQueue<'a> = "lock_queue" { wanted: FeedNames<'a> } -> Vec<QueueRow>;
+    NextGroup = "next_group" { wanted: Keys } -> Vec<GroupRow>;
+    LockGroup = "lock_group" { wanted: Keys } -> Vec<GroupRow>;
     pub(crate) NextLane<'a> = "next_lane" { wanted: FeedNames<'a>, full: Vec<LaneId>, limit: usize, locked: bool }
         -> Vec<LaneOfFeed>;
     // The number of a feed, and how long until a lane of it is ready, in micros; negative if it is.
@@ -72,11 +75,15 @@ impl<'a> AskedFeed<'a> {
     }
 
     fn name(&self) -> FeedName<'_> {
+        let environment = self.group().map_or(EnvironmentId(0), |(environment, _)| environment);
+        FeedName { environment, feed: self.key.as_bytes() }
+    }
+
+    /// The lane group of a queue. Lanes of endpoints have those of their applications.
+    fn group(&self) -> Option<(EnvironmentId, Id)> {
         match &self.ask.feed {
-            Feed::Deliveries => FeedName { environment: EnvironmentId(0), name: "", feed: self.key.as_bytes() },
-            Feed::Queue { environment, name } => {
-                FeedName { environment: *environment, name: name.as_str(), feed: self.key.as_bytes() }
-            }
+            Feed::Deliveries => None,
+            Feed::Queue { environment, name } => Some((*environment, queue_id(*environment, name))),
         }
     }
 }
@@ -84,8 +91,9 @@ impl<'a> AskedFeed<'a> {
 /// A feed that tasks may be taken from; its queue is locked, if it has a limit or a rate.
 pub(crate) struct OpenFeed<'a> {
     asked: &'a AskedFeed<'a>,
-    limits: Limits,
-    used: Used,
+    group: LaneGroup,
+    /// Leased tasks that are counted under its limit.
+    leased: usize,
     pub(crate) target: Option<Arc<Target>>,
     /// It had a limit or a rate when it was looked at.
     is_locked: bool,
@@ -93,12 +101,9 @@ pub(crate) struct OpenFeed<'a> {
 }
 
 impl<'a> OpenFeed<'a> {
-    fn new(asked: &'a AskedFeed<'a>, queue: Option<Queue>, booked_until: Option<Timestamp>, is_locked: bool) -> Self {
-        let limits = queue.as_ref().map(Limits::of).unwrap_or_default();
-        let used = Used { leased: 0, booked_until: booked_until.unwrap_or_default() };
-        let allowance = Allowance::new(limits, used, 0, Timestamp::default());
-        let target = queue.and_then(|queue| queue.target).map(Arc::new);
-        OpenFeed { asked, limits, used, target, is_locked, allowance }
+    fn new(asked: &'a AskedFeed<'a>, group: LaneGroup, is_locked: bool) -> OpenFeed<'a> {
+        let allowance = Allowance::new(group.limits(), Used::default(), 0, Timestamp::default());
+        OpenFeed { asked, group, leased: 0, target: None, is_locked, allowance }
     }
 
     pub(crate) fn feed(&self) -> &'a Feed {
@@ -111,15 +116,12 @@ impl<'a> OpenFeed<'a> {
 
     /// What its leased tasks are counted under, if it has a limit.
     pub(crate) fn limit_group(&self) -> Option<Id> {
-        match self.feed() {
-            Feed::Queue { environment, name } if self.limits.is_any() => Some(queue_id(*environment, name)),
-            _ => None,
-        }
+        self.asked.group().filter(|_| self.group.is_limited()).map(|(_, id)| id)
     }
 
     /// The limit of a lane with a concurrency key, and what it is counted under.
     fn lane_limit(&self, lane: LaneId) -> Option<(Id, u32)> {
-        self.limit_group().filter(|group| *group != lane.0).zip(self.limits.tasks_per_lane)
+        self.limit_group().filter(|group| *group != lane.0).zip(self.group.lane_limit)
     }
 }
 
@@ -129,7 +131,7 @@ pub(crate) struct ReadyLane {
     pub(crate) feed: usize,
     pub(crate) row: NextLaneRow,
     /// None if the application was deleted, or it is the lane of a queue.
-    pub(crate) revision: Option<i64>,
+    pub(crate) version: Option<i64>,
     /// How many tasks it may give: by the asker's room, and by the limit of its concurrency key.
     pub(crate) room: usize,
     /// By the limit of its concurrency key alone.
@@ -163,24 +165,30 @@ pub(crate) struct OpenFeeds<'a> {
 impl<'a> OpenFeeds<'a> {
     /// Begins, reads the asked queues, locks lanes of feeds without limits, all in one round trip; then locks queues with
     /// limits, counts what is leased of them, and locks their lanes.
-    pub(crate) async fn open(tx: &Tx<'_>, ask: &LeaseAsk, asked: &'a [AskedFeed<'a>]) -> Result<OpenFeeds<'a>, Fault> {
+    pub(crate) async fn open(
+        tx: &Tx<'_>,
+        targets: &TargetCache,
+        ask: &LeaseAsk,
+        asked: &'a [AskedFeed<'a>],
+    ) -> Result<OpenFeeds<'a>, Fault> {
         let full: Vec<LaneId> =
             ask.free_by_lane.iter().filter(|(_, capacity)| *capacity == 0).map(|(lane, _)| *lane).collect();
         let has_room = ask.limit > 0 && (ask.per_lane > 0 || full.len() < ask.free_by_lane.len());
         let share = if has_room { LEASE_LANES_MAX.div_ceil(asked.len().max(1)) } else { 0 };
         let wanted = || asked.iter().map(AskedFeed::name).collect::<FeedNames<'_>>();
         let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].ask.feed != Feed::Deliveries).collect();
-        let queues: FeedNames<'_> = of_queues.iter().map(|n| asked[*n].name()).collect();
+        let groups = Keys::of(asked.iter().filter_map(AskedFeed::group));
         let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
         let next_ready = NextReady { wanted: wanted(), full: full.clone() };
-        let next_queue = queues.nonempty().map(|wanted| NextQueue { wanted });
-        let (found, lanes, ready) = tx.begin((next_queue, next_lane, next_ready)).await?;
+        let next_group = groups.nonempty().map(|wanted| NextGroup { wanted });
+        let (found, lanes, ready) = tx.begin((next_group, next_lane, next_ready)).await?;
         // Where neither a queue nor a lane was found, there is nothing to take at any time.
         let times = found.iter().map(|(_, now, ..)| *now).chain(lanes.first().map(|(.., now)| *now));
         let now = times.max().unwrap_or_default();
         let mut open =
             OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
-        let places = open.open_queues(tx, asked, &of_queues, found).await?;
+        let mut places = open.open_queues(tx, asked, &of_queues, found).await?;
+        open.load_targets(tx, targets, &mut places).await?;
         // What was read of a queue is older than its lanes: they do not count where it says something else.
         let unlocked = |n: usize| places.iter().position(|at| *at == n).filter(|feed| !open.feeds[*feed].is_locked);
         let lanes = lanes_of(lanes, asked.len(), unlocked)?;
@@ -201,28 +209,29 @@ impl<'a> OpenFeeds<'a> {
         tx: &Tx<'_>,
         asked: &'a [AskedFeed<'a>],
         of_queues: &[usize],
-        found: Vec<QueueRow>,
+        found: Vec<GroupRow>,
     ) -> Result<Vec<usize>, Fault> {
         let deliveries = (0..asked.len()).filter(|n| !of_queues.contains(n));
         let mut open: Vec<(usize, OpenFeed<'a>)> =
-            deliveries.map(|n| (n, OpenFeed::new(&asked[n], None, None, false))).collect();
+            deliveries.map(|n| (n, OpenFeed::new(&asked[n], LaneGroup::OPEN, false))).collect();
         let mut limited = Vec::new();
-        for (n, _, booked_until, queue) in found {
-            let n = of_queues[place(n, of_queues.len())?];
-            if queue.as_ref().is_some_and(Queue::is_limited) {
+        for (n, _, group) in found {
+            let (n, group) = (of_queues[place(n, of_queues.len())?], group.unwrap_or(LaneGroup::OPEN));
+            if group.is_limited() {
                 limited.push(n);
-            } else if is_open(queue.as_ref()) {
-                open.push((n, OpenFeed::new(&asked[n], queue, booked_until, false)));
+            } else if group.state == QueueState::Open {
+                open.push((n, OpenFeed::new(&asked[n], group, false)));
             }
         }
         if !limited.is_empty() {
-            let locked = tx.run(LockQueue { wanted: limited.iter().map(|n| asked[*n].name()).collect() }).await?;
+            let wanted = Keys::of(limited.iter().filter_map(|n| asked[*n].group()));
+            let locked = tx.run(LockGroup { wanted }).await?;
             self.is_held = locked.len() < limited.len();
-            for (n, locked_at, booked_until, queue) in locked {
-                let n = limited[place(n, limited.len())?];
+            for (n, locked_at, group) in locked {
+                let (n, group) = (limited[place(n, limited.len())?], group.unwrap_or(LaneGroup::OPEN));
                 self.now = locked_at.max(self.now);
-                if is_open(queue.as_ref()) {
-                    open.push((n, OpenFeed::new(&asked[n], queue, booked_until, true)));
+                if group.state == QueueState::Open {
+                    open.push((n, OpenFeed::new(&asked[n], group, true)));
                 }
             }
         }
@@ -230,6 +239,28 @@ impl<'a> OpenFeeds<'a> {
         let (places, feeds) = open.into_iter().unzip();
         self.feeds = feeds;
         Ok(places)
+    }
+
+    /// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
+    async fn load_targets(&mut self, tx: &Tx<'_>, targets: &TargetCache, places: &mut Vec<usize>) -> Result<(), Fault> {
+        let mut missing = Vec::new();
+        for open in self.feeds.iter_mut().filter(|open| open.group.pushes) {
+            let Some((environment, id)) = open.asked.group() else { continue };
+            open.target = targets.get(environment, id, open.group.version);
+            missing.extend(open.target.is_none().then_some((environment, id)));
+        }
+        let Some(wanted) = Keys::of(missing).nonempty() else { return Ok(()) };
+        for (environment, id, version, configured) in tx.run(ListQueueGroup { wanted }).await? {
+            let Some(target) = configured.target.map(Arc::new) else { continue };
+            targets.put(environment, id, version, Arc::clone(&target));
+            let found = self.feeds.iter_mut().find(|open| open.asked.group() == Some((environment, id)));
+            found.into_iter().for_each(|open| open.target = Some(Arc::clone(&target)));
+        }
+        let has_target = |open: &OpenFeed<'_>| !open.group.pushes || open.target.is_some();
+        let mut kept = self.feeds.iter().map(has_target);
+        places.retain(|_| kept.next().unwrap_or(true));
+        self.feeds.retain(has_target);
+        Ok(())
     }
 
     /// Counts what is leased of locked queues, and adds their lanes.
@@ -241,13 +272,13 @@ impl<'a> OpenFeeds<'a> {
         let wanted = locked.iter().map(|n| self.feeds[*n].name()).collect();
         let range = |n: &usize| {
             let open = &self.feeds[*n];
-            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.limits.tasks? })
+            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.group.limit? })
         };
         let counts = LeasedCounts(locked.iter().filter_map(range).collect());
         let next_lane = NextLane { wanted, full, limit: self.share, locked: true };
         let (counted, found) = tx.run((counts.statement(), next_lane)).await?;
         for (place, leased) in counts.read(&counted)? {
-            self.feeds[place].used.leased = leased;
+            self.feeds[place].leased = leased;
         }
         self.lanes.extend(lanes_of(found, locked.len(), |n| locked.get(n).copied())?);
         Ok(())
@@ -256,7 +287,8 @@ impl<'a> OpenFeeds<'a> {
     /// Says how much room feeds and lanes have, and which lane goes first.
     async fn make_room(&mut self, tx: &Tx<'_>, ask: &LeaseAsk) -> Result<(), Fault> {
         for open in &mut self.feeds {
-            open.allowance = Allowance::new(open.limits, open.used, open.asked.ask.capacity, self.now);
+            let used = Used { leased: open.leased, booked_until: open.group.booked_until };
+            open.allowance = Allowance::new(open.group.limits(), used, open.asked.ask.capacity, self.now);
         }
         let range = |(place, lane): (usize, &ReadyLane)| {
             let (limit_group, most) = self.feeds[lane.feed].lane_limit(lane.row.id)?;
@@ -266,8 +298,7 @@ impl<'a> OpenFeeds<'a> {
         let counted = tx_counts(tx, &counts).await?;
         for (place, leased) in counted {
             let lane = &mut self.lanes[place];
-            let limit = self.feeds[lane.feed].limits.tasks_per_lane;
-            lane.key_room = room(limit, leased);
+            lane.key_room = room(self.feeds[lane.feed].group.lane_limit, leased);
         }
         let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
         for lane in &mut self.lanes {
@@ -318,9 +349,9 @@ fn lanes_of(
     feed_of: impl Fn(usize) -> Option<usize>,
 ) -> Result<Vec<ReadyLane>, Fault> {
     let mut lanes = Vec::with_capacity(rows.len());
-    for (n, row, revision, _) in rows {
+    for (n, row, version, _) in rows {
         let feed = feed_of(place(n, asked)?);
-        lanes.extend(feed.map(|feed| ReadyLane { feed, row, revision, room: 0, key_room: usize::MAX }));
+        lanes.extend(feed.map(|feed| ReadyLane { feed, row, version, room: 0, key_room: usize::MAX }));
     }
     Ok(lanes)
 }
@@ -328,10 +359,6 @@ fn lanes_of(
 /// The place in a list of what a statement calls its `n`th.
 pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
     n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "lane", column: "n" })
-}
-
-fn is_open(queue: Option<&Queue>) -> bool {
-    queue.is_none_or(|queue| queue.state == QueueState::Open)
 }
 
 /// Leased tasks to count, each range with its position in the caller's list.

@@ -13,6 +13,7 @@ use everhook_core::job::{Job, kind_hash};
 use everhook_core::lane::{Feed, Given, STAY_LANES_MAX, Scanned, Turn, turns};
 use everhook_core::limits::KIND_SCAN_MAX;
 use everhook_core::message::Message;
+use everhook_core::queue::queue_id;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
@@ -43,8 +44,8 @@ columns! {
     /// Messages by their keys.
     pub(crate) MessageKeys of MessageKey { environment: EnvironmentId, application: ApplicationId, id: MessageId }
 
-    /// Queues with the time until which their rates are used up.
-    BookedQueues of BookedQueue<'a> { environment: EnvironmentId, name: &'a str, until: Timestamp }
+    /// Lane groups with the time until which their rates are used up.
+    BookedGroups of BookedGroup { environment: EnvironmentId, id: Id, until: Timestamp }
 }
 
 statement! {
@@ -73,12 +74,12 @@ statement! {
         from unnest(:used) \
         where lane.environment = any (array[used.environment]) and lane.id = used.id"
     ) { used: Keys, now: Timestamp };
-    ReserveQueueRate<'a> = (
-        "reserve_queue_rate",
-        "update everhook.queue set booked_until = used.until \
+    ReserveGroupRate = (
+        "reserve_group_rate",
+        "update everhook.lane_group set booked_until = used.until \
         from unnest(:used) \
-        where queue.environment = any (array[used.environment]) and queue.name = used.name"
-    ) { used: BookedQueues<'a> };
+        where lane_group.environment = any (array[used.environment]) and lane_group.id = used.id"
+    ) { used: BookedGroups };
     pub(crate) FindMessage = "find_message" { wanted: MessageKeys } -> Vec<(EnvironmentId, Message)>;
     FindJobLeased = "find_job_leased" { wanted: Keys } -> Vec<(EnvironmentId, Job)>;
     ReleaseTask = "release_task" { foreign_kind: TaskKeys };
@@ -95,7 +96,7 @@ impl PostgresStore {
     pub(crate) async fn lease_once(&self, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
         let tx = self.database.tx().await?;
         let asked = AskedFeed::all(ask);
-        let open = OpenFeeds::open(&tx, ask, &asked).await?;
+        let open = OpenFeeds::open(&tx, &self.targets, ask, &asked).await?;
         let held = open.is_held.then_some(HELD_BY_ANOTHER);
         if open.lanes.is_empty() {
             tx.roll_back().await?;
@@ -315,7 +316,7 @@ impl Lease<'_> {
             keys(&told.back).map(|used| MoveLaneToBack { used, now }),
             keys(&told.calm).map(|used| ClearLaneWaiting { used }),
             keys(&told.delay).map(|used| DelayLane { used, now }),
-            booked.nonempty().map(|used| ReserveQueueRate { used }),
+            booked.nonempty().map(|used| ReserveGroupRate { used }),
         );
         let Some(wanted) = self.message_keys(&tasks).nonempty() else {
             let (_, ready) = self.tx.finish((writes, next_ready)).await?;
@@ -327,16 +328,14 @@ impl Lease<'_> {
         Ok((self.attach(tasks, jobs, messages, &sets), ready))
     }
 
-    fn booked(&self) -> BookedQueues<'_> {
-        let mut booked = BookedQueues::default();
-        for open in &self.open.feeds {
-            if let (Feed::Queue { environment, name }, Some(until)) =
-                (open.feed(), open.allowance.booked(self.open.now))
-            {
-                booked.push(BookedQueue { environment: *environment, name: name.as_str(), until });
+    fn booked(&self) -> BookedGroups {
+        let booked = |open: &OpenFeed<'_>| match (open.feed(), open.allowance.booked(self.open.now)) {
+            (Feed::Queue { environment, name }, Some(until)) => {
+                Some(BookedGroup { environment: *environment, id: queue_id(*environment, name), until })
             }
-        }
-        booked
+            _ => None,
+        };
+        self.open.feeds.iter().filter_map(booked).collect()
     }
 
     /// The messages of deliveries, each once.
@@ -355,8 +354,8 @@ impl Lease<'_> {
     async fn load_endpoints(&self, tasks: &[Task]) -> Result<EndpointSets, Fault> {
         let used: HashSet<LaneKey> = tasks.iter().map(|task| (task.key.environment, task.lane)).collect();
         let lanes = self.open.lanes.iter().filter(|lane| used.contains(&lane.key()));
-        let revision = |lane: &ReadyLane| Some(((lane.row.environment, lane.row.application?), lane.revision?));
-        endpoints::load(self.tx, &self.store.cache, &lanes.filter_map(revision).collect()).await
+        let version = |lane: &ReadyLane| Some(((lane.row.environment, lane.row.application?), lane.version?));
+        endpoints::load(self.tx, &self.store.cache, &lanes.filter_map(version).collect()).await
     }
 
     /// Adds what tasks are about.

@@ -13,9 +13,9 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::lease::NewMessage;
 use everhook_store::once::{OnceRecord, Suppression, Suppressions};
+use everhook_store::piece::names_beyond;
 use everhook_store::{columns, statement};
 
-use crate::catalog::name_bounds;
 use crate::error::Fault;
 use crate::store::PostgresStore;
 use crate::tx::Tx;
@@ -188,7 +188,7 @@ impl PostgresStore {
         application: ApplicationId,
         slice: &Slice<Name>,
     ) -> Result<Vec<OnceRecord>, Fault> {
-        let (above, below) = name_bounds(slice);
+        let (above, below) = names_beyond(slice);
         let (limit, order) = (slice.limit, slice.order);
         self.database.read(ListOnce { environment, application, above, below, limit, order }).await
     }

@@ -34,7 +34,6 @@ use everhook_store::store::{Op, Store};
 use everhook_store::worker::Takes;
 use tokio::time::Instant;
 
-use crate::error::Fault;
 use crate::lease_sizing::payload_bytes;
 use crate::partition::Week;
 use crate::store::PostgresStore;
@@ -180,15 +179,15 @@ impl Store for PostgresStore {
         new: NewResource,
         key: Option<DedupKey>,
     ) -> Result<Created<Resource>, StoreError> {
-        self.run_plain(Op::CreateResource, || self.create_resource_once(scope, &new, key.as_ref())).await
+        self.run_plain(Op::CreateResource, || self.create_resource_once(scope.environment, &new, key.as_ref())).await
     }
 
     async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
-        self.run_plain(Op::ReplaceResource, || self.replace_resource_once(scope, &changed)).await
+        self.run_plain(Op::ReplaceResource, || self.replace_resource_once(scope.environment, &changed)).await
     }
 
     async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
-        self.run_plain(Op::DeleteResource, || self.delete_resource_once(scope, &key)).await
+        self.run_plain(Op::DeleteResource, || self.delete_resource_once(scope.environment, &key)).await
     }
 
     async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
@@ -226,67 +225,6 @@ impl Store for PostgresStore {
 
     fn hints(&self) -> Option<Arc<dyn Hints>> {
         self.wakeups.clone().map(|wakeups| wakeups as Arc<dyn Hints>)
-    }
-}
-
-impl PostgresStore {
-    async fn create_resource_once(
-        &self,
-        Scope { environment }: Scope,
-        new: &NewResource,
-        key: Option<&DedupKey>,
-    ) -> Result<Created<Resource>, Fault> {
-        Ok(match new {
-            NewResource::Application(new) => {
-                self.create_application_once(environment, new, key).await?.map(Resource::Application)
-            }
-            NewResource::Endpoint(new) => {
-                self.create_endpoint_once(environment, &new.endpoint, new.max, key).await?.map(Resource::Endpoint)
-            }
-            NewResource::EventType(new) => {
-                self.create_event_type_once(environment, new, key).await?.map(Resource::EventType)
-            }
-            NewResource::Schedule(new) => {
-                self.create_schedule_once(environment, new, key).await?.map(Resource::Schedule)
-            }
-        })
-    }
-
-    async fn replace_resource_once(
-        &self,
-        Scope { environment }: Scope,
-        changed: &ChangedResource,
-    ) -> Result<Replaced<Resource>, Fault> {
-        Ok(match changed {
-            ChangedResource::Application(changed) => {
-                self.replace_application_once(environment, changed).await?.map(Resource::Application)
-            }
-            ChangedResource::Endpoint(changed) => {
-                let replaced = self.replace_endpoint_once(environment, &changed.endpoint, changed.key.as_ref());
-                replaced.await?.map(Resource::Endpoint)
-            }
-            ChangedResource::EventType(changed) => {
-                self.replace_event_type_once(environment, changed).await?.map(Resource::EventType)
-            }
-            ChangedResource::Queue(changed) => {
-                self.replace_queue_once(environment, changed).await?.map(Resource::Queue)
-            }
-            ChangedResource::Schedule(changed) => {
-                self.replace_schedule_once(environment, changed).await?.map(Resource::Schedule)
-            }
-        })
-    }
-
-    async fn delete_resource_once(&self, Scope { environment }: Scope, key: &ResourceKey) -> Result<Deleted, Fault> {
-        Ok(match key {
-            ResourceKey::Application(id) => self.delete_application_once(environment, *id).await?.into(),
-            ResourceKey::Endpoint(application, id) => {
-                self.delete_endpoint_once(environment, *application, *id).await?.into()
-            }
-            ResourceKey::EventType(name) => self.delete_event_type_once(environment, name).await?.into(),
-            ResourceKey::Queue(name) => self.delete_queue_once(environment, name).await?.into(),
-            ResourceKey::Schedule(name) => self.delete_schedule_once(environment, name).await?.into(),
-        })
     }
 }
 

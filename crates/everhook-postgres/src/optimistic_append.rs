@@ -25,8 +25,8 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 columns! {
-    /// Applications at the revisions that the guess is about.
-    KnownApplications of KnownApplication { environment: EnvironmentId, id: ApplicationId, revision: i64 }
+    /// Lane groups of applications at the versions that the guess is about.
+    KnownGroups of KnownGroup { environment: EnvironmentId, id: ApplicationId, version: i64 }
 
     /// New messages, which have no `rest`.
     DirectMessages of DirectMessage<'a> {
@@ -58,7 +58,7 @@ columns! {
 statement! {
     // Whether the guess was right, and the time.
     pub(crate) AppendDirect<'a> = "append_direct" {
-        known: KnownApplications,
+        known: KnownGroups,
         free: Keys,
         wanted: NewKeys<'a>,
         fresh: DirectMessages<'a>,
@@ -130,13 +130,13 @@ impl PostgresStore {
             }
             let key = (new.environment, new.message.application);
             let set = self.cache.peek(key.0, key.1)?;
-            if new.revision.is_some_and(|found_at| found_at != set.revision) {
+            if new.version.is_some_and(|found_at| found_at != set.version) {
                 return None;
             }
             match speculation.applications.iter().find(|(known, _)| *known == key) {
-                Some((_, revision)) if *revision != set.revision => return None,
+                Some((_, version)) if *version != set.version => return None,
                 Some(_) => {}
-                None => speculation.applications.push((key, set.revision)),
+                None => speculation.applications.push((key, set.version)),
             }
             for claim in &new.keys {
                 // Of two equal ones in a batch the second has to be told so.
@@ -163,10 +163,10 @@ impl PostgresStore {
         append: &Append,
         speculation: &Speculation<'_>,
     ) -> Result<Option<Timestamp>, Fault> {
-        let known = |((environment, id), revision): &(AppKey, i64)| KnownApplication {
+        let known = |((environment, id), version): &(AppKey, i64)| KnownGroup {
             environment: *environment,
             id: *id,
-            revision: *revision,
+            version: *version,
         };
         let session = append.fast.as_ref().map(|fast| fast.session);
         let write = AppendDirect {

@@ -1,19 +1,20 @@
-//! Queues as users see them. How many jobs they give is decided in `job::limit`.
+//! Queues as users see them. How many jobs they give is decided in `feed`.
 
 use std::time::Duration;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
 use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState, Rate, queue_id};
-use everhook_store::catalog::{Order, Replaced, Slice};
-use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueDeleted, QueueStats};
-use everhook_store::sql::rows::keys_text;
-use everhook_store::{columns, fields, row, statement};
+use everhook_core::queue::{Queue, queue_id};
+use everhook_store::catalog::{Order, Slice};
+use everhook_store::piece::names_beyond;
+use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
+use everhook_store::resource::Deleted;
+use everhook_store::{columns, row, statement};
 
-use crate::catalog::name_bounds;
 use crate::columns::Keys;
 use crate::error::Fault;
+use crate::resource;
 use crate::retention::PruneLane;
 use crate::store::PostgresStore;
 
@@ -23,20 +24,6 @@ const LANES_LOOKED_AT: usize = 100;
 columns! {
     /// Attempts that ended, by queue.
     EndedCounts of EndedCount<'a> { environment: EnvironmentId, queue: &'a str, ended: u64 }
-}
-
-fields! {
-    /// What users say of a queue.
-    QueueFields<'a> {
-        environment: EnvironmentId,
-        name: &'a str,
-        state: QueueState,
-        limit_max: Option<u32>,
-        key_limit_max: Option<u32>,
-        rate_us: Option<Rate>,
-        target_url: Option<&'a str>,
-        target_keys: Option<String>,
-    }
 }
 
 row! {
@@ -56,9 +43,6 @@ statement! {
     ListQueue<'a> = "list_queue" {
         environment: EnvironmentId, above: &'a str, below: &'a str, limit: usize, order: Order,
     } -> Vec<(Name, Option<Queue>)>;
-    CreateQueue<'a> = "create_queue" { fields: QueueFields<'a> } -> Option<Queue>;
-    ReplaceQueue<'a> = "replace_queue" { fields: QueueFields<'a>, revision: i64 } -> Option<Queue>;
-    DeleteQueue<'a> = "delete_queue" { environment: EnvironmentId, name: &'a str };
     LockLaneQueue<'a> = "lock_lane_queue" { environment: EnvironmentId, queue: &'a str, limit: usize } -> Vec<LaneId>;
     ListQueueTarget = "list_queue_target" {} -> Vec<(EnvironmentId, Name)>;
     CountQueue<'a> = "count_queue" {
@@ -85,39 +69,13 @@ impl PostgresStore {
         environment: EnvironmentId,
         slice: &Slice<Name>,
     ) -> Result<Vec<Queue>, Fault> {
-        let (above, below) = name_bounds(slice);
+        let (above, below) = names_beyond(slice);
         let (limit, order) = (slice.limit, slice.order);
         let found = self.database.read(ListQueue { environment, above, below, limit, order }).await?;
         Ok(found.into_iter().map(|(name, queue)| queue.unwrap_or_else(|| Queue::new(name))).collect())
     }
 
-    pub(crate) async fn replace_queue_once(
-        &self,
-        environment: EnvironmentId,
-        new: &Queue,
-    ) -> Result<Replaced<Queue>, Fault> {
-        let fields = QueueFields {
-            environment,
-            name: new.name.as_str(),
-            state: new.state,
-            limit_max: new.limit,
-            key_limit_max: new.key_limit,
-            rate_us: new.rate,
-            target_url: new.target.as_ref().map(|target| target.url.as_str()),
-            target_keys: new.target.as_ref().map(|target| keys_text(&target.keys)),
-        };
-        let written = match new.revision {
-            0 => self.database.write(CreateQueue { fields }).await?,
-            revision => self.database.write(ReplaceQueue { fields, revision }).await?,
-        };
-        Ok(written.map_or(Replaced::Stale, Replaced::Done))
-    }
-
-    pub(crate) async fn delete_queue_once(
-        &self,
-        environment: EnvironmentId,
-        name: &Name,
-    ) -> Result<QueueDeleted, Fault> {
+    pub(crate) async fn delete_queue_once(&self, environment: EnvironmentId, name: &Name) -> Result<Deleted, Fault> {
         let mut found = false;
         loop {
             let tx = self.database.tx().await?;
@@ -129,16 +87,16 @@ impl PostgresStore {
             let removed = tx.run(PruneLane { idle }).await?;
             if removed < lanes.len() as u64 {
                 tx.roll_back().await?;
-                return Ok(QueueDeleted::HasJobs);
+                return Ok(Deleted::HasJobs);
             }
             found |= removed > 0;
             let is_all = lanes.len() < QUEUE_LANES_DELETED_MAX;
             if is_all {
-                found |= tx.run(DeleteQueue { environment, name: queue }).await? > 0;
+                found |= resource::delete_queue(&tx, environment, name).await?;
             }
             tx.commit().await?;
             if is_all {
-                return Ok(if found { QueueDeleted::Done } else { QueueDeleted::NoQueue });
+                return Ok(found.into());
             }
         }
     }

@@ -1,8 +1,10 @@
 //! The reads of the seam: every one has its share and its deadline here.
 
+use everhook_core::resource::ResourceKind;
 use everhook_store::answers;
 use everhook_store::error::StoreError;
 use everhook_store::query::{Answer, Query};
+use everhook_store::resource::ResourcePlace;
 use everhook_store::store::Op;
 
 use crate::error::Fault;
@@ -27,11 +29,20 @@ impl PostgresStore {
             Environments(_) => self.list_environments_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
-            FindApplication(q) => self.find_application_once(q.scope.environment, &q.locator).await?,
+            FindApplication(q) => {
+                self.find_resource_once(q.scope.environment, ResourcePlace::application(&q.locator)).await?
+            },
+            ResolveApplication(q) => self.resolve_application_once(q.scope.environment, &q.uid).await?,
             Applications(q) => self.list_applications_once(q.scope.environment, q.having, &q.slice).await?,
-            FindEndpoint(q) => self.find_endpoint_once(q.scope.environment, q.scope.application, &q.locator).await?,
+            FindEndpoint(q) => {
+                let place = ResourcePlace::endpoint(q.scope.application, &q.locator);
+                self.find_resource_once(q.scope.environment, place).await?
+            },
             Endpoints(q) => self.list_endpoints_once(q.scope.environment, q.scope.application, &q.slice).await?,
-            FindEventType(q) => self.find_event_type_once(q.scope.environment, &q.name).await?,
+            FindEventType(q) => {
+                let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
+                self.find_resource_once(q.scope.environment, place).await?
+            },
             EventTypes(q) => self.list_event_types_once(q.scope.environment, q.archived, &q.slice).await?,
             UnknownEventTypes(q) => self.unknown_event_types_once(q.scope.environment, &q.names).await?,
             FindMessage(q) => self.find_message_once(q.scope.environment, q.scope.application, &q.locator).await?,
@@ -53,7 +64,10 @@ impl PostgresStore {
             CountQueue(q) => self.queue_stats_once(q.scope.environment, &q.name).await?,
             FindBatch(q) => self.find_batch_once(q.scope.environment, q.id).await?,
             Batches(q) => self.list_batches_once(q.scope.environment, &q.slice).await?,
-            FindSchedule(q) => self.find_schedule_once(q.scope.environment, &q.name).await?,
+            FindSchedule(q) => {
+                let place = ResourcePlace::named(ResourceKind::Schedule, &q.name);
+                self.find_resource_once(q.scope.environment, place).await?
+            },
             Schedules(q) => self.list_schedules_once(q.scope.environment, &q.slice).await?,
             Runs(q) => self.list_runs_once(q.scope.environment, q.id, q.limit).await?,
             Sessions(q) => self.list_sessions_once(q.closed_within).await?,

@@ -1,18 +1,20 @@
 //! To have it happen again: one more attempt on request, and dead deliveries put back.
 
 use everhook_core::id::{EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
+use everhook_core::resource::ResourceKind;
 use everhook_core::task::{TaskKey, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
 use everhook_store::history::{Redrive, Resend, Resent};
+use everhook_store::resource::Parent;
 use everhook_store::statement;
 
 use crate::append::{AppendTask, lower_lanes_due};
-use crate::catalog::endpoint::FindEndpoint;
 use crate::columns::{DueLane, DueLanes, TaskRow};
 use crate::dedup;
 use crate::error::Fault;
 use crate::lease::{FindMessage, MessageKey};
+use crate::resource::FindResource;
 use crate::store::PostgresStore;
 use crate::tx::Now;
 
@@ -36,9 +38,10 @@ impl PostgresStore {
         }
         let message = MessageKey { environment, application, id: resend.message };
         let find_message = FindMessage { wanted: [message].into_iter().collect() };
-        let find_endpoint = FindEndpoint { environment, application, id: endpoint };
+        let find_endpoint =
+            FindResource { environment, kind: ResourceKind::Endpoint, parent: Parent::of(application), id: endpoint.0 };
         let (messages, endpoint, now) = tx.run((find_message, find_endpoint, Now {})).await?;
-        let is_present = endpoint.is_some_and(|(_, deleted_at)| deleted_at.is_none());
+        let is_present = endpoint.is_some_and(|(row, _)| row.deleted_at.is_none());
         let (Some((_, message)), true, Some(now)) = (messages.first(), is_present, now) else {
             tx.roll_back().await?;
             return Ok(Resent::NotFound);

@@ -8,27 +8,23 @@
 use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
 
-use crate::catalog::{application, endpoint, environment, event_type};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, feed, history, lease, once, optimistic_append, outbox, partition, queue,
-    redrive, renew, retention, schedule, session, settle, tx, worker,
+    append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
+    partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module that declares some.
-const ALL: [&[fn() -> &'static Text]; 31] = [
+const ALL: [&[fn() -> &'static Text]; 30] = [
     append::STATEMENTS,
-    application::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
     steer::STATEMENTS,
     optimistic_append::STATEMENTS,
-    endpoint::STATEMENTS,
     endpoints::STATEMENTS,
     enqueue::STATEMENTS,
     environment::STATEMENTS,
-    event_type::STATEMENTS,
     fire::STATEMENTS,
     feed::STATEMENTS,
     history::STATEMENTS,
@@ -43,6 +39,8 @@ const ALL: [&[fn() -> &'static Text]; 31] = [
     queue::STATEMENTS,
     redrive::STATEMENTS,
     renew::STATEMENTS,
+    resource::STATEMENTS,
+    resource::PROJECTION_STATEMENTS,
     retention::STATEMENTS,
     schedule::STATEMENTS,
     session::STATEMENTS,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use everhook_core::time::Timestamp;
-use everhook_store::cache::EndpointCache;
+use everhook_store::cache::{EndpointCache, TargetCache};
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
 use everhook_store::shares::SearchShares;
@@ -58,6 +58,7 @@ pub struct PostgresStore {
     pub(crate) database: Database,
     pub(crate) renewals: Renewals,
     pub(crate) cache: EndpointCache,
+    pub(crate) targets: TargetCache,
     pub(crate) ids: Arc<Ids>,
     pub(crate) speculations: Speculations,
     pub(crate) scan_cursors: ScanCursors,
@@ -92,6 +93,7 @@ impl PostgresStore {
             renewals: Renewals::new(direct, to_direct, only_pooler),
             wakeups,
             cache: EndpointCache::default(),
+            targets: TargetCache::default(),
             ids,
             speculations: Speculations::default(),
             scan_cursors: ScanCursors::default(),

@@ -1,4 +1,4 @@
--- Configuration: environments, keys, applications, endpoints, event types, queues, schedules.
+-- Configuration: environments, keys, resources with the narrow tables that hot paths read.
 
 create table environment (
     id integer primary key,
@@ -16,100 +16,60 @@ create table api_key (
     revoked_at integer
 ) strict, without rowid;
 
-create table application (
+-- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no row.
+-- No hot statement reads this table: appends and leases read `lane_group` and `lane`, which the same transactions write.
+-- With a rowid: specs make its rows long.
+create table resource (
     environment integer not null,
+    kind integer not null,
+    parent blob not null, -- the application of an endpoint; else empty
     id blob not null,
-    uid text,
-    name text not null,
-    throttle_rate integer,
-    metadata text not null,
+    name text, -- the uid or name
+    state integer not null,
+    revision integer not null,
     created_at integer not null,
     updated_at integer not null,
-    revision integer not null,
     deleted_at integer,
+    spec text not null, -- JSON that the engine reads
+    info text not null, -- JSON with everything else
+    primary key (environment, kind, parent, id)
+) strict;
+
+create unique index resource_name on resource (environment, kind, parent, name)
+where name is not null and deleted_at is null;
+
+-- Resources that are not deleted, so that neither a count of endpoints nor a fan-out reads the deleted ones.
+create index resource_open on resource (environment, kind, parent, id)
+where deleted_at is null;
+
+-- The owners of lanes: an application, or a queue with configuration. It is open (0), paused (1), or stopped because its
+-- target wants no more (2). The version begins with the time, so that a queue that is configured anew never has a version
+-- of its predecessor.
+create table lane_group (
+    environment integer not null,
+    id blob not null,
+    version integer not null, -- raised by every change, also of an application's endpoints
+    state integer not null default 0,
+    limit_max integer,
+    lane_limit_max integer,
+    rate_us integer, -- how much time one job takes up
+    booked_until integer not null default 0, -- until when the rate is used up
+    pushes integer not null default 0,
     primary key (environment, id)
 ) strict, without rowid;
 
-create unique index application_uid on application (environment, uid)
-where uid is not null and deleted_at is null;
+create index lane_group_pushes on lane_group (environment, id)
+where pushes;
 
--- With a rowid: headers and keys make its rows long.
-create table endpoint (
-    environment integer not null,
-    application blob not null,
-    id blob not null,
-    uid text,
-    url text not null,
-    description text not null,
-    state integer not null,
-    event_types text,
-    channels text,
-    headers text not null,
-    throttle_rate integer,
-    metadata text not null,
-    version integer not null,
-    keys text not null,
-    created_at integer not null,
-    updated_at integer not null,
-    revision integer not null,
-    deleted_at integer,
-    primary key (environment, application, id)
-) strict;
-
-create unique index endpoint_uid on endpoint (environment, application, uid)
-where uid is not null and deleted_at is null;
-
--- Endpoints that are not deleted, so that neither their count nor a fan-out reads the deleted ones.
-create index endpoint_open on endpoint (environment, application, id)
-where deleted_at is null;
-
--- With a rowid: schemas make its rows long.
-create table event_type (
-    environment integer not null,
-    name text not null,
-    description text not null,
-    archived integer not null,
-    deprecated integer not null,
-    schemas text,
-    feature_flag text,
-    group_name text,
-    created_at integer not null,
-    updated_at integer not null,
-    revision integer not null,
-    primary key (environment, name)
-) strict;
-
--- A queue that nobody configured has no row. It is open (0), paused (1), or stopped because its target wants no more (2).
-create table queue (
-    environment integer not null,
-    name text not null,
-    state integer not null,
-    limit_max integer,
-    key_limit_max integer,
-    rate_us integer, -- how much time one job takes up
-    booked_until integer not null default 0,
-    target_url text,
-    target_keys text,
-    updated_at integer not null,
-    revision integer not null,
-    primary key (environment, name)
-) strict, without rowid;
-
+-- When schedules run next. What they start is in `resource`.
 create table schedule (
     environment integer not null,
-    name text not null,
     id blob not null,
-    spec text not null,
-    starts text not null,
-    paused integer not null,
     next integer,
     queued integer,
     look_at integer not null,
     last_job blob,
-    created_at integer not null,
-    updated_at integer not null,
-    revision integer not null,
-    primary key (environment, name)
+    primary key (environment, id)
 ) strict, without rowid;
 
 create index schedule_look on schedule (look_at)

@@ -1,5 +1,5 @@
--- Remove a schedule. Index: the primary key.
+-- Remove the state of a schedule. Index: the primary key.
+-- Differs: its history is removed by `delete_schedule_run`.
 delete from schedule
-where environment = ?1
-    and name = ?2
-returning id;
+where environment = :environment
+    and id = :id;

@@ -1,5 +1,15 @@
--- A queue that was configured. Index: the primary key.
-select name, state, limit_max, key_limit_max, rate_us, target_url, target_keys, updated_at, revision, booked_until
-from queue
-where environment = ?1
-    and name = ?2;
+-- A queue: its configuration, if someone configured it, and whether anything is known of it. Indexes: resource_name, lane_queue.
+select {resource: Queue}
+from (select :environment as environment, :name as name) as wanted
+    left join resource on resource.environment = wanted.environment
+        and resource.kind = 3
+        and resource.parent = x''
+        and resource.name = wanted.name
+        and resource.deleted_at is null
+where resource.name is not null
+    or exists (
+        select 1
+        from lane
+        where lane.environment = wanted.environment
+            and lane.queue = wanted.name
+    );

@@ -1,9 +1,8 @@
--- All endpoints of an application, for the cache: what fan-out and delivery need of them. Index: endpoint_open.
--- Differs: one application; its revision was read by `find_application_revision` in the same transaction.
-select
-    id, application, uid, url, '', state, event_types, channels, headers, throttle_rate, '{}', version, keys,
-    created_at, updated_at, revision
-from endpoint
-where environment = ?1
-    and application = ?2
-    and deleted_at is null;
+-- All endpoints of an application, for the cache: what fan-out and delivery need of them. Index: resource_open.
+-- Differs: one application; the version of its lane group was read by `find_group_version` in the same transaction.
+select {endpoint: Endpoint; info = '{}'}
+from resource as endpoint
+where endpoint.environment = :environment
+    and endpoint.kind = 1
+    and endpoint.parent = :application
+    and endpoint.deleted_at is null;

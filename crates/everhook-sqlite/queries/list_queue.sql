@@ -1,15 +1,18 @@
--- The next queue between two names that was configured, or has or had a job. Indexes: the primary key of queue, lane_queue.
+-- The next queue between two names that was configured, or has or had a job. Indexes: resource_name, lane_queue.
 -- Differs: one at a time, so that a queue with many lanes is stepped over at once.
 select name
 from (
     select name
     from (
         select name
-        from queue
-        where environment = ?1
-            and name > ?2
-            and name < ?3
-        order by name asc
+        from resource
+        where environment = :environment
+            and kind = 3
+            and parent = x''
+            and name > :above
+            and name < :below
+            and deleted_at is null
+        order by name :order
         limit 1
     )
     union all
@@ -17,12 +20,12 @@ from (
     from (
         select queue as name
         from lane
-        where environment = ?1
-            and queue > ?2
-            and queue < ?3
-        order by queue asc
+        where environment = :environment
+            and queue > :above
+            and queue < :below
+        order by queue :order
         limit 1
     )
 )
-order by name asc
+order by name :order
 limit 1;

@@ -1,6 +1,11 @@
--- Open queues that have a target, of all environments. Scans: those that were configured are few.
-select environment, name
-from queue
-where state = 0
-    and target_url is not null
-order by environment, name;
+-- The open queues that have a target. Indexes: lane_group_pushes, the primary key of resource.
+-- Differs: a cross join, so that SQLite begins with the few groups that push.
+select resource.environment, resource.name
+from lane_group
+    cross join resource on resource.environment = lane_group.environment
+        and resource.kind = 3
+        and resource.parent = x''
+        and resource.id = lane_group.id
+where lane_group.pushes
+    and lane_group.state = 0
+order by resource.environment, resource.name;

@@ -1,8 +1,8 @@
 -- Keep where a schedule stands after a look, and which job it started last. Index: the primary key.
 update schedule
-set next = ?3,
-    queued = ?4,
-    look_at = ?5,
-    last_job = coalesce(?6, last_job)
-where environment = ?1
-    and name = ?2;
+set next = :next,
+    queued = :queued,
+    look_at = :look_at,
+    last_job = coalesce(:last_job, last_job)
+where environment = :environment
+    and id = :id;

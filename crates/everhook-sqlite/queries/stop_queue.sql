@@ -1,12 +1,18 @@
--- Stop the queue of a lane whose target answered 410, unless someone paused it. Indexes: the primary keys.
-insert into queue (environment, name, state, updated_at, revision)
-select environment, queue, 2, ?3, 1
-from lane
-where environment = ?1
-    and id = ?2
-    and queue is not null
-on conflict (environment, name) do update
+-- Stop the queue of a lane whose target answered 410, unless someone paused it. Indexes: the primary key, resource_name.
+-- Differs: one queue, whose lane group follows by `stop_group`.
+update resource
 set state = 2,
-    updated_at = excluded.updated_at,
+    updated_at = :now,
     revision = revision + 1
-where state = 0;
+where environment = :environment
+    and kind = 3
+    and parent = x''
+    and name = (
+        select queue
+        from lane
+        where environment = :environment
+            and id = :lane
+    )
+    and state = 0
+    and deleted_at is null
+returning id;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
 use everhook_core::task::{Task, TaskState};
@@ -14,12 +15,14 @@ use everhook_store::cache::EndpointSet;
 use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
-use rusqlite::{CachedStatement, OptionalExtension, params};
+use everhook_store::statement;
+use rusqlite::{CachedStatement, params};
 
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
 use crate::once;
 use crate::rows::{self, Reader};
+use crate::sql::run;
 use crate::writer::Tx;
 
 const APPEND_MESSAGE: &str = include_str!("../queries/append_message.sql");
@@ -27,8 +30,12 @@ const APPEND_PAYLOAD_EXPIRY: &str = include_str!("../queries/append_payload_expi
 const APPEND_TASK: &str = include_str!("../queries/append_task.sql");
 const LOWER_LANE_DUE: &str = include_str!("../queries/lower_lane_due.sql");
 const FIND_LANE: &str = include_str!("../queries/find_lane.sql");
-const FIND_APPLICATION_REVISION: &str = include_str!("../queries/find_application_revision.sql");
-const LIST_ENDPOINT_APPLICATION: &str = include_str!("../queries/list_endpoint_application.sql");
+
+statement! {
+    pub(crate) FindGroupVersion = "find_group_version" { environment: EnvironmentId, id: ApplicationId } -> Option<i64>;
+    ListEndpointApplication = "list_endpoint_application" { environment: EnvironmentId, application: ApplicationId }
+        -> Vec<Endpoint>;
+}
 
 /// Appends messages, one answer for each.
 pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault> {
@@ -151,7 +158,7 @@ impl AppendBatch<'_> {
     /// Where a message goes whose keys are its own, unless its application is gone or its slot is another's.
     fn admit(&mut self, new: &NewMessage) -> Result<Result<Arc<EndpointSet>, Appended>, Fault> {
         let (tx, environment, application) = (self.tx, new.environment, new.message.application);
-        let is_same = |set: &Arc<EndpointSet>| new.revision.is_none_or(|found_at| found_at == set.revision);
+        let is_same = |set: &Arc<EndpointSet>| new.version.is_none_or(|found_at| found_at == set.version);
         let Some(endpoints) = self.applications.endpoints(tx, environment, application)?.filter(is_same) else {
             return Ok(Err(Appended::NoApplication));
         };
@@ -270,16 +277,13 @@ fn read_endpoints(
     environment: EnvironmentId,
     application: ApplicationId,
 ) -> Result<Option<Arc<EndpointSet>>, Fault> {
-    let mut find = tx.conn.prepare_cached(FIND_APPLICATION_REVISION)?;
-    let revision = find.query_row(params![environment.0, application.as_bytes()], |row| row.get(0)).optional()?;
-    let Some(revision) = revision else { return Ok(None) };
-    if let Some(known) = tx.cache.get(environment, application, revision) {
+    let version = run(tx.conn, FindGroupVersion { environment, id: application })?;
+    let Some(version) = version else { return Ok(None) };
+    if let Some(known) = tx.cache.get(environment, application, version) {
         return Ok(Some(known));
     }
-    let mut list = tx.conn.prepare_cached(LIST_ENDPOINT_APPLICATION)?;
-    let rows = list.query_and_then(params![environment.0, application.as_bytes()], rows::endpoint)?;
-    let endpoints = rows.collect::<Result<Vec<_>, Fault>>()?;
-    let endpoints = Arc::new(EndpointSet::new(revision, endpoints));
+    let endpoints = run(tx.conn, ListEndpointApplication { environment, application })?;
+    let endpoints = Arc::new(EndpointSet::new(version, endpoints));
     tx.cache.put(environment, application, Arc::clone(&endpoints));
     Ok(Some(endpoints))
 }

@@ -17,11 +17,13 @@ use everhook_store::made::{Made, WithMade};
 use rusqlite::{Connection, Row, params};
 
 use crate::append;
-use crate::catalog::{Claim, application, bounds, claim, directed, limit, release};
+use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
 use crate::job::{query as find_job, steer};
+use crate::resource;
 use crate::rows::{ABOVE_IDS, BELOW_IDS, Reader, to_json};
 use crate::sql::read_at;
+use crate::sql::{bounds, directed, limit};
 use crate::writer::Tx;
 
 const CREATE_BATCH: &str = include_str!("../queries/create_batch.sql");
@@ -111,8 +113,8 @@ pub(crate) fn create(
             return Ok(found.map_or(Created::KeyReused, Created::Repeated));
         }
     }
-    if !application::exists(tx.conn, environment, batch.application)? {
-        release(tx, environment, key, batch.id.0)?;
+    if !resource::has_application(tx, environment, batch.application)? {
+        unclaim(tx, environment, key, batch.id.0)?;
         return Ok(Created::NoParent);
     }
     let record = BatchRecord { created_at: tx.now, batch: Batch::new(), ..batch.clone() };

@@ -59,3 +59,38 @@ pub(crate) fn release(tx: &Tx<'_>, environment: EnvironmentId, key: &DedupKey, o
     delete.execute(params![environment.0, key.scope.to_db(), key.hash, object.as_bytes()])?;
     Ok(())
 }
+
+/// Who had a key first.
+pub(crate) enum Claim {
+    /// This request, or no key was sent.
+    Won,
+    /// The same request, for this object.
+    Repeated(Id),
+    /// Another request.
+    Reused,
+}
+
+/// Takes the key of a request for `object`, if it has one.
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    key: Option<&DedupKey>,
+    object: Id,
+) -> Result<Claim, Fault> {
+    let Some(key) = key else { return Ok(Claim::Won) };
+    Ok(match Claims::new(tx)?.claim(environment, key, object)? {
+        None => Claim::Won,
+        Some(holder) if holder.body == key.body => Claim::Repeated(holder.object),
+        Some(_) => Claim::Reused,
+    })
+}
+
+/// Gives the key of a request back that came to nothing, if it has one.
+pub(crate) fn unclaim(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    key: Option<&DedupKey>,
+    object: Id,
+) -> Result<(), Fault> {
+    key.map_or(Ok(()), |key| release(tx, environment, key, object))
+}

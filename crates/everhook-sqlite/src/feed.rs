@@ -6,18 +6,28 @@ use std::sync::Arc;
 
 use everhook_core::id::{EnvironmentId, Id, LaneId};
 use everhook_core::lane::{Allowance, Feed, FeedKey, Limits, Used, room};
-use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState, Target, queue_id};
+use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::FeedAsk;
+use everhook_store::queue::LaneGroup;
+use everhook_store::statement;
 use rusqlite::params;
 
 use crate::error::Fault;
-use crate::queue;
+use crate::resource;
+use crate::sql::run;
 use crate::writer::Tx;
 
 const COUNT_LEASED: &str = include_str!("../queries/count_leased.sql");
 const COUNT_LEASED_LANE: &str = include_str!("../queries/count_leased_lane.sql");
+
+statement! {
+    FindGroup = "find_group" { environment: EnvironmentId, id: Id } -> Option<LaneGroup>;
+    ReserveGroupRate = (
+        "reserve_group_rate",
+        "update lane_group set booked_until = :until where environment = :environment and id = :id"
+    ) { environment: EnvironmentId, id: Id, until: Timestamp };
+}
 
 /// A feed that is asked for tasks.
 pub(crate) struct OpenFeed {
@@ -39,14 +49,15 @@ impl OpenFeed {
         let (limits, used, limit_group, target) = match &asked.feed {
             Feed::Deliveries => (Limits::default(), Used::default(), None, None),
             Feed::Queue { environment, name } => {
-                let (queue, booked_until) = find_queue(tx, *environment, name)?;
-                if queue.state != QueueState::Open {
+                let (environment, id) = (*environment, queue_id(*environment, name));
+                let group = run(tx.conn, FindGroup { environment, id })?.unwrap_or(LaneGroup::OPEN);
+                if group.state != QueueState::Open {
                     return Ok(None);
                 }
-                let limits = Limits::of(&queue);
-                let group = limits.is_any().then(|| queue_id(*environment, name));
-                let leased = group.map_or(Ok(0), |group| count(tx, group, None, limits.tasks))?;
-                (limits, Used { leased, booked_until }, group, queue.target)
+                let limits = group.limits();
+                let used = Used { leased: count(tx, id, None, limits.tasks)?, booked_until: group.booked_until };
+                let target = if group.pushes { resource::find_target(tx.conn, environment, id)? } else { None };
+                (limits, used, limits.is_any().then_some(id), target)
             }
         };
         let allowance = Allowance::new(limits, used, asked.capacity, tx.now);
@@ -68,16 +79,13 @@ impl OpenFeed {
     /// Keeps what its rate has given.
     pub(crate) fn book(&self, tx: &Tx<'_>) -> Result<(), Fault> {
         match (&self.feed, self.allowance.booked(tx.now)) {
-            (Feed::Queue { environment, name }, Some(until)) => queue::book(tx, *environment, name, until),
+            (Feed::Queue { environment, name }, Some(until)) => {
+                let (environment, id) = (*environment, queue_id(*environment, name));
+                run(tx.conn, ReserveGroupRate { environment, id, until }).map(drop)
+            }
             _ => Ok(()),
         }
     }
-}
-
-/// A queue, and until when its rate is used up. One that nobody configured is open and unlimited.
-fn find_queue(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<(Queue, Timestamp), Fault> {
-    let found = queue::find_configured(tx.conn, environment, name)?;
-    Ok(found.unwrap_or_else(|| (Queue::new(name.clone()), Timestamp::default())))
 }
 
 /// How many leased tasks are counted in a limit group, of one lane or of all; no more than the limit, because more cannot

@@ -9,9 +9,9 @@ use everhook_store::history::{MessageFilter, message_bytes};
 use everhook_store::piece::Piece;
 use rusqlite::{Connection, ToSql, params};
 
-use crate::catalog::{directed, limit, scan_end};
 use crate::error::Fault;
 use crate::rows::{self, Reader};
+use crate::sql::{directed, limit, scan_end};
 use crate::writer::Tx;
 
 pub(crate) mod attempt;

@@ -19,11 +19,11 @@ use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
 use rusqlite::{CachedStatement, Row, params};
 
 use crate::append::Applications;
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::feed::OpenFeed;
 use crate::job::row;
 use crate::rows::{self, Reader, TASK_COLUMNS};
+use crate::sql::limit;
 use crate::writer::Tx;
 
 const NEXT_LANE: &str = include_str!("../queries/next_lane.sql");

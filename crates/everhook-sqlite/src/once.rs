@@ -6,11 +6,12 @@ use everhook_core::name::Name;
 use everhook_core::once::{self, Claimed, OnceClaim, OnceSlot, Phase};
 use everhook_store::catalog::Slice;
 use everhook_store::once::{OnceRecord, Suppressions};
+use everhook_store::piece::names_beyond;
 use rusqlite::{Connection, Row, params};
 
-use crate::catalog::{NAME_ENDS, bounds, directed, limit};
 use crate::error::Fault;
 use crate::rows::Reader;
+use crate::sql::{directed, limit};
 use crate::writer::Tx;
 
 const FIND_ONCE: &str = include_str!("../queries/find_once.sql");
@@ -101,7 +102,7 @@ pub(crate) fn list(
     application: ApplicationId,
     slice: &Slice<Name>,
 ) -> Result<Vec<OnceRecord>, Fault> {
-    let (above, below) = bounds(slice.after.as_ref().map(Name::as_str), slice.order, NAME_ENDS);
+    let (above, below) = names_beyond(slice);
     let mut list = conn.prepare_cached(&directed(LIST_ONCE, slice.order))?;
     let params = params![environment.0, application.as_bytes(), above, below, limit(slice.limit)];
     let rows = list.query_and_then(params, record)?;

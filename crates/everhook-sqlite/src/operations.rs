@@ -33,14 +33,13 @@ use everhook_store::store::{Op, Store};
 use everhook_store::worker::Takes;
 
 use crate::SqliteStore;
-use crate::catalog::{application, endpoint, environment, event_type};
 use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::{self, steer};
-use crate::queue::{self, stats};
-use crate::schedule::{self, fire};
+use crate::queue::stats;
+use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
-use crate::{append, batch, lease, once, reads, session, settle, worker};
+use crate::{append, batch, environment, lease, once, reads, resource, session, settle, worker};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -178,17 +177,22 @@ impl Store for SqliteStore {
         new: NewResource,
         key: Option<DedupKey>,
     ) -> Result<Created<Resource>, StoreError> {
-        self.change(Op::CreateResource, move |tx| create_resource(tx, scope, &new, key.as_ref())).await
+        self.change(Op::CreateResource, move |tx| resource::create(tx, scope.environment, &new, key.as_ref())).await
     }
 
     async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
-        self.change(Op::ReplaceResource, move |tx| replace_resource(tx, scope, &changed)).await
+        self.change(Op::ReplaceResource, move |tx| resource::replace(tx, scope.environment, &changed)).await
     }
 
     async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
         match key {
-            ResourceKey::Queue(name) => self.delete_queue(scope.environment, &name).await.map(Deleted::from),
-            key => self.change(Op::DeleteResource, move |tx| delete_resource(tx, scope, &key)).await,
+            ResourceKey::Queue(name) => self.delete_queue(scope.environment, &name).await,
+            key => {
+                self.change(Op::DeleteResource, move |tx| {
+                    resource::delete(tx, scope.environment, &key).map(Deleted::from)
+                })
+                .await
+            }
         }
     }
 
@@ -241,50 +245,4 @@ fn open_session(tx: &Tx<'_>, new: &NewSession) -> Result<Timestamp, Fault> {
         worker::replace(tx, new.id, takes)?;
     }
     Ok(opened_at)
-}
-
-fn create_resource(
-    tx: &Tx<'_>,
-    Scope { environment }: Scope,
-    new: &NewResource,
-    key: Option<&DedupKey>,
-) -> Result<Created<Resource>, Fault> {
-    Ok(match new {
-        NewResource::Application(new) => application::create(tx, environment, new, key)?.map(Resource::Application),
-        NewResource::Endpoint(new) => {
-            endpoint::create(tx, environment, &new.endpoint, new.max, key)?.map(Resource::Endpoint)
-        }
-        NewResource::EventType(new) => event_type::create(tx, environment, new, key)?.map(Resource::EventType),
-        NewResource::Schedule(new) => schedule::create(tx, environment, new, key)?.map(Resource::Schedule),
-    })
-}
-
-fn replace_resource(
-    tx: &Tx<'_>,
-    Scope { environment }: Scope,
-    changed: &ChangedResource,
-) -> Result<Replaced<Resource>, Fault> {
-    Ok(match changed {
-        ChangedResource::Application(changed) => {
-            application::replace(tx, environment, changed)?.map(Resource::Application)
-        }
-        ChangedResource::Endpoint(changed) => {
-            endpoint::replace(tx, environment, &changed.endpoint, changed.key.as_ref())?.map(Resource::Endpoint)
-        }
-        ChangedResource::EventType(changed) => event_type::replace(tx, environment, changed)?.map(Resource::EventType),
-        ChangedResource::Queue(changed) => queue::replace(tx, environment, changed)?.map(Resource::Queue),
-        ChangedResource::Schedule(changed) => schedule::replace(tx, environment, changed)?.map(Resource::Schedule),
-    })
-}
-
-/// Deletes a resource in one step. A queue is deleted in parts, see `queue`.
-fn delete_resource(tx: &Tx<'_>, Scope { environment }: Scope, key: &ResourceKey) -> Result<Deleted, Fault> {
-    let found = match key {
-        ResourceKey::Application(id) => application::delete(tx, environment, *id)?,
-        ResourceKey::Endpoint(application, id) => endpoint::delete(tx, environment, *application, *id)?,
-        ResourceKey::EventType(name) => event_type::delete(tx, environment, name)?,
-        ResourceKey::Schedule(name) => schedule::delete(tx, environment, name)?,
-        ResourceKey::Queue(_) => unreachable!("its caller deletes queues in parts"),
-    };
-    Ok(found.into())
 }

@@ -1,16 +1,17 @@
 //! The reads of the seam, each one call of the function that does it, on a connection that cannot write.
 
+use everhook_core::resource::ResourceKind;
 use everhook_core::time::Timestamp;
 use everhook_store::answers;
 use everhook_store::query::{Answer, Query};
+use everhook_store::resource::ResourcePlace;
 use rusqlite::Connection;
 
-use crate::catalog::{application, endpoint, environment, event_type};
 use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{backlog, batch, once, schedule, session, worker};
+use crate::{backlog, batch, environment, once, resource, schedule, session, worker};
 
 /// Answers a query. The caller has the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -18,13 +19,18 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         Environments(_) => environment::list(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
-        FindApplication(q) => application::find(conn, q.scope.environment, &q.locator)?,
-        Applications(q) => application::list(conn, q.scope.environment, q.having, &q.slice)?,
-        FindEndpoint(q) => endpoint::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
-        Endpoints(q) => endpoint::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
-        FindEventType(q) => event_type::find(conn, q.scope.environment, &q.name)?,
-        EventTypes(q) => event_type::list(conn, q.scope.environment, q.archived, &q.slice)?,
-        UnknownEventTypes(q) => event_type::unknown(conn, q.scope.environment, q.names)?,
+        FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,
+        ResolveApplication(q) => resource::resolve_application(conn, q.scope.environment, &q.uid)?,
+        Applications(q) => resource::list_applications(conn, q.scope.environment, q.having, &q.slice)?,
+        FindEndpoint(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::endpoint(q.scope.application, &q.locator))?
+        },
+        Endpoints(q) => resource::list_endpoints(conn, q.scope.environment, q.scope.application, &q.slice)?,
+        FindEventType(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::EventType, &q.name))?
+        },
+        EventTypes(q) => resource::list_event_types(conn, q.scope.environment, q.archived, &q.slice)?,
+        UnknownEventTypes(q) => resource::unknown_event_types(conn, q.scope.environment, q.names)?,
         FindMessage(q) => history::find(conn, q.scope.environment, q.scope.application, &q.locator)?,
         Messages(q) => history::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         FindAttempt(q) => attempt::find(conn, q.scope.environment, q.message, q.id)?,
@@ -42,8 +48,8 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         CountQueue(q) => stats::read(conn, q.scope.environment, &q.name, now)?,
         FindBatch(q) => batch::find(conn, q.scope.environment, q.id)?,
         Batches(q) => batch::list(conn, q.scope.environment, &q.slice)?,
-        FindSchedule(q) => schedule::find(conn, q.scope.environment, &q.name)?,
-        Schedules(q) => schedule::list(conn, q.scope.environment, &q.slice)?,
+        FindSchedule(q) => resource::find_schedule(conn, q.scope.environment, &q.name)?,
+        Schedules(q) => resource::list_schedules(conn, q.scope.environment, &q.slice)?,
         Runs(q) => schedule::list_runs(conn, q.scope.environment, q.id, q.limit)?,
         Sessions(q) => session::list(conn, now.minus(q.closed_within))?,
         FindWorker(q) => worker::find(conn, q.scope.environment, q.id)?,

@@ -17,9 +17,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::SqliteStore;
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::rows::Reader;
+use crate::sql::limit;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
 /// Rows that are too young, one after the other, after which nothing old is expected: tables are read in the order in which they were written.

@@ -1,7 +1,6 @@
 //! Rows to values and back. What breaks a promise of the schema is named, never guessed at.
 
 use bytes::Bytes;
-use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
@@ -47,10 +46,6 @@ impl<'r> Reader<'r> {
 
     pub(crate) fn optional_id(&self, index: usize, column: &'static str) -> Result<Option<Id>, Fault> {
         if self.is_null(index)? { Ok(None) } else { self.id(index, column).map(Some) }
-    }
-
-    pub(crate) fn optional_time(&self, index: usize, column: &'static str) -> Result<Option<Timestamp>, Fault> {
-        Ok(self.get::<Option<i64>>(index, column)?.map(Timestamp::from_micros))
     }
 
     pub(crate) fn environment(&self, index: usize) -> Result<EnvironmentId, Fault> {
@@ -109,14 +104,6 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, Fault>
 /// Names as a JSON array; nothing where there are none.
 pub(crate) fn names_to_json(names: &[Name]) -> Result<Option<String>, Fault> {
     if names.is_empty() { Ok(None) } else { to_json(names).map(Some) }
-}
-
-/// How many columns [`endpoint`] reads; what follows is the query's own.
-pub(crate) const ENDPOINT_COLUMNS: usize = Endpoint::WIDTH;
-
-/// Reads the columns of an endpoint.
-pub(crate) fn endpoint(row: &Row<'_>) -> Result<Endpoint, Fault> {
-    read_at(row, 0)
 }
 
 /// Reads the columns of a message of `application`.

@@ -10,11 +10,10 @@ use everhook_core::time::{Timestamp, micros};
 use everhook_store::lease::{Holding, NewSession, Reclaim, ReclaimAsk, Reclaimed, Renewed, SessionRecord};
 use rusqlite::{Connection, Row, params};
 
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::lease::{FIND_JOB_RECORD, read_job};
 use crate::rows::{self, Reader};
-use crate::sql::read_at;
+use crate::sql::{limit, read_at};
 use crate::writer::Tx;
 
 const OPEN_SESSION: &str = include_str!("../queries/open_session.sql");

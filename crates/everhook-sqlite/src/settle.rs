@@ -7,20 +7,23 @@
 use std::collections::BTreeMap;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, LaneId, SessionId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::{TaskKind, TaskState};
-use everhook_core::time::micros;
+use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
+use everhook_store::statement;
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
+use crate::resource;
 use crate::rows::Reader;
+use crate::sql::run;
 use crate::writer::Tx;
 
 const SETTLE_GONE: &str = include_str!("../queries/settle_gone.sql");
@@ -31,8 +34,12 @@ const HOLD_LANE: &str = include_str!("../queries/hold_lane.sql");
 const DISABLE_ENDPOINT: &str = include_str!("../queries/disable_endpoint.sql");
 const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
 const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
-const STOP_QUEUE: &str = include_str!("../queries/stop_queue.sql");
-const TOUCH_APPLICATION: &str = include_str!("../queries/touch_application.sql");
+
+statement! {
+    // The id of a queue that was open.
+    StopQueue = "stop_queue" { environment: EnvironmentId, lane: LaneId, now: Timestamp } -> Option<Id>;
+    StopGroup = "stop_group" { environment: EnvironmentId, id: Id };
+}
 
 /// Ends attempts, one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
@@ -152,9 +159,8 @@ fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
         TaskKind::Delivery => disable_endpoint(tx, settlement),
         TaskKind::Job => {
             let (environment, lane) = (settlement.key.environment, settlement.lane);
-            let params = params![environment.0, lane.as_bytes(), tx.now.as_micros()];
-            tx.conn.prepare_cached(STOP_QUEUE)?.execute(params)?;
-            Ok(())
+            let stopped = run(tx.conn, StopQueue { environment, lane, now: tx.now })?;
+            stopped.map_or(Ok(()), |id| run(tx.conn, StopGroup { environment, id }).map(drop))
         }
     }
 }
@@ -187,7 +193,7 @@ fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
         disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
     if disabled == 1 {
         tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
-        tx.conn.prepare_cached(TOUCH_APPLICATION)?.execute(params![environment.0, application.as_bytes()])?;
+        resource::touch_group(tx, environment, application)?;
     }
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! Statements as this store sends them: prepared once per connection, their rows read as they come.
 
+use everhook_core::id::Id;
+use everhook_store::catalog::Order;
 use everhook_store::sql::answer::Answer;
 use everhook_store::sql::cell::{Cells, Read};
 use everhook_store::sql::param::{Scalar, Value};
-use everhook_store::sql::statement::Statement;
+use everhook_store::sql::statement::{Statement, Text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::error::Fault;
+use crate::rows::Reader;
+use crate::{append, environment, feed, history, queue, resource, schedule, settle};
 
 /// Runs a statement.
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
@@ -102,13 +106,68 @@ impl Cells for Cursor<'_> {
     }
 }
 
+/// A list statement in this direction; it is written for the ascending one.
+pub(crate) fn directed(sql: &'static str, order: Order) -> String {
+    match order {
+        Order::Ascending => sql.to_owned(),
+        Order::Descending => sql.replace(" asc\n", " desc\n"),
+    }
+}
+
+/// What lies strictly beyond `after` in this direction, between two ends that lie outside of everything.
+pub(crate) fn bounds<'k, K: ?Sized>(after: Option<&'k K>, order: Order, ends: (&'k K, &'k K)) -> (&'k K, &'k K) {
+    match order {
+        Order::Ascending => (after.unwrap_or(ends.0), ends.1),
+        Order::Descending => (ends.0, after.unwrap_or(ends.1)),
+    }
+}
+
+/// How far a search looks that looks at `scan` rows: the id of the last one, or none if there are not so many.
+pub(crate) fn scan_end(
+    conn: &Connection,
+    sql: &'static str,
+    order: Order,
+    params: &[&dyn ToSql],
+    scan: usize,
+) -> Result<Option<Id>, Fault> {
+    let offset = limit(scan.saturating_sub(1));
+    let mut all = params.to_vec();
+    all.push(&offset);
+    let mut find = conn.prepare_cached(&directed(sql, order))?;
+    let mut rows = find.query(all.as_slice())?;
+    rows.next()?.map(|row| Reader::new(row, "scan").id(0, "id")).transpose()
+}
+
+/// A number of rows as SQLite counts them.
+pub(crate) fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+/// The statements of every module that declares some.
+const ALL: [&[fn() -> &'static Text]; 9] = [
+    append::STATEMENTS,
+    environment::STATEMENTS,
+    history::delivery::STATEMENTS,
+    feed::STATEMENTS,
+    queue::STATEMENTS,
+    resource::STATEMENTS,
+    resource::PROJECTION_STATEMENTS,
+    schedule::fire::STATEMENTS,
+    settle::STATEMENTS,
+];
+
+/// The text of a declared statement, for tests; lists in ascending order.
+pub fn statement_text(name: &str) -> Option<&'static str> {
+    let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text());
+    texts.find(|text| text.name() == name).map(|text| text.sql(Order::Ascending))
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::catalog::{application, environment, event_type};
+    use super::*;
 
     #[test]
     fn every_declared_query_can_be_expanded() {
-        let all = [application::STATEMENTS, environment::STATEMENTS, event_type::STATEMENTS].concat();
-        assert!(all.iter().all(|text| !text().name().is_empty()));
+        assert!(ALL.concat().iter().all(|text| !text().name().is_empty()));
     }
 }

@@ -5,10 +5,10 @@ use everhook_core::limits::SESSIONS_LISTED_MAX;
 use everhook_store::worker::{Takes, WorkerRecord};
 use rusqlite::{Connection, Row, params};
 
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::rows::{Reader, names_to_json, to_json};
 use crate::session;
+use crate::sql::limit;
 use crate::writer::Tx;
 
 const PUT_WORKER: &str = include_str!("../queries/put_worker.sql");

@@ -4,7 +4,6 @@
 //! undo each other, and the rules for a change live in one place above the stores.
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
-use everhook_core::event_type::EventType;
 use everhook_core::id::KeyId;
 use everhook_core::name::Name;
 
@@ -35,11 +34,6 @@ pub struct Slice<K> {
     pub order: Order,
     /// Rows at most.
     pub limit: usize,
-}
-
-/// The bytes of an event type that a page counts.
-pub fn event_type_bytes(event_type: &EventType) -> usize {
-    event_type.description.len() + event_type.schemas.as_ref().map_or(0, String::len)
 }
 
 /// What became of a creation.

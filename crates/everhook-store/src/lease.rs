@@ -86,8 +86,8 @@ pub struct NewMessage {
     pub message: Message,
     /// An idempotency key, an event id, both or none.
     pub keys: Vec<DedupKey>,
-    /// Where the application was found by something that may move, such as its uid: the revision at which it was.
-    pub revision: Option<i64>,
+    /// The version of the application's lane group at which it was found, if by something that may move, such as its uid.
+    pub version: Option<i64>,
     /// A slot that is claimed with it: if someone has it already, nothing is accepted.
     pub once: Option<OnceClaim>,
     /// When its deliveries are due, if that is later than now.
@@ -97,7 +97,7 @@ pub struct NewMessage {
 impl NewMessage {
     /// A message that is accepted whatever came before it, to be delivered now.
     pub fn new(environment: EnvironmentId, message: Message) -> NewMessage {
-        NewMessage { environment, message, keys: Vec::new(), revision: None, once: None, deliver_at: None }
+        NewMessage { environment, message, keys: Vec::new(), version: None, once: None, deliver_at: None }
     }
 }
 

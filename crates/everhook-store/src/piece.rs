@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::limits::PAGE_BYTES_MAX;
+use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
 
-use crate::catalog::Order;
+use crate::catalog::{Order, Slice};
 
 /// A piece of a list. It may have fewer rows than were asked for, and none, although the list goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,18 @@ impl<T, K> Piece<T, K> {
         }
         let next = scanned.filter(|_| gathered.len() < limit);
         Ok(Piece { rows: gathered, next })
+    }
+}
+
+/// Sorts behind every name: their alphabet ends before it.
+const ABOVE_NAMES: &str = "~";
+
+/// The names strictly between which a piece of a list lies.
+pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
+    let after = slice.after.as_ref().map(Name::as_str);
+    match slice.order {
+        Order::Ascending => (after.unwrap_or(""), ABOVE_NAMES),
+        Order::Descending => ("", after.unwrap_or(ABOVE_NAMES)),
     }
 }
 

@@ -32,6 +32,7 @@ use crate::once::OnceRecord;
 use crate::piece::Piece;
 use crate::queue::QueueStats;
 use crate::schedule::{Run, ScheduleRecord};
+use crate::uids::Found;
 use crate::worker::WorkerRecord;
 
 /// A read with the type of its answer.
@@ -151,6 +152,8 @@ queries! {
     lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
 
     lookup FindApplication { scope: Scope, locator: Locator<ApplicationId> } -> Option<Application>;
+    /// The application that has a uid, with the version of its lane group.
+    lookup ResolveApplication { scope: Scope, uid: Name } -> Option<Found>;
     /// Applications by id.
     search Applications { scope: Scope, having: Having, slice: Slice<ApplicationId> } -> Vec<Application>;
     lookup FindEndpoint { scope: AppScope, locator: Locator<EndpointId> } -> Option<Endpoint>;

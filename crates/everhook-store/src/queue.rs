@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use everhook_core::id::EnvironmentId;
+use everhook_core::lane::Limits;
 use everhook_core::name::Name;
+use everhook_core::queue::{Queue, QueueState, Rate};
+use everhook_core::time::Timestamp;
 
 /// Rows that are counted for statistics; more are told as this many.
 pub const QUEUE_COUNTED_MAX: usize = 100_000;
@@ -29,15 +32,50 @@ pub struct QueueStats {
     pub due_kinds: Vec<Name>,
 }
 
-/// What became of the deletion of a queue.
+/// The state of a lane group: what a lease has to know of a queue. A queue without configuration has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueDeleted {
-    /// It is gone, with its configuration.
-    Done,
-    /// There is none.
-    NoQueue,
-    /// It has jobs that wait, run or are dead; nothing was changed.
-    HasJobs,
+pub struct LaneGroup {
+    /// Raised by every change. The group of an application counts changes of its endpoints, too.
+    pub version: i64,
+    pub state: QueueState,
+    /// Limit of leased jobs.
+    pub limit: Option<u32>,
+    /// Limit of leased jobs with the same concurrency key.
+    pub lane_limit: Option<u32>,
+    pub rate: Option<Rate>,
+    /// The time until which the rate is used up.
+    pub booked_until: Timestamp,
+    /// Whether the queue has a target.
+    pub pushes: bool,
+}
+
+impl LaneGroup {
+    /// The group of a queue without configuration.
+    pub const OPEN: LaneGroup = LaneGroup {
+        version: 0,
+        state: QueueState::Open,
+        limit: None,
+        lane_limit: None,
+        rate: None,
+        booked_until: Timestamp::from_micros(0),
+        pushes: false,
+    };
+
+    /// The group of a queue with this configuration.
+    pub fn of(queue: &Queue) -> LaneGroup {
+        let Queue { state, limit, key_limit: lane_limit, rate, .. } = *queue;
+        LaneGroup { state, limit, lane_limit, rate, pushes: queue.target.is_some(), ..LaneGroup::OPEN }
+    }
+
+    /// The limits of its lanes.
+    pub const fn limits(&self) -> Limits {
+        Limits { tasks: self.limit, tasks_per_lane: self.lane_limit, rate: self.rate }
+    }
+
+    /// Whether a lease has to lock the group and count.
+    pub const fn is_limited(&self) -> bool {
+        self.limits().is_any()
+    }
 }
 
 /// Attempts that ended on a queue since they were last told.

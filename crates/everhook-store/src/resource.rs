@@ -1,23 +1,26 @@
 //! Resources: configured objects of five kinds, created, replaced and deleted through the same three operations.
 //!
-//! The enums cross the seam; [`Resources`](crate::store::Resources) gives callers the record of the kind that they
-//! named.
+//! The enum [`Resource`] crosses the seam; [`Resources`](crate::store::Resources) gives callers the record of the kind
+//! that they named. Stores know resources as rows of one table, see [`encoding`].
 
 #![allow(missing_docs, reason = "kinds and records have the names of the objects")]
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId};
+use everhook_core::id::{ApplicationId, EndpointId, Id};
 use everhook_core::name::Name;
 use everhook_core::queue::Queue;
+use everhook_core::resource::ResourceKind;
 
+use crate::catalog::Locator;
 use crate::dedup::DedupKey;
-use crate::queue::QueueDeleted;
 use crate::schedule::ScheduleRecord;
 
+pub mod encoding;
+
 /// A resource of any kind, as it is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Application(Application),
     Endpoint(Endpoint),
@@ -27,16 +30,12 @@ pub enum Resource {
 }
 
 /// A resource to create. `created_at`, `updated_at` and `revision` are the store's to set, and the state of a schedule.
+/// `Taken` by uid or name; an event type also by an archived one.
 #[derive(Clone, Debug)]
-pub enum NewResource {
-    /// `Taken` by uid.
-    Application(Application),
-    /// Created with its lane. `Taken` by uid.
-    Endpoint(NewEndpoint),
-    /// `Taken` by name, by an event type that may be archived.
-    EventType(EventType),
-    /// `Taken` by name.
-    Schedule(ScheduleRecord),
+pub struct NewResource {
+    pub resource: Resource,
+    /// The number of endpoints that the application may have; concurrent creations never exceed it.
+    pub max: usize,
 }
 
 /// An endpoint to create.
@@ -47,17 +46,14 @@ pub struct NewEndpoint {
     pub max: usize,
 }
 
-/// A resource to replace if its revision is still the given one.
+/// A resource to replace if its revision is still the given one. Disabling an endpoint holds its lane, enabling frees
+/// it. Revision 0 configures a queue that was not configured before; the next lease obeys. The state of a schedule
+/// begins anew.
 #[derive(Clone, Debug)]
-pub enum ChangedResource {
-    Application(Application),
-    /// Disabling the endpoint holds its lane, enabling frees it.
-    Endpoint(ChangedEndpoint),
-    EventType(EventType),
-    /// Revision 0 configures a queue that was not configured before. The next lease obeys.
-    Queue(Queue),
-    /// The state of the schedule begins anew.
-    Schedule(ScheduleRecord),
+pub struct ChangedResource {
+    pub resource: Resource,
+    /// The idempotency key of the request.
+    pub key: Option<DedupKey>,
 }
 
 /// An endpoint to replace.
@@ -82,6 +78,60 @@ pub enum ResourceKey {
     Schedule(Name),
 }
 
+/// Where a resource is: its kind, the application that it belongs to, and its id or name.
+#[derive(Clone, Debug)]
+pub struct ResourcePlace {
+    pub kind: ResourceKind,
+    pub parent: Parent,
+    pub locator: Locator<Id>,
+}
+
+/// The application that a resource belongs to; none if it belongs to its environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Parent(pub Option<Id>);
+
+impl Parent {
+    pub const NONE: Parent = Parent(None);
+
+    pub const fn of(application: ApplicationId) -> Parent {
+        Parent(Some(application.0))
+    }
+}
+
+impl ResourcePlace {
+    pub fn application(locator: &Locator<ApplicationId>) -> ResourcePlace {
+        let locator = match locator {
+            Locator::Id(id) => Locator::Id(id.0),
+            Locator::Uid(uid) => Locator::Uid(uid.clone()),
+        };
+        ResourcePlace { kind: ResourceKind::Application, parent: Parent::NONE, locator }
+    }
+
+    pub fn endpoint(application: ApplicationId, locator: &Locator<EndpointId>) -> ResourcePlace {
+        let locator = match locator {
+            Locator::Id(id) => Locator::Id(id.0),
+            Locator::Uid(uid) => Locator::Uid(uid.clone()),
+        };
+        ResourcePlace { kind: ResourceKind::Endpoint, parent: Parent::of(application), locator }
+    }
+
+    pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
+        ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
+    }
+}
+
+impl ResourceKey {
+    pub fn place(&self) -> ResourcePlace {
+        match self {
+            ResourceKey::Application(id) => ResourcePlace::application(&Locator::Id(*id)),
+            ResourceKey::Endpoint(application, id) => ResourcePlace::endpoint(*application, &Locator::Id(*id)),
+            ResourceKey::EventType(name) => ResourcePlace::named(ResourceKind::EventType, name),
+            ResourceKey::Queue(name) => ResourcePlace::named(ResourceKind::Queue, name),
+            ResourceKey::Schedule(name) => ResourcePlace::named(ResourceKind::Schedule, name),
+        }
+    }
+}
+
 /// The result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
@@ -103,69 +153,102 @@ impl From<bool> for Deleted {
     }
 }
 
-impl From<QueueDeleted> for Deleted {
-    fn from(deleted: QueueDeleted) -> Deleted {
-        match deleted {
-            QueueDeleted::Done => Deleted::Done,
-            QueueDeleted::NoQueue => Deleted::NotFound,
-            QueueDeleted::HasJobs => Deleted::HasJobs,
-        }
-    }
+/// The record of one kind of resource.
+pub trait Record: TryFrom<Resource, Error = Resource> + Into<Resource> + Send {
+    const KIND: ResourceKind;
 }
 
 /// A value that creates a resource.
 pub trait Create: Into<NewResource> + Send {
-    type Record: TryFrom<Resource, Error = Resource> + Send;
+    type Record: Record;
 }
 
 /// A value that replaces a resource.
 pub trait Change: Into<ChangedResource> + Send {
-    type Record: TryFrom<Resource, Error = Resource> + Send;
+    type Record: Record;
 }
 
-macro_rules! resources {
-    ($($kind:ident($record:ty) $(creates $new:ty,)? changes $changed:ty;)*) => {
-        $(
-            impl TryFrom<Resource> for $record {
-                type Error = Resource;
+macro_rules! records {
+    ($($kind:ident($record:ty);)*) => {$(
+        impl Record for $record {
+            const KIND: ResourceKind = ResourceKind::$kind;
+        }
 
-                fn try_from(resource: Resource) -> Result<$record, Resource> {
-                    match resource {
-                        Resource::$kind(record) => Ok(record),
-                        other => Err(other),
-                    }
+        impl From<$record> for Resource {
+            fn from(record: $record) -> Resource {
+                Resource::$kind(record)
+            }
+        }
+
+        impl TryFrom<Resource> for $record {
+            type Error = Resource;
+
+            fn try_from(resource: Resource) -> Result<$record, Resource> {
+                match resource {
+                    Resource::$kind(record) => Ok(record),
+                    other => Err(other),
                 }
             }
-
-            $(
-                impl From<$new> for NewResource {
-                    fn from(new: $new) -> NewResource {
-                        NewResource::$kind(new)
-                    }
-                }
-
-                impl Create for $new {
-                    type Record = $record;
-                }
-            )?
-
-            impl From<$changed> for ChangedResource {
-                fn from(changed: $changed) -> ChangedResource {
-                    ChangedResource::$kind(changed)
-                }
-            }
-
-            impl Change for $changed {
-                type Record = $record;
-            }
-        )*
-    };
+        }
+    )*};
 }
 
-resources! {
-    Application(Application) creates Application, changes Application;
-    Endpoint(Endpoint) creates NewEndpoint, changes ChangedEndpoint;
-    EventType(EventType) creates EventType, changes EventType;
-    Queue(Queue) changes Queue;
-    Schedule(ScheduleRecord) creates ScheduleRecord, changes ScheduleRecord;
+records! {
+    Application(Application);
+    Endpoint(Endpoint);
+    EventType(EventType);
+    Queue(Queue);
+    Schedule(ScheduleRecord);
+}
+
+macro_rules! creates {
+    ($($record:ty),*) => {$(
+        impl From<$record> for NewResource {
+            fn from(record: $record) -> NewResource {
+                NewResource { resource: record.into(), max: usize::MAX }
+            }
+        }
+
+        impl Create for $record {
+            type Record = $record;
+        }
+    )*};
+}
+
+creates!(Application, EventType, ScheduleRecord);
+
+impl From<NewEndpoint> for NewResource {
+    fn from(NewEndpoint { endpoint, max }: NewEndpoint) -> NewResource {
+        NewResource { resource: endpoint.into(), max }
+    }
+}
+
+impl Create for NewEndpoint {
+    type Record = Endpoint;
+}
+
+macro_rules! changes {
+    ($($record:ty),*) => {$(
+        impl From<$record> for ChangedResource {
+            fn from(record: $record) -> ChangedResource {
+                ChangedResource { resource: record.into(), key: None }
+            }
+        }
+
+        impl Change for $record {
+            type Record = $record;
+        }
+    )*};
+}
+
+changes!(Application, EventType, Queue, ScheduleRecord);
+
+impl From<ChangedEndpoint> for ChangedResource {
+    fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {
+        ChangedResource { resource: endpoint.into(), key }
+    }
+}
+
+impl Change for ChangedEndpoint {
+    type Record = Endpoint;
 }

@@ -43,6 +43,13 @@ pub struct ScheduleRecord {
     pub revision: i64,
 }
 
+impl ScheduleRecord {
+    /// The state of a schedule that is created or replaced at `now`.
+    pub fn begin(&self, now: Timestamp) -> ScheduleState {
+        if self.paused { ScheduleState::paused() } else { ScheduleState::begin(&self.schedule, now) }
+    }
+}
+
 /// What a schedule starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Starts {
@@ -50,14 +57,6 @@ pub enum Starts {
     Job(Box<Job>),
     /// A message like this.
     Message(Box<MessageTemplate>),
-}
-
-/// The bytes of a schedule that a page counts.
-pub fn schedule_bytes(record: &ScheduleRecord) -> usize {
-    match &record.starts {
-        Starts::Job(job) => job.payload.as_ref().map_or(0, Bytes::len),
-        Starts::Message(message) => message.payload.len(),
-    }
 }
 
 /// What is written when a schedule starts something.

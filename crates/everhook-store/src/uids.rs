@@ -1,23 +1,22 @@
 //! Which application a uid means, remembered so that a message costs no look-up of its own.
 //!
 //! A uid may move to another application at any time. So what is remembered is only a guess: it goes to the store with the
-//! revision it was read at, and the transaction that appends the message refuses it if the application has changed since.
+//! version it was read at, and the transaction that appends the message refuses it if the application has changed since.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use everhook_core::application::Application;
 use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::UIDS_CACHED_MAX;
 use everhook_core::name::Name;
 
-/// An application, and the revision at which it had the uid; none where it was named by its id.
-#[derive(Clone, Copy, Debug)]
+/// An application, and the version of its lane group at which it had the uid; none where it was named by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The application.
     pub id: ApplicationId,
-    /// At which revision.
-    pub revision: Option<i64>,
+    /// At which version.
+    pub version: Option<i64>,
 }
 
 /// Uids seen lately.
@@ -32,15 +31,12 @@ impl Uids {
     }
 
     /// Remembers what was looked up.
-    pub fn remember(&self, environment: EnvironmentId, application: &Application) -> Found {
-        let found = Found { id: application.id, revision: Some(application.revision) };
-        if let Some(uid) = &application.uid {
-            let mut known = self.lock();
-            if known.len() >= UIDS_CACHED_MAX {
-                known.clear();
-            }
-            known.insert((environment, uid.clone()), found);
+    pub fn remember(&self, environment: EnvironmentId, uid: &Name, found: Found) -> Found {
+        let mut known = self.lock();
+        if known.len() >= UIDS_CACHED_MAX {
+            known.clear();
         }
+        known.insert((environment, uid.clone()), found);
         found
     }
 

@@ -8,13 +8,13 @@
 mod append;
 mod backlog;
 mod batch;
-mod catalog;
 mod history;
 mod job;
 mod lease;
 mod once;
 mod operations;
 mod queue;
+mod resource;
 mod retention;
 mod schedule;
 mod sessions;
@@ -29,8 +29,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::ids::Ids;
 
 pub use crate::mem::tables::{
-    AttemptRow, EndpointRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, QueueRow, ScheduleRow, SessionRow, Tables,
-    TaskPlace, TaskRow,
+    AttemptRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, ResourceEntry, SessionRow, Tables, TaskPlace, TaskRow,
 };
 
 /// Reads the store's clock.

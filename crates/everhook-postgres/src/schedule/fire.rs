@@ -3,7 +3,7 @@
 //! Every node looks. Due rows are locked, and those that another node has are skipped: whoever has a row decides by it, starts what the decision
 //! says and moves the row on, all in one tx. So nothing is started twice, and nobody has to be the leader.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use everhook_store::job::{Enqueued, NewJob};
 use everhook_store::lease::{Appended, NewMessage};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, Starts, runs_of};
-use everhook_store::sql::rows::ScheduleRow;
+use everhook_store::sql::rows::{FiringRow, ResourceRow};
 use everhook_store::{columns, statement};
 use tracing::warn;
 
-use super::read;
-use crate::columns::{Subject, Subjects};
+use crate::columns::{Keys, Subject, Subjects};
 use crate::error::Fault;
+use crate::resource;
 use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
 columns! {
     /// Where schedules go on; the last job only if there is a new one.
-    MovedSchedules of MovedSchedule<'a> {
+    MovedSchedules of MovedSchedule {
         environment: EnvironmentId,
-        name: &'a str,
+        id: ScheduleId,
         next: Option<Timestamp>,
         queued: Option<Timestamp>,
         look_at: Timestamp,
@@ -48,10 +48,11 @@ columns! {
 }
 
 statement! {
-    NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<ScheduleRow>;
-    LockSchedule<'a> = "lock_schedule" { environment: EnvironmentId, name: &'a str } -> Option<ScheduleRow>;
+    NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<DueSchedule>;
+    ListScheduleDue = "list_schedule_due" { wanted: Keys } -> Vec<ResourceRow>;
+    LockSchedule = "lock_schedule" { environment: EnvironmentId, id: ScheduleId } -> Option<FiringRow>;
     FindTaskOpen = "find_task_open" { wanted: Subjects } -> Vec<(EnvironmentId, Id)>;
-    MoveSchedule<'a> = "move_schedule" { moved: MovedSchedules<'a> };
+    MoveSchedule = "move_schedule" { moved: MovedSchedules };
     AppendScheduleRun = "append_schedule_run" { fresh: NewRuns, at: Timestamp };
     NextLook = (
         "next_look",
@@ -64,11 +65,13 @@ const UNREADABLE_AGAIN: Duration = Duration::from_secs(3600);
 /// When to look again for a schedule that another node looks at just now.
 const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
 
+/// A schedule that is to be looked at, and its state.
+type DueSchedule = (EnvironmentId, ScheduleId, FiringRow);
+
 /// A schedule that was looked at.
 struct Looked {
     environment: EnvironmentId,
     id: ScheduleId,
-    name: Name,
     state: ScheduleState,
     last_job: Option<Id>,
     runs: Vec<Run>,
@@ -80,21 +83,22 @@ impl PostgresStore {
         let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
         let due = tx.run(NextSchedule { now, limit }).await?;
         let is_all = due.len() < limit;
-        let open = open_runs(&tx, &due).await?;
+        let (mut rows, open) = (rows_of(&tx, &due).await?, open_runs(&tx, &due).await?);
         let (mut looked, mut decided) = (Vec::with_capacity(due.len()), Vec::with_capacity(due.len()));
-        for row in due {
-            let record = match read(&row) {
+        for (environment, id, state) in due {
+            let row = rows.remove(&(environment, id)).ok_or(Fault::Corrupt { table: "schedule", column: "id" });
+            let record: ScheduleRecord = match row.and_then(|row| resource::record(&row, Some(&state))) {
                 Ok(record) => record,
                 Err(fault) => {
-                    warn!(schedule.name = %row.name, "schedule {} cannot be read and is put off: {fault}", row.name);
-                    looked.push(put_off(row, now));
+                    warn!(schedule.id = %id, "schedule {id} cannot be read and is put off: {fault}");
+                    looked.push(put_off(environment, id, &state, now));
                     continue;
                 }
             };
-            let is_open = row.last_job.is_some_and(|job| open.contains(&(row.environment, job)));
+            let is_open = state.last_job.is_some_and(|job| open.contains(&(environment, job)));
             let last_run = if is_open { LastRun::Open } else { LastRun::Ended };
             let firing = decide_fire(&record.schedule, &record.state, now, last_run);
-            decided.push((row.environment, record, firing));
+            decided.push((environment, record, firing));
         }
         let starts = |(environment, record, firing): &(EnvironmentId, ScheduleRecord, Firing)| {
             let begin = |_| record.starts.begin(*environment, record.schedule.id, self.ids.next(now));
@@ -123,17 +127,20 @@ impl PostgresStore {
     ) -> Result<WithMade<Option<Run>>, Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
-        let Some(row) = tx.run(LockSchedule { environment, name: name.as_str() }).await? else {
+        let record = resource::find_schedule(&tx, environment, name).await?;
+        let id = record.as_ref().map(|record| record.schedule.id);
+        // Locked, so that no deletion misses the run that is written for it.
+        let locked = tx.run(id.map(|id| LockSchedule { environment, id })).await?;
+        let Some((record, _)) = record.zip(locked) else {
             tx.roll_back().await?;
             return Ok(WithMade::default());
         };
-        let record = read(&row)?;
         let now = tx.now().await?;
         let begun = record.starts.begin(environment, record.schedule.id, self.ids.next(now));
         let WithMade { answer: became, made } = self.start(&tx, vec![vec![begun]], now).await?;
         let object = became.concat().pop().flatten();
         let run = Run { nominal: now, at: now, kind: RunKind::Manual, object };
-        write_runs(self, &tx, &[(environment, row.id, run)], now).await?;
+        write_runs(self, &tx, &[(environment, record.schedule.id, run)], now).await?;
         tx.commit().await?;
         Ok(made.with(Some(run)))
     }
@@ -214,31 +221,38 @@ fn look(
         Run { nominal, at: now, kind, object }
     };
     let runs = runs_of(&firing).into_iter().map(run).collect();
-    Looked { environment, id: record.schedule.id, name: record.name.clone(), state: firing.state, last_job, runs }
+    Looked { environment, id: record.schedule.id, state: firing.state, last_job, runs }
 }
 
 /// The last jobs of schedules that wait or run.
-async fn open_runs(tx: &Tx<'_>, due: &[ScheduleRow]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
-    let last = |row: &ScheduleRow| Some(Subject { environment: row.environment, subject: row.last_job? });
+async fn open_runs(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
+    let last =
+        |(environment, _, state): &DueSchedule| Some(Subject { environment: *environment, subject: state.last_job? });
     let wanted: Subjects = due.iter().filter_map(last).collect();
     let open = tx.run(wanted.nonempty().map(|wanted| FindTaskOpen { wanted })).await?;
     Ok(open.into_iter().collect())
 }
 
+/// The resources of locked schedules.
+async fn rows_of(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashMap<(EnvironmentId, ScheduleId), ResourceRow>, Fault> {
+    let wanted = Keys::of(due.iter().map(|(environment, id, _)| (*environment, id.0)));
+    let rows = tx.run(wanted.nonempty().map(|wanted| ListScheduleDue { wanted })).await?;
+    Ok(rows.into_iter().map(|row| ((row.environment, ScheduleId(row.id)), row)).collect())
+}
+
 /// Leaves a schedule as it is, but for when it is looked at.
-fn put_off(row: ScheduleRow, now: Timestamp) -> Looked {
-    let state = ScheduleState { next: row.next, queued: row.queued, look_at: now.plus(UNREADABLE_AGAIN) };
-    let (environment, id, name) = (row.environment, row.id, row.name);
-    Looked { environment, id, name, state, last_job: None, runs: Vec::new() }
+fn put_off(environment: EnvironmentId, id: ScheduleId, state: &FiringRow, now: Timestamp) -> Looked {
+    let state = ScheduleState { look_at: now.plus(UNREADABLE_AGAIN), ..state.state() };
+    Looked { environment, id, state, last_job: None, runs: Vec::new() }
 }
 
 /// Moves schedules on, and writes their history.
 async fn keep(store: &PostgresStore, tx: &Tx<'_>, looked: &[Looked], now: Timestamp) -> Result<(), Fault> {
     let mut moved = MovedSchedules::default();
-    for Looked { environment, name, state, last_job, .. } in looked {
+    for Looked { environment, id, state, last_job, .. } in looked {
         let ScheduleState { next, queued, look_at } = *state;
-        let (environment, last_job) = (*environment, *last_job);
-        moved.push(MovedSchedule { environment, name: name.as_str(), next, queued, look_at, last_job });
+        let (environment, id, last_job) = (*environment, *id, *last_job);
+        moved.push(MovedSchedule { environment, id, next, queued, look_at, last_job });
     }
     tx.run(moved.nonempty().map(|moved| MoveSchedule { moved })).await?;
     let runs = |looked: &Looked| -> Vec<(EnvironmentId, ScheduleId, Run)> {

@@ -5,11 +5,11 @@ use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf,
 use everhook_store::piece::Piece;
 use rusqlite::{Connection, Row, ToSql, params};
 
-use crate::catalog::{directed, limit, scan_end};
 use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::rows::names_to_json;
 use crate::sql::read_at;
+use crate::sql::{directed, limit, scan_end};
 use crate::writer::Tx;
 
 const LIST_ATTEMPT_MESSAGE: &str = include_str!("../../queries/list_attempt_message.sql");

@@ -10,18 +10,36 @@ use everhook_core::limits::REDRIVE_BATCH_MAX;
 use everhook_core::task::{TaskKey, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use everhook_store::append::new_delivery;
-use everhook_store::catalog::Locator;
 use everhook_store::history::{Destination, Redrive, Resend, Resent};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use everhook_store::{row, statement};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::append::{Waits, add_pending, lower_lane_due};
-use crate::catalog::{Claim, claim, endpoint, limit, release};
+use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
-use crate::rows::{self, ABOVE_IDS, BELOW_IDS, ENDPOINT_COLUMNS, Reader};
+use crate::resource;
+use crate::rows::{ABOVE_IDS, BELOW_IDS};
+use crate::sql::{limit, run};
 use crate::writer::Tx;
 
-const LIST_DESTINATION: &str = include_str!("../../queries/list_destination.sql");
 const REDRIVE_TASK: &str = include_str!("../../queries/redrive_task.sql");
+
+statement! {
+    // An endpoint, when it was deleted, and one life of a delivery to it.
+    ListDestination = "list_destination" {
+        environment: EnvironmentId, application: ApplicationId, message: MessageId,
+    } -> Vec<(Endpoint, Option<Timestamp>, TraceRow)>;
+}
+
+row! {
+    struct TraceRow in "task" {
+        task: Id,
+        epoch: u32,
+        state: Option<TaskState>,
+        due_at: Option<Timestamp>,
+        end_state: Option<EndState>,
+    }
+}
 
 /// One life of a delivery, as one row of the list tells it.
 struct Life {
@@ -39,11 +57,9 @@ pub(crate) fn list(
     application: ApplicationId,
     message: MessageId,
 ) -> Result<Vec<Destination>, Fault> {
-    let mut list = conn.prepare_cached(LIST_DESTINATION)?;
-    let params = params![environment.0, application.as_bytes(), message.as_bytes()];
     let mut newest: BTreeMap<EndpointId, Life> = BTreeMap::new();
-    for life in list.query_and_then(params, read_life)? {
-        let life = life?;
+    for (endpoint, deleted_at, row) in run(conn, ListDestination { environment, application, message })? {
+        let life = read_life(endpoint, deleted_at, &row)?;
         if newest.get(&life.endpoint.id).is_none_or(|known| known.rank < life.rank) {
             newest.insert(life.endpoint.id, life);
         }
@@ -51,28 +67,18 @@ pub(crate) fn list(
     Ok(newest.into_values().map(destination).collect())
 }
 
-fn read_life(row: &Row<'_>) -> Result<Life, Fault> {
-    let endpoint = rows::endpoint(row)?;
-    let record = Reader::new(row, "task");
-    let presence = if !record.is_null(ENDPOINT_COLUMNS)? {
-        EndpointPresence::Deleted
-    } else if endpoint.state == EndpointState::Enabled {
-        EndpointPresence::Enabled
-    } else {
-        EndpointPresence::Disabled
+fn read_life(endpoint: Endpoint, deleted_at: Option<Timestamp>, row: &TraceRow) -> Result<Life, Fault> {
+    let presence = match endpoint.state {
+        _ if deleted_at.is_some() => EndpointPresence::Deleted,
+        EndpointState::Enabled => EndpointPresence::Enabled,
+        EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
     };
-    let task = record.id(ENDPOINT_COLUMNS + 1, "id")?;
-    let epoch = record.get(ENDPOINT_COLUMNS + 2, "epoch")?;
-    let is_open = !record.is_null(ENDPOINT_COLUMNS + 3)?;
-    let (trace, due_at) = if is_open {
-        let state = record.variant(ENDPOINT_COLUMNS + 3, "state", TaskState::from_db)?;
-        let due_at = record.time(ENDPOINT_COLUMNS + 4, "due_at")?;
-        (DeliveryTrace::Open(state), (state == TaskState::Pending).then_some(due_at))
-    } else {
-        let end = record.variant(ENDPOINT_COLUMNS + 5, "end_state", EndState::from_db)?;
-        (DeliveryTrace::Ended(end), None)
+    let (trace, due_at) = match (row.state, row.end_state) {
+        (Some(state), _) => (DeliveryTrace::Open(state), row.due_at.filter(|_| state == TaskState::Pending)),
+        (None, Some(end)) => (DeliveryTrace::Ended(end), None),
+        (None, None) => return Err(Fault::Corrupt { table: "task", column: "end_state" }),
     };
-    Ok(Life { endpoint, presence, rank: (task, is_open, epoch), trace, due_at })
+    Ok(Life { endpoint, presence, rank: (row.task, row.state.is_some(), row.epoch), trace, due_at })
 }
 
 fn destination(life: Life) -> Destination {
@@ -89,7 +95,7 @@ pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -
         Claim::Repeated(_) => return Ok(Resent::Repeated),
     }
     let has_payload = has_payload(tx, environment, *application, *message)?;
-    let found = endpoint::find(tx.conn, environment, *application, &Locator::Id(*endpoint))?;
+    let found = resource::find_endpoint(tx.conn, environment, *application, *endpoint)?;
     let refused = match has_payload {
         None => Some(Resent::NotFound),
         _ if found.is_none() => Some(Resent::NotFound),
@@ -97,7 +103,7 @@ pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -
         Some(true) => None,
     };
     if let Some(refused) = refused {
-        release(tx, environment, key.as_ref(), message.0)?;
+        unclaim(tx, environment, key.as_ref(), message.0)?;
         return Ok(refused);
     }
     let key = TaskKey { environment, subject: message.0, id: TaskId(tx.ids.next(tx.now)) };

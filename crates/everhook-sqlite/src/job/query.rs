@@ -7,11 +7,11 @@ use everhook_store::job::{JobAttempt, JobFilter, JobRecord, job_bytes};
 use everhook_store::piece::Piece;
 use rusqlite::{Connection, ToSql, params};
 
-use crate::catalog::{directed, limit, scan_end};
 use crate::error::Fault;
 use crate::history::time_bounds;
 use crate::job::row;
 use crate::rows::{self, Reader};
+use crate::sql::{directed, limit, scan_end};
 
 const FIND_JOB: &str = include_str!("../../queries/find_job.sql");
 const LIST_JOB: &str = include_str!("../../queries/list_job.sql");

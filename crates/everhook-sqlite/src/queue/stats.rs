@@ -9,9 +9,9 @@ use everhook_core::time::Timestamp;
 use everhook_store::queue::{QUEUE_COUNTED_MAX, QUEUE_KINDS_LOOKED_AT, QueueCount, QueueStats};
 use rusqlite::{Connection, Row, params};
 
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::rows::Reader;
+use crate::sql::limit;
 use crate::writer::Tx;
 
 const COUNT_QUEUE: &str = include_str!("../../queries/count_queue.sql");

@@ -10,42 +10,57 @@ use everhook_store::job::Enqueued;
 use everhook_store::lease::{Append, Appended};
 use everhook_store::made::{Made, WithMade};
 use everhook_store::schedule::{Begun, FiredAll, Run, RunKind, ScheduleRecord, runs_of};
-use rusqlite::{OptionalExtension, params};
+use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::statement;
+use rusqlite::params;
 
 use crate::append;
-use crate::catalog::limit;
 use crate::error::Fault;
 use crate::job::enqueue::enqueue;
-use crate::schedule::{Kept, find};
+use crate::resource;
+use crate::sql::run as run_statement;
 use crate::writer::Tx;
 
-const NEXT_SCHEDULE: &str = include_str!("../../queries/next_schedule.sql");
-const MOVE_SCHEDULE: &str = include_str!("../../queries/move_schedule.sql");
 const FIND_TASK_OPEN: &str = include_str!("../../queries/find_task_open.sql");
 const APPEND_SCHEDULE_RUN: &str = include_str!("../../queries/append_schedule_run.sql");
+
+statement! {
+    NextSchedule = "next_schedule" { now: Timestamp, limit: usize } -> Vec<(ResourceRow, FiringRow)>;
+    MoveSchedule = "move_schedule" {
+        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
+        look_at: Timestamp, last_job: Option<JobId>,
+    };
+    NextLook = (
+        "next_look",
+        "select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1"
+    ) {} -> Option<Timestamp>;
+}
 
 /// How soon a schedule is looked at again that cannot be read.
 const UNREADABLE_RECHECK: Duration = Duration::from_secs(3600);
 
 /// Starts what is due, of so many schedules at most.
 pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault> {
-    let mut next = tx.conn.prepare_cached(NEXT_SCHEDULE)?;
-    let due = next.query_and_then(params![tx.now.as_micros(), limit(schedules)], Kept::read)?;
-    let due = due.collect::<Result<Vec<_>, Fault>>()?;
+    let due = run_statement(tx.conn, NextSchedule { now: tx.now, limit: schedules })?;
     let mut fired = FiredAll::default();
-    for kept in &due {
-        match kept.readable() {
-            Some(record) => fire(tx, kept, &record, &mut fired)?,
+    for (row, state) in &due {
+        let (environment, id) = (row.environment, ScheduleId(row.id));
+        match resource::readable(row, Some(state)) {
+            Some(record) => fire(tx, environment, &record, state.last_job.map(JobId), &mut fired)?,
             // It may be of a later version, or a node with another one may look.
-            None => keep(tx, kept, &ScheduleState { look_at: tx.now.plus(UNREADABLE_RECHECK), ..kept.state }, None)?,
+            None => {
+                let state = ScheduleState { look_at: tx.now.plus(UNREADABLE_RECHECK), ..state.state() };
+                keep(tx, environment, id, &state, None)?;
+            }
         }
     }
-    Ok(FiredAll { next_look: next_look(tx)?.map(|at| at.since(tx.now)), ..fired })
+    let next_look = run_statement(tx.conn, NextLook {})?;
+    Ok(FiredAll { next_look: next_look.map(|at| at.since(tx.now)), ..fired })
 }
 
 /// Starts a schedule now; its own times are as before. None if there is no such schedule.
 pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, Fault> {
-    let Some(record) = find(tx.conn, environment, name)? else { return Ok(WithMade::default()) };
+    let Some(record) = resource::find_schedule(tx.conn, environment, name)? else { return Ok(WithMade::default()) };
     let mut made = Made::default();
     let (object, _) = start(tx, environment, &record, &mut made)?;
     let run = Run { nominal: tx.now, at: tx.now, kind: RunKind::Manual, object };
@@ -54,29 +69,35 @@ pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Resul
 }
 
 /// Starts what is due of one schedule, and counts that in `fired`.
-fn fire(tx: &Tx<'_>, kept: &Kept, record: &ScheduleRecord, fired: &mut FiredAll) -> Result<(), Fault> {
-    let last_run = last_run(tx, kept)?;
+fn fire(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    record: &ScheduleRecord,
+    last_job: Option<JobId>,
+    fired: &mut FiredAll,
+) -> Result<(), Fault> {
+    let (id, last_run) = (record.schedule.id, last_run(tx, environment, last_job)?);
     let firing = decide_fire(&record.schedule, &record.state, tx.now, last_run);
     let mut last_job = None;
     for (nominal, kind) in runs_of(&firing) {
         let mut object = None;
         if kind == RunKind::Fired {
             let job;
-            (object, job) = start(tx, kept.environment, record, &mut fired.made)?;
+            (object, job) = start(tx, environment, record, &mut fired.made)?;
             last_job = job.or(last_job);
         }
-        log(tx, kept.environment, kept.id, &Run { nominal, at: tx.now, kind, object })?;
+        log(tx, environment, id, &Run { nominal, at: tx.now, kind, object })?;
     }
-    keep(tx, kept, &firing.state, last_job)?;
+    keep(tx, environment, id, &firing.state, last_job)?;
     fired.started += firing.fires.len();
     Ok(())
 }
 
 /// Whether the job that the schedule started last still waits or runs.
-fn last_run(tx: &Tx<'_>, kept: &Kept) -> Result<LastRun, Fault> {
-    let Some(job) = kept.last_job else { return Ok(LastRun::Ended) };
+fn last_run(tx: &Tx<'_>, environment: EnvironmentId, last_job: Option<JobId>) -> Result<LastRun, Fault> {
+    let Some(job) = last_job else { return Ok(LastRun::Ended) };
     let mut open = tx.conn.prepare_cached(FIND_TASK_OPEN)?;
-    let is_open = open.exists(params![kept.environment.0, job.as_bytes()])?;
+    let is_open = open.exists(params![environment.0, job.as_bytes()])?;
     Ok(if is_open { LastRun::Open } else { LastRun::Ended })
 }
 
@@ -122,21 +143,13 @@ fn log(tx: &Tx<'_>, environment: EnvironmentId, schedule: ScheduleId, run: &Run)
     Ok(())
 }
 
-fn keep(tx: &Tx<'_>, kept: &Kept, state: &ScheduleState, last_job: Option<JobId>) -> Result<(), Fault> {
-    tx.conn.prepare_cached(MOVE_SCHEDULE)?.execute(params![
-        kept.environment.0,
-        kept.name.as_str(),
-        state.next.map(Timestamp::as_micros),
-        state.queued.map(Timestamp::as_micros),
-        state.look_at.as_micros(),
-        last_job.as_ref().map(|job| job.as_bytes()),
-    ])?;
-    Ok(())
-}
-
-fn next_look(tx: &Tx<'_>) -> Result<Option<Timestamp>, Fault> {
-    let mut next = tx
-        .conn
-        .prepare_cached("select look_at from schedule where look_at < 9223372036854775807 order by look_at limit 1")?;
-    Ok(next.query_row([], |row| row.get(0)).optional()?.map(Timestamp::from_micros))
+fn keep(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    id: ScheduleId,
+    state: &ScheduleState,
+    last_job: Option<JobId>,
+) -> Result<(), Fault> {
+    let ScheduleState { next, queued, look_at } = *state;
+    run_statement(tx.conn, MoveSchedule { environment, id, next, queued, look_at, last_job }).map(drop)
 }

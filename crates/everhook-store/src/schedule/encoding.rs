@@ -13,26 +13,21 @@ use serde_json::value::RawValue;
 use crate::job::encoding::JobForm;
 use crate::schedule::{MessageTemplate, Starts};
 
+/// Every member is always written: see `resource::encoding`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SpecForm {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     cron: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     every_us: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     anchor: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     starts_at: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ends_at: Option<i64>,
-    #[serde(default)]
     jitter_us: u64,
     overlap: i16,
     missed: (i16, u32),
     grace_us: u64,
+    starts: Box<RawValue>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,8 +50,8 @@ enum StartsForm<'a> {
     },
 }
 
-/// Writes down when a schedule runs.
-pub fn spec(schedule: &Schedule) -> String {
+/// Writes down when a schedule runs, and what it starts.
+pub fn spec(schedule: &Schedule, starts: &Starts) -> String {
     let (cron, zone, every, anchor) = match &schedule.cadence {
         Cadence::Cron { cron, zone } => (Some(cron.as_str().to_owned()), Some(zone.as_str().to_owned()), None, None),
         Cadence::Every { every, anchor } => (None, None, Some(span_us(*every)), Some(anchor.as_micros())),
@@ -72,12 +67,14 @@ pub fn spec(schedule: &Schedule) -> String {
         overlap: schedule.overlap.to_db(),
         missed: schedule.missed.to_db(),
         grace_us: span_us(schedule.grace),
+        starts: RawValue::from_string(write_starts(starts)).unwrap_or_default(),
     };
     serde_json::to_string(&form).unwrap_or_default()
 }
 
-/// Reads when a schedule runs; none if this binary cannot: a zone that is gone, a text of a later version.
-pub fn read_spec(id: ScheduleId, text: &str) -> Option<Schedule> {
+/// Reads when a schedule runs, and what it starts; none if this binary cannot: a zone that is gone, a text of a later
+/// version.
+pub fn read_spec(id: ScheduleId, text: &str) -> Option<(Schedule, Starts)> {
     let form: SpecForm = serde_json::from_str(text).ok()?;
     let cadence = match (form.cron, form.every_us) {
         (Some(cron), None) => Cadence::Cron { cron: cron.parse().ok()?, zone: form.zone?.parse().ok()? },
@@ -86,7 +83,7 @@ pub fn read_spec(id: ScheduleId, text: &str) -> Option<Schedule> {
         }
         _ => return None,
     };
-    Some(Schedule {
+    let schedule = Schedule {
         starts_at: form.starts_at.map(Timestamp::from_micros),
         ends_at: form.ends_at.map(Timestamp::from_micros),
         jitter: Duration::from_micros(form.jitter_us),
@@ -94,11 +91,12 @@ pub fn read_spec(id: ScheduleId, text: &str) -> Option<Schedule> {
         missed: Missed::from_db(form.missed.0, form.missed.1)?,
         grace: Duration::from_micros(form.grace_us),
         ..Schedule::new(id, cadence)
-    })
+    };
+    Some((schedule, read_starts(form.starts.get())?))
 }
 
 /// Writes down what a schedule starts. Payloads are JSON, and stay the bytes they are.
-pub fn starts(starts: &Starts) -> String {
+fn write_starts(starts: &Starts) -> String {
     let raw = |payload: &Bytes| {
         let text = std::str::from_utf8(payload).unwrap_or("null").to_owned();
         RawValue::from_string(text).unwrap_or_default()
@@ -125,7 +123,7 @@ pub fn starts(starts: &Starts) -> String {
 }
 
 /// Reads what a schedule starts; none if this binary cannot. The id of a job is drawn when it starts.
-pub fn read_starts(text: &str) -> Option<Starts> {
+fn read_starts(text: &str) -> Option<Starts> {
     let bytes = |payload: &RawValue| Bytes::copy_from_slice(payload.get().as_bytes());
     Some(match serde_json::from_str(text).ok()? {
         StartsForm::Job { job, payload } => {

@@ -16,11 +16,13 @@ use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{QueueState, Rate};
+use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
 use serde::de::DeserializeOwned;
 
+use crate::resource::Parent;
 use crate::schedule::RunKind;
 
 /// The cells of one row. Reading moves on to the next cell; a cell that is null or of another type yields nothing.
@@ -155,6 +157,10 @@ cells! {
     Phase: cells => cells.int().map(Phase::from_db);
     Rate: cells => cells.int().and_then(Rate::from_db);
     Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
+    Parent: cells => cells.bytes().and_then(|bytes| match bytes {
+        [] => Some(Parent::NONE),
+        id => Id::from_slice(id).map(|id| Parent(Some(id))),
+    });
 }
 
 impl<const N: usize> Read for [u8; N] {
@@ -201,6 +207,7 @@ coded!(
     Intake,
     LaneState,
     QueueState,
+    ResourceKind,
     Role,
     RunKind,
     TaskKind,

@@ -15,12 +15,14 @@ use everhook_core::name::Name;
 use everhook_core::once::Phase;
 use everhook_core::outcome::Class;
 use everhook_core::queue::{QueueState, Rate};
+use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::{Timestamp, micros};
 
 use crate::catalog::{Having, Order};
 use crate::dedup::DedupScope;
+use crate::resource::Parent;
 use crate::schedule::RunKind;
 use crate::sql::statement::Call;
 
@@ -199,6 +201,7 @@ params! {
     Phase as Int8: value => Scalar::Int(value.to_db());
     Rate as Int8: value => Scalar::Int(value.to_db());
     Priority as Int2: value => Scalar::Int(value.get().into());
+    Parent as Bytes: value => value.0.map_or(Scalar::Bytes(&[]), |id| Scalar::Id(*id.as_bytes()));
 }
 
 impl<const N: usize> Param for &[u8; N] {
@@ -249,6 +252,7 @@ coded!(
     Intake,
     JobState,
     QueueState,
+    ResourceKind,
     Role,
     RunKind,
     DedupScope,

@@ -2,30 +2,31 @@
 
 use bytes::Bytes;
 use everhook_core::api_key::{KeyRecord, KeyScope};
-use everhook_core::application::{Application, Environment};
+use everhook_core::application::Environment;
 use everhook_core::batch::{Announcement, Batch, BatchCounts, Intake};
 use everhook_core::endpoint::Endpoint;
-use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, ScheduleId, SessionId};
+use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
 use everhook_core::job::{Job, Priority};
 use everhook_core::message::Message;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::once::OnceSlot;
-use everhook_core::queue::{Queue, QueueState, Rate, Target};
+use everhook_core::queue::Queue;
+use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
-use everhook_core::signing::SigningKeys;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::batch::BatchRecord;
 use crate::history::Attempt;
-use crate::job::{JobAttempt, JobRecord, OpenTask, encoding, state_of};
+use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
 use crate::once::OnceRecord;
+use crate::queue::LaneGroup;
+use crate::resource::{Parent, encoding};
 use crate::row;
-use crate::schedule::{self, Run, ScheduleRecord};
+use crate::schedule::Run;
 use crate::sql::cell::{Cells, Json, JsonOrDefault, Part, Read};
 use crate::worker::{Takes, WorkerRecord};
 
@@ -34,21 +35,47 @@ row! { Environment in "environment" { id, org, name } }
 row! { KeyRecord in "api_key" { id, scope = environment, hint, created_at, revoked_at } }
 
 row! {
-    Application in "application" {
-        id, uid, name, throttle_rate, metadata as Json, created_at, updated_at, revision,
+    /// A resource of any kind; [`Resource::read`](crate::resource::Resource::read) knows what it says.
+    pub struct ResourceRow in "resource" {
+        environment: EnvironmentId,
+        kind: ResourceKind,
+        parent: Parent,
+        id: Id,
+        name: Option<Name>,
+        state: i16,
+        revision: i64,
+        created_at: Timestamp,
+        updated_at: Timestamp,
+        deleted_at: Option<Timestamp>,
+        spec: String,
+        info: String,
+    }
+}
+
+row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok() }
+
+row! { Queue from ResourceRow else "spec": |row| encoding::queue(&row).ok() }
+
+row! {
+    /// The state of a schedule, and the last job that it started by itself.
+    pub struct FiringRow in "schedule" {
+        look_at: Timestamp,
+        next: Option<Timestamp>,
+        queued: Option<Timestamp>,
+        last_job: Option<Id>,
+    }
+}
+
+impl FiringRow {
+    /// The state that `core::schedule::fire` decides by.
+    pub fn state(&self) -> ScheduleState {
+        ScheduleState { next: self.next, queued: self.queued, look_at: self.look_at }
     }
 }
 
 row! {
-    Endpoint in "endpoint" {
-        id, application, uid, url, description, state, event_types as JsonOrDefault, channels as JsonOrDefault,
-        headers as Json, throttle_rate, metadata as Json, version, keys, created_at, updated_at, revision,
-    }
-}
-
-row! {
-    EventType in "event_type" {
-        name, description, archived, deprecated, schemas, feature_flag, group_name, created_at, updated_at, revision,
+    LaneGroup in "lane_group" {
+        version, state, limit = limit_max, lane_limit = lane_limit_max, rate = rate_us, booked_until, pushes,
     }
 }
 
@@ -122,39 +149,9 @@ row! {
             concurrency_key: row.concurrency_key,
             tags: row.tags.0,
             batch: row.batch,
-            ..encoding::plain(row.id, row.queue, row.kind)
+            ..job::encoding::plain(row.id, row.queue, row.kind)
         };
-        encoding::with_extra_json(job, row.rest.as_deref())
-    }
-}
-
-row! {
-    struct QueueRow in "queue" {
-        name: Name,
-        state: QueueState,
-        limit_max: Option<u32>,
-        key_limit_max: Option<u32>,
-        rate_us: Option<i64>,
-        target_url: Option<String>,
-        target_keys: Option<SigningKeys>,
-        updated_at: Timestamp,
-        revision: i64,
-    }
-}
-
-row! {
-    Queue from QueueRow else "name": |row| {
-        let target = row.target_url.zip(row.target_keys).map(|(url, keys)| Target { url, keys });
-        Some(Queue {
-            state: row.state,
-            limit: row.limit_max,
-            key_limit: row.key_limit_max,
-            rate: row.rate_us.and_then(Rate::from_db),
-            target,
-            updated_at: row.updated_at,
-            revision: row.revision,
-            ..Queue::new(row.name)
-        })
+        job::encoding::with_extra_json(job, row.rest.as_deref())
     }
 }
 
@@ -189,41 +186,6 @@ row! {
             metadata: row.metadata.0,
             created_at: row.created_at,
             batch: Batch { intake: row.intake, phase: row.phase, announced: row.announced, counts },
-        })
-    }
-}
-
-row! {
-    /// A schedule as it is kept. One that this binary cannot understand is still a row, so that it can be put off.
-    pub struct ScheduleRow in "schedule" {
-        environment: EnvironmentId,
-        id: ScheduleId,
-        name: Name,
-        spec: String,
-        starts: String,
-        paused: bool,
-        next: Option<Timestamp>,
-        queued: Option<Timestamp>,
-        look_at: Timestamp,
-        created_at: Timestamp,
-        updated_at: Timestamp,
-        revision: i64,
-        last_job: Option<Id>,
-    }
-}
-
-impl ScheduleRow {
-    /// Reads what it starts and when; fails with the name of the column that it cannot read.
-    pub fn record(&self) -> Result<ScheduleRecord, &'static str> {
-        Ok(ScheduleRecord {
-            name: self.name.clone(),
-            schedule: schedule::encoding::read_spec(self.id, &self.spec).ok_or("spec")?,
-            starts: schedule::encoding::read_starts(&self.starts).ok_or("starts")?,
-            paused: self.paused,
-            state: ScheduleState { next: self.next, queued: self.queued, look_at: self.look_at },
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-            revision: self.revision,
         })
     }
 }
@@ -282,36 +244,6 @@ impl Read for KeyScope {
         let environment = Option::<EnvironmentId>::read(cells, column)?;
         Ok(environment.map_or(KeyScope::Admin, KeyScope::Environment))
     }
-}
-
-/// How the keys of an endpoint or a target are kept.
-#[derive(Serialize, Deserialize)]
-struct KeysForm {
-    current: String,
-    old: Vec<(String, i64)>,
-}
-
-impl Read for SigningKeys {
-    const WIDTH: usize = 1;
-
-    fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault> {
-        let Json(form) = Json::<KeysForm>::read(cells, column)?;
-        read_keys(&form).ok_or_else(|| cells.corrupt(column))
-    }
-}
-
-fn read_keys(form: &KeysForm) -> Option<SigningKeys> {
-    let mut keys = SigningKeys::new(form.current.parse().ok()?);
-    for (key, until) in &form.old {
-        keys.old.push((key.parse().ok()?, Timestamp::from_micros(*until)));
-    }
-    Some(keys)
-}
-
-/// Signing keys as the text that tables keep.
-pub fn keys_text(keys: &SigningKeys) -> String {
-    let old = keys.old.iter().map(|(key, until)| (key.expose(), until.as_micros())).collect();
-    json(&KeysForm { current: keys.current.expose(), old })
 }
 
 /// A value as the JSON text that tables keep.

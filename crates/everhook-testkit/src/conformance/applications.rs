@@ -1,18 +1,18 @@
-//! Environments, keys and applications are what they were made, each in its place.
+//! Applications are what they were made, each in its place.
 
-use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, KeyId, OrgId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Created, Having, KeyChange, Locator, NewKey, Order, Replaced, Slice};
+use everhook_store::catalog::{Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::query;
 use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
 use everhook_store::store::{Reads, Resources};
+use everhook_store::uids::Found;
 
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
 
@@ -45,42 +45,8 @@ async fn find_uid(fx: &Fixture, environment: EnvironmentId, uid: &str) -> Option
         .unwrap()
 }
 
-pub(super) async fn an_environment_is_made_once(fx: &Fixture) {
-    let org = OrgId(fx.id());
-    let first = fx.store.ensure_environment(org, "production".to_owned()).await.unwrap();
-    assert_eq!((first.org, first.name.as_str()), (org, "production"));
-    assert_eq!(fx.other.ensure_environment(org, "production".to_owned()).await.unwrap(), first);
-    let all = fx.store.read(query::Environments {}).await.unwrap();
-    let ids: Vec<_> = all.iter().map(|environment| environment.id).collect();
-    assert_eq!(ids[ids.len() - 3..], [fx.here, fx.there, first.id], "oldest first");
-    assert!(all.contains(&first));
-}
-
-pub(super) async fn a_key_works_until_it_is_revoked(fx: &Fixture) {
-    let scopes = [KeyScope::Environment(fx.here), KeyScope::Admin];
-    let mut ids = Vec::new();
-    for (n, scope) in (1..).zip(scopes) {
-        let secret = ApiKey::generate([n; KEY_RANDOM_BYTES]);
-        assert_eq!(fx.store.read(query::FindKey { hash: secret.hash() }).await.unwrap(), None);
-        let id = KeyId(fx.id());
-        let key = NewKey { id, hash: secret.hash(), hint: secret.hint(), scope };
-        fx.store.create_key(key.clone()).await.unwrap();
-        assert_eq!(fx.other.read(query::FindKey { hash: secret.hash() }).await.unwrap(), Some(scope));
-        ids.push((id, secret));
-    }
-    let (revoked, secret) = &ids[0];
-    assert!(fx.store.change_key(*revoked, KeyChange::Revoke).await.unwrap());
-    assert!(!fx.store.change_key(*revoked, KeyChange::Revoke).await.unwrap());
-    assert!(!fx.store.change_key(KeyId(fx.id()), KeyChange::Revoke).await.unwrap());
-    assert_eq!(fx.store.read(query::FindKey { hash: secret.hash() }).await.unwrap(), None);
-    assert_eq!(fx.other.read(query::FindKey { hash: ids[1].1.hash() }).await.unwrap(), Some(KeyScope::Admin));
-    let list = fx.other.read(query::Keys {}).await.unwrap();
-    let seen: Vec<_> = list.iter().map(|key| (key.id, key.scope, key.hint.clone(), key.revoked_at.is_some())).collect();
-    assert_eq!(
-        seen,
-        [(ids[0].0, scopes[0], ids[0].1.hint(), true), (ids[1].0, scopes[1], ids[1].1.hint(), false)],
-        "oldest first, revoked ones too"
-    );
+async fn resolve(fx: &Fixture, environment: EnvironmentId, uid: &str) -> Option<Found> {
+    fx.other.read(query::ResolveApplication { scope: Scope::of(environment), uid: name(uid) }).await.unwrap()
 }
 
 pub(super) async fn an_application_is_found_by_id_and_uid(fx: &Fixture) {
@@ -168,9 +134,9 @@ async fn create_in(fx: &Fixture, environment: EnvironmentId, uid: &str) -> Appli
 }
 
 pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &Fixture) {
-    let application = create(fx, None).await;
-    let revision = async || find(fx, fx.here, application.id).await.expect("it is there").revision;
-    let mut seen = vec![revision().await];
+    let application = create(fx, Some(name("u"))).await;
+    let version = async |environment| resolve(fx, environment, "u").await.and_then(|found| found.version);
+    let (mut seen, there) = (vec![version(fx.here).await], version(fx.there).await);
     let endpoint = new_endpoint(EndpointId(fx.id()), application.id);
     let Created::New(endpoint) = fx
         .store
@@ -180,18 +146,19 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
     else {
         panic!("it is new")
     };
-    seen.push(revision().await);
+    seen.push(version(fx.here).await);
     fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: endpoint.clone(), key: None }).await.unwrap();
-    seen.push(revision().await);
+    seen.push(version(fx.here).await);
     fx.store
         .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id))
         .await
         .unwrap()
         .is_done();
-    seen.push(revision().await);
+    seen.push(version(fx.here).await);
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
-    let there = find(fx, fx.there, application.id).await.expect("it is there");
-    assert_eq!(there.revision, application.revision, "not in the other environment");
+    assert_eq!(version(fx.there).await, there, "not in the other environment");
+    let found = find(fx, fx.here, application.id).await.expect("it is there");
+    assert_eq!(found.revision, application.revision, "the application itself is as it was");
 }
 
 pub(super) async fn a_deleted_application_is_gone_and_its_uid_is_free(fx: &Fixture) {
@@ -304,14 +271,19 @@ pub(super) async fn applications_are_listed_by_what_endpoints_they_have(fx: &Fix
 
 pub(super) async fn a_message_of_an_application_that_has_changed_since_is_refused(fx: &Fixture) {
     let found = create(fx, Some(name("moving"))).await;
-    let append = async |revision| {
-        let mut new = NewMessage { revision: Some(revision), ..fx.message_with_key("key", "body") };
+    let before = resolve(fx, fx.here, "moving").await.expect("it is there");
+    assert_eq!(before.id, found.id);
+    let append = async |version| {
+        let mut new = NewMessage { version, ..fx.message_with_key("key", "body") };
         new.message.application = found.id;
         let mut answers = fx.other.append(Append { fast: None, messages: vec![new] }).await.unwrap();
         answers.pop().expect("one answer")
     };
     let moved = Application { uid: Some(name("moved")), ..found.clone() };
     let Replaced::Done(moved) = fx.store.replace(Scope::of(fx.here), moved.clone()).await.unwrap() else { panic!() };
-    assert!(matches!(append(found.revision).await, Appended::NoApplication));
-    assert!(matches!(append(moved.revision).await, Appended::Accepted { .. }), "the refused one left no key behind");
+    assert_eq!(moved.uid, Some(name("moved")));
+    assert_eq!(resolve(fx, fx.here, "moving").await, None);
+    let after = resolve(fx, fx.here, "moved").await.expect("it is there");
+    assert!(matches!(append(before.version).await, Appended::NoApplication));
+    assert!(matches!(append(after.version).await, Appended::Accepted { .. }), "the refused one left no key behind");
 }

@@ -255,16 +255,11 @@ macro_rules! conformance_time {
     };
 }
 
-/// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
+/// Applications, endpoints and event types as tests on a [`Backend`](crate::conformance::Backend).
 #[macro_export]
-macro_rules! conformance_full {
+macro_rules! conformance_resources {
     ($backend:ident) => {
-        $crate::conformance_lease!($backend);
-        $crate::conformance_jobs!($backend);
-        $crate::conformance_time!($backend);
         $crate::conformance_cases! { $backend, applications:
-            an_environment_is_made_once
-            a_key_works_until_it_is_revoked
             an_application_is_found_by_id_and_uid
             a_uid_belongs_to_one_application_of_an_environment
             the_same_creation_again_gets_the_same_application
@@ -295,6 +290,21 @@ macro_rules! conformance_full {
             event_types_are_listed_by_the_bytes_of_their_names
             unknown_and_archived_event_types_are_told
             an_application_keeps_its_place_when_its_uid_moves
+        }
+    };
+}
+
+/// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
+#[macro_export]
+macro_rules! conformance_full {
+    ($backend:ident) => {
+        $crate::conformance_lease!($backend);
+        $crate::conformance_jobs!($backend);
+        $crate::conformance_time!($backend);
+        $crate::conformance_resources!($backend);
+        $crate::conformance_cases! { $backend, keys:
+            an_environment_is_made_once
+            a_key_works_until_it_is_revoked
         }
         $crate::conformance_cases! { $backend, history:
             a_message_is_found_by_id_and_event_id_exactly_as_accepted

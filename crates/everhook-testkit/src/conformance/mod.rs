@@ -23,8 +23,8 @@
 //! ```
 //!
 //! `conformance_full!` is everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone, `conformance_jobs!` what jobs add to it and
-//! `conformance_time!` schedules, workers and retention, for stores that are no more than that.
+//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone, `conformance_jobs!` what jobs add to it `conformance_time!`
+//! schedules, workers and retention, and `conformance_resources!` the catalogue, for stores that are no more than that.
 //! Each expands to one `#[test]` per case; a case gets a [`Fixture`](fixture::Fixture) on a fresh store. Cases call the store
 //! through a trait object, so that they are compiled once for all stores; `table` has them in that form.
 //!
@@ -45,6 +45,7 @@ mod history;
 mod job;
 mod job_race;
 pub mod job_stage;
+mod keys;
 mod lease;
 mod list;
 mod maintenance;

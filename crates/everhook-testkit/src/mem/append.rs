@@ -12,9 +12,10 @@ use everhook_store::capacity::Slot;
 use everhook_store::dedup::DedupKey;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
+use everhook_store::resource::Parent;
 
-use crate::mem::once;
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
+use crate::mem::{once, resource};
 
 /// Appends messages one after the other: each meets what the ones before it left, in the same transaction or an earlier one.
 pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
@@ -29,13 +30,13 @@ pub(super) fn append_one(
     fast: Option<&FastPath>,
     new: NewMessage,
 ) -> Appended {
-    // Applications do not change here, so that any revision they were found at still holds.
-    let NewMessage { environment, message, keys, revision: _, once, deliver_at } = new;
+    let NewMessage { environment, message, keys, version, once, deliver_at } = new;
     let taken: Vec<_> = keys.iter().filter_map(|key| Some((key, holder(tables, environment, key, now)?))).collect();
     if let Some(refusal) = judge(&taken) {
         return refusal;
     }
-    if !tables.applications.contains(&(environment, message.application)) {
+    let group = tables.groups.get(&(environment, message.application.0));
+    if !group.is_some_and(|group| version.is_none_or(|found_at| found_at == group.version)) {
         return Appended::NoApplication;
     }
     if let Some(winner) = once.and_then(|claim| once::take(tables, environment, &message, claim, now)) {
@@ -86,12 +87,8 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
 }
 
 fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
-    let of = |((env, _), row): &(&(EnvironmentId, _), &crate::mem::EndpointRow)| {
-        *env == environment && row.endpoint.application == application && !row.deleted
-    };
-    let endpoints: Vec<Endpoint> =
-        tables.endpoints.iter().filter(of).map(|(_, row)| Endpoint::clone(&row.endpoint)).collect();
-    EndpointSet::new(0, endpoints)
+    let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
+    EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
 }
 
 /// Who holds a key, unless it was forgotten.

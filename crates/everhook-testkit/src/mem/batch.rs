@@ -67,7 +67,7 @@ impl MemStore {
                 _ => Created::KeyReused,
             });
         }
-        if !tables.applications.contains(&(environment, batch.application)) {
+        if !tables.has_application(environment, batch.application) {
             return Ok(Created::NoParent);
         }
         if let Some(key) = key {

@@ -15,7 +15,7 @@ use everhook_store::history::{Attempt, Destination, Redrive, Resend, Resent};
 
 use crate::mem::MemStore;
 use crate::mem::append::{holder, keep_key};
-use crate::mem::tables::{AttemptRow, EndpointRow, Tables, TaskPlace, TaskRow};
+use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
 
 impl MemStore {
     /// Every attempt of a message, by id.
@@ -34,10 +34,10 @@ impl MemStore {
         let (tables, _) = self.lock();
         let lives = last_lives(&tables, environment, message.0);
         let shown = |(lane, life): (LaneId, Life)| {
-            let row = tables.endpoints.get(&(environment, EndpointId(lane.0)))?;
-            let presence = presence(row);
+            let (endpoint, deleted) = tables.endpoint(environment, EndpointId(lane.0))?;
+            let presence = presence(endpoint, deleted);
             let next_attempt = life.due_at.filter(|_| presence == EndpointPresence::Enabled);
-            let endpoint = Endpoint::clone(&row.endpoint);
+            let endpoint = endpoint.clone();
             Some(Destination { endpoint, state: state(life.trace, presence), next_attempt })
         };
         lives.into_iter().filter_map(shown).collect()
@@ -51,8 +51,8 @@ impl MemStore {
             return if key.body == holder.body { Resent::Repeated } else { Resent::KeyReused };
         }
         let message = tables.messages.get(&(environment, resend.application, resend.message));
-        let endpoint = tables.endpoints.get(&(environment, resend.endpoint));
-        let known = endpoint.is_some_and(|row| !row.deleted && row.endpoint.application == resend.application);
+        let endpoint = tables.endpoint(environment, resend.endpoint);
+        let known = endpoint.is_some_and(|(known, deleted)| !deleted && known.application == resend.application);
         let Some(message) = message.filter(|_| known) else { return Resent::NotFound };
         if message.payload.is_none() {
             return Resent::NoPayload;
@@ -148,9 +148,9 @@ fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTree
     lives
 }
 
-fn presence(row: &EndpointRow) -> EndpointPresence {
-    match row.endpoint.state {
-        _ if row.deleted => EndpointPresence::Deleted,
+fn presence(endpoint: &Endpoint, deleted: bool) -> EndpointPresence {
+    match endpoint.state {
+        _ if deleted => EndpointPresence::Deleted,
         EndpointState::Enabled => EndpointPresence::Enabled,
         EndpointState::Disabled | EndpointState::Gone => EndpointPresence::Disabled,
     }

@@ -10,13 +10,14 @@ use everhook_core::id::{BatchId, EnvironmentId, JobId, KeyId, OrgId, SessionId};
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
+use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
 
 use crate::mem::{MemStore, append, backlog, job, lease, sessions, settle};
 use everhook_store::answers;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, KeyChange, Locator, NewKey, Replaced};
+use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
@@ -28,7 +29,7 @@ use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::query::{Answer, Query};
 use everhook_store::queue::QueueCount;
-use everhook_store::resource::{ChangedResource, Deleted, NewEndpoint, NewResource, Resource, ResourceKey};
+use everhook_store::resource::{ChangedResource, Deleted, NewResource, Resource, ResourceKey, ResourcePlace};
 use everhook_store::retention::Prune;
 use everhook_store::schedule::{FiredAll, Run};
 use everhook_store::steer::{Steer, Steered};
@@ -162,47 +163,15 @@ impl Store for MemStore {
         new: NewResource,
         key: Option<DedupKey>,
     ) -> Result<Created<Resource>, StoreError> {
-        let environment = scope.environment;
-        match (new, key) {
-            (NewResource::Application(application), None) => {
-                self.put_application(environment, application.id);
-                Ok(Created::New(Resource::Application(application)))
-            }
-            (NewResource::Endpoint(NewEndpoint { endpoint, .. }), None) => {
-                self.put_endpoint(environment, endpoint.clone());
-                Ok(Created::New(Resource::Endpoint(endpoint)))
-            }
-            (NewResource::Schedule(schedule), key) => {
-                Ok(self.create_schedule(environment, &schedule, key.as_ref())?.map(Resource::Schedule))
-            }
-            _ => Err(refused(Op::CreateResource)),
-        }
+        Ok(self.create_resource_now(scope.environment, new, key.as_ref()))
     }
 
     async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
-        let environment = scope.environment;
-        match changed {
-            ChangedResource::Endpoint(changed) => {
-                self.put_endpoint(environment, changed.endpoint.clone());
-                Ok(Replaced::Done(Resource::Endpoint(changed.endpoint)))
-            }
-            ChangedResource::Queue(queue) => Ok(self.replace_queue(environment, &queue)?.map(Resource::Queue)),
-            ChangedResource::Schedule(schedule) => {
-                Ok(self.replace_schedule(environment, &schedule)?.map(Resource::Schedule))
-            }
-            ChangedResource::Application(_) | ChangedResource::EventType(_) => Err(refused(Op::ReplaceResource)),
-        }
+        Ok(self.replace_resource_now(scope.environment, changed))
     }
 
     async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
-        let environment = scope.environment;
-        match key {
-            ResourceKey::Application(id) => Ok(self.delete_application(environment, id).into()),
-            ResourceKey::Endpoint(_, id) => Ok(self.delete_endpoint(environment, id).into()),
-            ResourceKey::Queue(name) => Ok(self.delete_queue(environment, &name)?.into()),
-            ResourceKey::Schedule(name) => Ok(self.delete_schedule(environment, &name)?.into()),
-            ResourceKey::EventType(_) => Err(refused(Op::DeleteResource)),
-        }
+        Ok(self.delete_resource_now(scope.environment, &key))
     }
 
     async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
@@ -234,10 +203,22 @@ impl Store for MemStore {
     async fn answer(&self, query: Query) -> Result<Answer, StoreError> {
         let op = Op::Read(query.name());
         Ok(answers!(query;
-            FindEndpoint(q) => {
-                let Locator::Id(id) = q.locator else { return Err(refused(op)) };
-                self.find_endpoint(q.scope.environment, id)
+            FindApplication(q) => {
+                self.find_resource(q.scope.environment, &ResourcePlace::application(&q.locator))
             },
+            ResolveApplication(q) => self.resolve_application(q.scope.environment, &q.uid),
+            Applications(q) => self.list_applications(q.scope.environment, q.having, &q.slice),
+            FindEndpoint(q) => {
+                let place = ResourcePlace::endpoint(q.scope.application, &q.locator);
+                self.find_resource(q.scope.environment, &place)
+            },
+            Endpoints(q) => self.list_endpoints(q.scope.environment, q.scope.application, &q.slice),
+            FindEventType(q) => {
+                let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
+                self.find_resource(q.scope.environment, &place)
+            },
+            EventTypes(q) => self.list_event_types(q.scope.environment, q.archived, &q.slice),
+            UnknownEventTypes(q) => self.unknown_event_types(q.scope.environment, q.names),
             Attempts(q) => {
                 let AttemptsOf::Message(message, None) = q.filter.of else { return Err(refused(op)) };
                 Piece { rows: self.attempts(q.scope.environment, message), next: None }
@@ -249,14 +230,17 @@ impl Store for MemStore {
             Jobs(q) => self.list_jobs(q.scope.environment, &q.filter)?,
             JobAttempts(q) => self.list_job_attempts(q.scope.environment, q.id, q.limit)?,
             HeldJobs(q) => self.list_held(q.session)?,
-            FindQueue(q) => self.find_queue(q.scope.environment, &q.name)?,
-            Queues(q) => self.list_queues(q.scope.environment, &q.slice)?,
-            PushQueues(_) => self.list_targets()?,
+            FindQueue(q) => self.find_queue(q.scope.environment, &q.name),
+            Queues(q) => self.list_queues(q.scope.environment, &q.slice),
+            PushQueues(_) => self.list_targets(),
             CountQueue(q) => self.queue_stats(q.scope.environment, &q.name)?,
             FindBatch(q) => self.find_batch(q.scope.environment, q.id)?,
             Batches(q) => self.list_batches(q.scope.environment, &q.slice)?,
-            FindSchedule(q) => self.find_schedule(q.scope.environment, &q.name)?,
-            Schedules(q) => self.list_schedules(q.scope.environment, &q.slice)?,
+            FindSchedule(q) => {
+                let place = ResourcePlace::named(ResourceKind::Schedule, &q.name);
+                self.find_resource(q.scope.environment, &place)
+            },
+            Schedules(q) => self.list_schedules(q.scope.environment, &q.slice),
             Runs(q) => self.list_runs(q.scope.environment, q.id, q.limit)?,
             FindWorker(q) => self.find_worker(q.scope.environment, q.id)?,
             Workers(q) => self.list_workers(q.scope.environment)?,

@@ -1,107 +1,92 @@
-//! What queues are configured to, and how many jobs are in them.
+//! Queues: their lane groups, and the reads of them.
 
 use std::collections::BTreeSet;
 
-use everhook_core::id::{EnvironmentId, JobId, LaneId};
+use everhook_core::id::{EnvironmentId, Id, JobId, LaneId};
 use everhook_core::name::Name;
-use everhook_core::queue::{Queue, QueueState};
+use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::resource::ResourceKind;
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Replaced, Slice};
+use everhook_store::catalog::Slice;
 use everhook_store::error::StoreError;
-use everhook_store::queue::{QueueDeleted, QueueStats};
+use everhook_store::queue::{LaneGroup, QueueStats};
+use everhook_store::resource::{Parent, ResourcePlace};
 
-use crate::mem::MemStore;
-use crate::mem::tables::{QueueRow, Tables, TaskPlace};
+use crate::mem::tables::{Tables, TaskPlace};
+use crate::mem::{MemStore, resource};
 
 type LaneKey = (EnvironmentId, LaneId);
 
-/// A queue as it is configured, or as it is by itself.
-pub(super) fn queue_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> Queue {
-    let row = tables.queues.get(&(environment, name.clone()));
-    row.map_or_else(|| Queue::new(name.clone()), |row| row.queue.clone())
+/// The lane group of a queue, or that of a queue without configuration.
+pub(super) fn group_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> LaneGroup {
+    tables.groups.get(&(environment, queue_id(environment, name))).copied().unwrap_or(LaneGroup::OPEN)
 }
 
-/// The target of the queue of this lane wants no more.
+/// A queue as it is configured, or as it is by itself.
+pub(super) fn queue_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> Queue {
+    let place = ResourcePlace::named(ResourceKind::Queue, name);
+    resource::find(tables, environment, &place).unwrap_or_else(|| Queue::new(name.clone()))
+}
+
+/// The target of the queue of this lane wants no more. A queue that has lost its configuration has none.
 pub(super) fn stop(tables: &mut Tables, environment: EnvironmentId, lane: LaneId, now: Timestamp) {
     let Some(name) = tables.queue_lanes.get(&(environment, lane)).cloned() else { return };
     let queue = queue_of(tables, environment, &name);
-    if queue.state == QueueState::Open {
-        let queue = Queue { state: QueueState::Stopped, ..queue };
-        put(tables, environment, &queue, now);
+    if queue.revision > 0 && queue.state == QueueState::Open {
+        let (state, revision) = (QueueState::Stopped, queue.revision + 1);
+        resource::write(tables, environment, Queue { state, revision, updated_at: now, ..queue }.into(), now);
     }
 }
 
-fn put(tables: &mut Tables, environment: EnvironmentId, queue: &Queue, now: Timestamp) -> Queue {
-    let queue = Queue { revision: queue.revision + 1, updated_at: now, ..queue.clone() };
-    let key = (environment, queue.name.clone());
-    let booked_until = tables.queues.get(&key).map_or(Timestamp::default(), |row| row.booked_until);
-    tables.queues.insert(key, QueueRow { queue: queue.clone(), booked_until });
-    queue
+fn lanes_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> BTreeSet<LaneKey> {
+    let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
+    tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect()
+}
+
+/// Whether a queue has jobs that wait, run or are dead.
+pub(super) fn has_jobs(tables: &Tables, environment: EnvironmentId, name: &Name) -> bool {
+    let lanes = lanes_of(tables, environment, name);
+    tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane)))
+}
+
+/// Forgets the lanes of a queue without jobs; false if it has none.
+pub(super) fn forget_lanes(tables: &mut Tables, environment: EnvironmentId, name: &Name) -> bool {
+    let lanes = lanes_of(tables, environment, name);
+    for lane in &lanes {
+        tables.queue_lanes.remove(lane);
+        tables.lanes.remove(lane);
+    }
+    !lanes.is_empty()
 }
 
 impl MemStore {
-    pub(super) fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Option<Queue>, StoreError> {
+    pub(super) fn find_queue(&self, environment: EnvironmentId, name: &Name) -> Option<Queue> {
         let (tables, _) = self.lock();
-        let known = tables.queues.contains_key(&(environment, name.clone()))
-            || tables.queue_lanes.iter().any(|(lane, queue)| lane.0 == environment && queue == name);
-        Ok(known.then(|| queue_of(&tables, environment, name)))
+        let queue = queue_of(&tables, environment, name);
+        (queue.revision > 0 || !lanes_of(&tables, environment, name).is_empty()).then_some(queue)
     }
 
-    pub(super) fn list_queues(
-        &self,
-        environment: EnvironmentId,
-        slice: &Slice<Name>,
-    ) -> Result<Vec<Queue>, StoreError> {
+    pub(super) fn list_queues(&self, environment: EnvironmentId, slice: &Slice<Name>) -> Vec<Queue> {
         let (tables, _) = self.lock();
-        let configured = tables.queues.keys().filter(|key| key.0 == environment).map(|key| key.1.clone());
-        let used = tables.queue_lanes.iter().filter(|(lane, _)| lane.0 == environment).map(|(_, name)| name.clone());
-        let mut names: Vec<Name> = configured.chain(used).collect();
-        names.sort();
-        names.dedup();
-        if slice.order == Order::Descending {
-            names.reverse();
-        }
-        let beyond = |name: &Name| match (&slice.after, slice.order) {
-            (None, _) => true,
-            (Some(after), Order::Ascending) => name > after,
-            (Some(after), Order::Descending) => name < after,
+        let mut queues: Vec<Queue> = resource::records(&tables, environment, Parent::NONE);
+        let used = tables.queue_lanes.iter().filter(|(lane, _)| lane.0 == environment);
+        queues.extend(used.map(|(_, name)| queue_of(&tables, environment, name)));
+        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        queues.dedup_by(|one, other| one.name == other.name);
+        resource::cut(queues, |queue| queue.name.clone(), slice)
+    }
+
+    pub(super) fn list_targets(&self) -> Vec<(EnvironmentId, Name)> {
+        let (tables, _) = self.lock();
+        let push = |(key, group): (&(EnvironmentId, Id), &LaneGroup)| {
+            let entry = tables.resources.get(&(key.0, ResourceKind::Queue, key.1))?;
+            let is_open = group.pushes && group.state == QueueState::Open;
+            Some((key.0, entry.name.clone().filter(|_| is_open)?))
         };
-        let names = names.iter().filter(|name| beyond(name)).take(slice.limit);
-        Ok(names.map(|name| queue_of(&tables, environment, name)).collect())
-    }
-
-    pub(super) fn replace_queue(
-        &self,
-        environment: EnvironmentId,
-        queue: &Queue,
-    ) -> Result<Replaced<Queue>, StoreError> {
-        let (mut tables, now) = self.lock();
-        if queue_of(&tables, environment, &queue.name).revision != queue.revision {
-            return Ok(Replaced::Stale);
-        }
-        Ok(Replaced::Done(put(&mut tables, environment, queue, now)))
-    }
-
-    pub(super) fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<QueueDeleted, StoreError> {
-        let (mut tables, _) = self.lock();
-        let is_its = |(lane, queue): &(&LaneKey, &Name)| lane.0 == environment && *queue == name;
-        let lanes: BTreeSet<LaneKey> = tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect();
-        if tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane))) {
-            return Ok(QueueDeleted::HasJobs);
-        }
-        let configured = tables.queues.remove(&(environment, name.clone())).is_some();
-        for lane in &lanes {
-            tables.queue_lanes.remove(lane);
-            tables.lanes.remove(lane);
-        }
-        Ok(if configured || !lanes.is_empty() { QueueDeleted::Done } else { QueueDeleted::NoQueue })
-    }
-
-    pub(super) fn list_targets(&self) -> Result<Vec<(EnvironmentId, Name)>, StoreError> {
-        let (tables, _) = self.lock();
-        let open = |row: &QueueRow| row.queue.target.is_some() && row.queue.state == QueueState::Open;
-        Ok(tables.queues.iter().filter(|(_, row)| open(row)).map(|(key, _)| key.clone()).collect())
+        let mut targets: Vec<_> = tables.groups.iter().filter_map(push).collect();
+        targets.sort();
+        targets
     }
 
     pub(super) fn queue_stats(&self, environment: EnvironmentId, name: &Name) -> Result<QueueStats, StoreError> {

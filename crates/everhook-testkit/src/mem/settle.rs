@@ -1,10 +1,9 @@
 //! Ending attempts: fenced by task, epoch and session.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
-use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{BatchId, EndpointId, EnvironmentId, LaneId};
 use everhook_core::lifecycle::NextRow;
 use everhook_core::task::TaskKind;
@@ -14,8 +13,8 @@ use everhook_store::ids::Ids;
 use everhook_store::lease::{Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
 
-use crate::mem::tables::{AttemptRow, LaneState, Tables, TaskPlace, TaskRow};
-use crate::mem::{job, queue};
+use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
+use crate::mem::{job, queue, resource};
 
 /// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
 pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
@@ -85,12 +84,8 @@ fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
 
 /// The receiver wants no more: what is left for it waits until someone enables the endpoint again.
 fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
-    let Some(row) = tables.endpoints.get_mut(&(environment, EndpointId(lane.0))) else { return };
-    if row.deleted || row.endpoint.state != EndpointState::Enabled {
-        return;
-    }
-    row.endpoint = Arc::new(Endpoint { state: EndpointState::Gone, ..Endpoint::clone(&row.endpoint) });
-    if let Some(lane) = tables.lane(environment, lane) {
-        lane.state = LaneState::Held;
+    let id = EndpointId(lane.0);
+    if tables.endpoint(environment, id).is_some_and(|(endpoint, _)| endpoint.state == EndpointState::Enabled) {
+        resource::set_endpoint_state(tables, environment, id, EndpointState::Gone);
     }
 }

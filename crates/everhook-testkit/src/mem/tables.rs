@@ -1,6 +1,6 @@
 //! What the store in memory keeps: the tables of the SQL stores, as collections.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,23 +14,27 @@ pub use everhook_core::lane::LaneState;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
-use everhook_core::queue::Queue;
+use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{Task, TaskKey};
 use everhook_core::time::Timestamp;
 use everhook_store::batch::BatchRecord;
 use everhook_store::dedup::{DedupScope, HASH_BYTES};
 use everhook_store::lease::{Holding, NewAttempt, Reclaimed};
-use everhook_store::schedule::{Run, ScheduleRecord};
+use everhook_store::queue::LaneGroup;
+use everhook_store::resource::{Parent, Resource};
+use everhook_store::schedule::Run;
 use everhook_store::worker::Takes;
 
 /// Every row there is.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// Applications that were not deleted.
-    pub applications: BTreeSet<(EnvironmentId, ApplicationId)>,
-    /// Endpoints, deleted ones too.
-    pub endpoints: BTreeMap<(EnvironmentId, EndpointId), EndpointRow>,
+    /// Resources; deleted applications and endpoints, too.
+    pub resources: BTreeMap<(EnvironmentId, ResourceKind, Id), ResourceEntry>,
+    /// The lane groups of applications and of queues that were configured.
+    pub groups: BTreeMap<(EnvironmentId, Id), LaneGroup>,
+    /// The last jobs that schedules started by themselves.
+    pub last_jobs: BTreeMap<(EnvironmentId, ScheduleId), JobId>,
     /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys.
     pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
     /// Accepted messages.
@@ -47,12 +51,8 @@ pub struct Tables {
     pub jobs: BTreeMap<(EnvironmentId, JobId), JobRow>,
     /// The queues of lanes that are not of endpoints.
     pub queue_lanes: BTreeMap<(EnvironmentId, LaneId), Name>,
-    /// Queues that were configured.
-    pub queues: BTreeMap<(EnvironmentId, Name), QueueRow>,
     /// Batches.
     pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
-    /// Schedules.
-    pub schedules: BTreeMap<(EnvironmentId, Name), ScheduleRow>,
     /// What schedules started or left out.
     pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
     /// What sessions take that take jobs.
@@ -61,11 +61,15 @@ pub struct Tables {
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
 
-/// An endpoint.
+/// A resource.
 #[derive(Clone, Debug)]
-pub struct EndpointRow {
-    /// As it is, or was when it was deleted.
-    pub endpoint: Arc<Endpoint>,
+pub struct ResourceEntry {
+    /// The application that it belongs to.
+    pub parent: Parent,
+    /// Its uid or name.
+    pub name: Option<Name>,
+    /// The record, as it was when it was deleted.
+    pub resource: Resource,
     /// Whether it was deleted.
     pub deleted: bool,
 }
@@ -203,24 +207,6 @@ pub struct JobRow {
     pub result: Option<KeptResult>,
 }
 
-/// A queue that was configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueRow {
-    /// As it was configured.
-    pub queue: Queue,
-    /// Until when its rate is used up.
-    pub booked_until: Timestamp,
-}
-
-/// A schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleRow {
-    /// As it was configured, and where it stands.
-    pub record: ScheduleRecord,
-    /// The job that it started last by itself.
-    pub last_job: Option<JobId>,
-}
-
 /// Who holds a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRow {
@@ -248,6 +234,18 @@ pub struct OnceRow {
 }
 
 impl Tables {
+    /// An endpoint, and whether it was deleted.
+    pub(super) fn endpoint(&self, environment: EnvironmentId, id: EndpointId) -> Option<(&Endpoint, bool)> {
+        let entry = self.resources.get(&(environment, ResourceKind::Endpoint, id.0))?;
+        let Resource::Endpoint(endpoint) = &entry.resource else { return None };
+        Some((endpoint, entry.deleted))
+    }
+
+    /// Whether an application is there and not deleted.
+    pub(super) fn has_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
+        self.groups.contains_key(&(environment, id.0))
+    }
+
     /// A lane; every task has one.
     pub(super) fn lane(&mut self, environment: EnvironmentId, id: LaneId) -> Option<&mut LaneRow> {
         self.lanes.get_mut(&(environment, id))

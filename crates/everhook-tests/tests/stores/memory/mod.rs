@@ -25,6 +25,7 @@ impl Backend for Mem {
 
 everhook_testkit::conformance_lease!(Mem);
 everhook_testkit::conformance_jobs!(Mem);
+everhook_testkit::conformance_resources!(Mem);
 
 mod by_the_clock {
     use super::*;

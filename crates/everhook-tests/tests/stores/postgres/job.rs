@@ -81,7 +81,7 @@ async fn a_limited_queue_that_another_lease_holds_is_left_out() {
     stage.store.replace(Scope::of(stage.environment), queue.clone()).await.unwrap();
     stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
     let other = database.client().await;
-    other.batch_execute("begin; select from everhook.queue for no key update").await.unwrap();
+    other.batch_execute("begin; select from everhook.lane_group for no key update").await.unwrap();
     assert!(lease(&stage).await.is_empty(), "whoever holds it may be about to take the last place");
     other.batch_execute("commit").await.unwrap();
     assert_eq!(lease(&stage).await.len(), 1);

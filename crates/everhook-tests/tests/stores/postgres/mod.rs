@@ -17,6 +17,7 @@ mod pgbouncer;
 mod plans;
 mod pooler;
 mod refused;
+mod resource;
 mod stage;
 mod wakeup;
 mod warm;

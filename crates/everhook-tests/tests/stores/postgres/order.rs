@@ -114,8 +114,9 @@ async fn schedules_that_are_due_together_take_their_lanes_in_key_order() {
         let created = stage.store.create(Scope::of(stage.environment), record.clone(), None).await.unwrap();
         assert!(matches!(created, Created::New(_)), "{created:?}");
         let is_due = "update everhook.schedule set next = everhook.now_us() - $2, look_at = everhook.now_us() - $2 \
-            where name = $1";
-        enqueue.execute(is_due, &[&queue.as_str(), &(late * 1_000_000)]).await.unwrap();
+            where id = $1";
+        let id = record.schedule.id.as_bytes().as_slice();
+        enqueue.execute(is_due, &[&id, &(late * 1_000_000)]).await.unwrap();
     }
     enqueue.batch_execute("begin").await.unwrap();
     lock_at_once(&enqueue, "lane", &lanes[0].0.0).await;

@@ -113,9 +113,10 @@ async fn check_all(client: &Client) {
     check_tasks(client).await;
     check_jobs(client).await;
     let of_feed = "(feed = wanted.feed) AND (ready_at <";
-    check(client, "next_lane", &["lane_ready", "queue_pkey", "application_pkey"], of_feed).await;
+    check(client, "next_lane", &["lane_ready", "lane_group_pkey"], of_feed).await;
     check(client, "next_ready", &["lane_ready"], "Index Cond: (feed = wanted.feed)").await;
-    check(client, "next_queue", &["queue_pkey"], "(name = wanted.name)").await;
+    check(client, "next_group", &["lane_group_pkey"], "(id = wanted.id)").await;
+    check(client, "list_queue_group", &["lane_group_pkey", "resource_pkey"], "(id = wanted.id)").await;
     check(client, "next_schedule", &["schedule_look"], "(look_at <= $1)").await;
     check(client, "lock_batch", &["batch_pkey"], "(id = wanted.id)").await;
     let payloads: Vec<String> =
@@ -135,7 +136,10 @@ async fn check_all(client: &Client) {
         "(lane = wanted.id) AND (priority = level.priority) AND (due_at >= wanted.floor)",
     )
     .await;
-    check(client, "append_direct", &["application_pkey", "lane_pkey"], "(id = known.id)").await;
+    check(client, "append_direct", &["lane_group_pkey", "lane_pkey"], "(id = known.id)").await;
+    check(client, "find_group_version", &["lane_group_pkey"], "(id = wanted.id)").await;
+    let of_group = "(environment = lane_group.environment) AND (kind = 1) AND (parent = lane_group.id)";
+    check(client, "list_endpoint_application", &["lane_group_pkey", "resource_open"], of_group).await;
     check(client, "lower_lane_due", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "lock_lane", &["lane_pkey"], "(id = wanted.id)").await;
     check(client, "mark_lane_empty", &["lane_pkey"], "(id = wanted.id)").await;

@@ -6,9 +6,11 @@ use everhook_core::id::{Id, JobId, ScheduleId};
 use everhook_core::job::{Job, Priority, Unique};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::retry::{Backoff, RetryPolicy};
+use everhook_core::schedule::{Cadence, Schedule};
+use everhook_core::time::Timestamp;
 use everhook_store::job::encoding::{extra_json, plain, with_extra_json};
 use everhook_store::schedule::Starts;
-use everhook_store::schedule::encoding::{read_starts, starts};
+use everhook_store::schedule::encoding::{read_spec, spec};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -46,5 +48,8 @@ fn whatever_a_job_says_is_read_as_it_was_written() {
     };
     assert_eq!(with_extra_json(bare, extra_json(&job).as_deref()), Some(job.clone()));
     let job = Starts::Job(Box::new(Job { id: JobId(Id::MIN), ..job }));
-    assert_eq!(read_starts(&starts(&job)), Some(job), "a schedule keeps all of it");
+    let every = Cadence::Every { every: Duration::from_secs(60), anchor: Timestamp::default() };
+    let schedule = Schedule::new(ScheduleId(Id::MAX), every);
+    let read = read_spec(schedule.id, &spec(&schedule, &job));
+    assert_eq!(read, Some((schedule, job)), "a schedule keeps all of it");
 }

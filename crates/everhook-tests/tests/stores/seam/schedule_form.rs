@@ -7,22 +7,32 @@ use everhook_core::id::{ApplicationId, Id, JobId, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::schedule::{Cadence, Missed, Overlap, Schedule};
 use everhook_core::time::Timestamp;
-use everhook_store::schedule::encoding::{read_spec, read_starts, spec, starts};
+use everhook_store::schedule::encoding::{read_spec, spec};
 use everhook_store::schedule::{MessageTemplate, Starts};
 
 const ID: ScheduleId = ScheduleId(Id::MAX);
 
 #[track_caller]
-fn check_spec(schedule: &Schedule) {
-    assert_eq!(read_spec(ID, &spec(schedule)).as_ref(), Some(schedule));
+fn check(schedule: &Schedule, starts: &Starts) {
+    assert_eq!(read_spec(ID, &spec(schedule, starts)), Some((schedule.clone(), starts.clone())));
+}
+
+fn job() -> Starts {
+    let payload = Bytes::from_static(b"{\"a\": 1.0}");
+    Starts::Job(Box::new(Job::new(JobId(Id::MIN), "q".parse().unwrap(), "k".parse().unwrap(), payload)))
+}
+
+fn hourly() -> Schedule {
+    let cron = Cadence::Cron { cron: "0 * * * *".parse().unwrap(), zone: "Europe/Berlin".parse().unwrap() };
+    Schedule::new(ID, cron)
 }
 
 #[test]
 fn a_schedule_is_read_as_it_was_written() {
     let cron = Cadence::Cron { cron: "0 3 * * mon".parse().unwrap(), zone: "Europe/Berlin".parse().unwrap() };
-    check_spec(&Schedule::new(ID, cron));
+    check(&Schedule::new(ID, cron), &job());
     let anchor = Timestamp::from_micros(1_700_000_000_000_001);
-    check_spec(&Schedule {
+    let every = Schedule {
         starts_at: Some(anchor),
         ends_at: Some(Timestamp::from_micros(1_800_000_000_000_000)),
         jitter: Duration::from_millis(1500),
@@ -30,14 +40,13 @@ fn a_schedule_is_read_as_it_was_written() {
         missed: Missed::CatchUp(7),
         grace: Duration::from_secs(5),
         ..Schedule::new(ID, Cadence::Every { every: Duration::from_secs(90), anchor })
-    });
+    };
+    check(&every, &job());
 }
 
 #[test]
 fn what_is_started_is_read_as_it_was_written() {
-    let job = Job::new(JobId(Id::MIN), "q".parse().unwrap(), "k".parse().unwrap(), Bytes::from_static(b"{\"a\": 1.0}"));
-    let job = Starts::Job(Box::new(job));
-    assert_eq!(read_starts(&starts(&job)), Some(job));
+    check(&hourly(), &job());
     let message = Starts::Message(Box::new(MessageTemplate {
         application: ApplicationId(Id::MAX),
         event_type: "tick".parse().unwrap(),
@@ -45,13 +54,14 @@ fn what_is_started_is_read_as_it_was_written() {
         channels: vec!["c".parse().unwrap()],
         tags: Vec::new(),
     }));
-    assert_eq!(read_starts(&starts(&message)), Some(message));
+    check(&hourly(), &message);
 }
 
 #[test]
 fn a_text_that_makes_no_sense_is_no_schedule() {
-    for text in ["", "{}", r#"{"cron":"x","overlap":0,"missed":[0,0],"graceUs":1}"#] {
+    let whole = spec(&hourly(), &job());
+    let (no_cron, no_starts) = (whole.replace("0 * * * *", "x"), whole.replace("\"job\":{", "\"errand\":{"));
+    for text in ["", "{}", &no_cron, &no_starts] {
         assert_eq!(read_spec(ID, text), None, "{text}");
     }
-    assert_eq!(read_starts("null"), None);
 }

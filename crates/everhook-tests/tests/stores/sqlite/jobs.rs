@@ -130,7 +130,7 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
     }
     let conn = Connection::open(folder.path().join("everhook.db")).unwrap();
     let age =
-        "update schedule set look_at = 0, next = next - 3600000000; update schedule set spec = '{}' where name = 'bad'";
+        "update schedule set look_at = 0, next = next - 3600000000; update resource set spec = '{}' where name = 'bad'";
     conn.execute_batch(age).unwrap();
     let fired = stage.store.fire_due(100).await.unwrap();
     assert_eq!(fired.started, 1);

@@ -9,4 +9,5 @@ mod jobs;
 mod outbox;
 mod payloads;
 mod plans;
+mod resource;
 mod stage;

@@ -1,7 +1,10 @@
 //! Every hot statement is driven by the index that was made for it.
 
-use everhook_sqlite::migrate;
+use everhook_sqlite::{migrate, statement_text};
 use rusqlite::Connection;
+
+/// The whole key of a resource.
+const RESOURCE_KEY: &str = "(environment=? AND kind=? AND parent=? AND id=?)";
 
 #[track_caller]
 fn check(conn: &Connection, sql: &str, wants: &[&str]) {
@@ -12,6 +15,11 @@ fn check(conn: &Connection, sql: &str, wants: &[&str]) {
     for scan in ["SCAN task", "SCAN message", "SCAN attempt", "SCAN lane", "SCAN job"] {
         assert!(!plan.contains(scan), "{plan}\nof:\n{sql}");
     }
+}
+
+/// A statement that names its parameters, as it is sent.
+fn declared(name: &str) -> &'static str {
+    statement_text(name).expect("there is such a statement")
 }
 
 fn plan(conn: &Connection, sql: &str) -> String {
@@ -87,7 +95,7 @@ fn lists_walk_their_keys() {
         &["INDEX attempt_endpoint (environment=? AND endpoint=? AND id>? AND id<?)"],
     );
     check(&conn, query!("list_attempt_message"), &["(environment=? AND subject=?)"]);
-    check(&conn, query!("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
+    check(&conn, declared("list_destination"), &["task USING PRIMARY KEY (environment=? AND subject=?)"]);
     let one = "USING PRIMARY KEY (environment=? AND subject=?)";
     check(&conn, query!("redrive_task"), &["INDEX task_dead (environment=? AND lane=?)", one, TASK_KEY]);
     check(&conn, query!("find_key"), &["(hash=?)"]);
@@ -100,7 +108,7 @@ fn lists_walk_their_keys() {
 fn a_job_is_enqueued_settled_and_steered_by_primary_keys() {
     let (_folder, conn) = schema();
     check(&conn, query!("create_lane_queue"), &[]);
-    check(&conn, query!("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, declared("stop_queue"), &["lane USING PRIMARY KEY (environment=? AND id=?)"]);
     let of_job = "(environment=? AND subject=? AND task=? AND epoch=?)";
     check(&conn, query!("find_job"), &["job USING", "task USING PRIMARY KEY (environment=? AND subject=?)", of_job]);
     for sql in [query!("cancel_pending_job"), query!("reschedule_job_task")] {
@@ -125,8 +133,28 @@ fn lists_of_jobs_walk_their_keys() {
         let sql = std::fs::read_to_string(file).unwrap();
         assert!(!plan(&conn, &sql).contains("TEMP B-TREE"), "what is found in order needs no sorting: {sorted}");
     }
-    check(&conn, query!("list_queue"), &["queue USING PRIMARY KEY", "lane USING COVERING INDEX lane_queue"]);
-    check(&conn, query!("next_schedule"), &["schedule_look (look_at<?)"]);
+    check(
+        &conn,
+        declared("list_queue"),
+        &["resource_name (environment=? AND kind=? AND parent=? AND name>? AND name<?)", "INDEX lane_queue"],
+    );
+    check(&conn, declared("next_schedule"), &["schedule_look (look_at<?)", RESOURCE_KEY]);
+}
+
+#[test]
+fn resources_are_found_by_key_and_name() {
+    let (_folder, conn) = schema();
+    let by_name = "resource_name (environment=? AND kind=? AND parent=? AND name=?)";
+    check(&conn, declared("find_resource"), &[RESOURCE_KEY]);
+    check(&conn, declared("find_resource_name"), &[by_name]);
+    check(&conn, declared("resolve_application"), &[by_name, "lane_group USING PRIMARY KEY (environment=? AND id=?)"]);
+    check(&conn, declared("list_resource"), &["(environment=? AND kind=? AND parent=? AND id>? AND id<?)"]);
+    let names = "resource_name (environment=? AND kind=? AND parent=? AND name>? AND name<?)";
+    check(&conn, declared("list_resource_name"), &[names]);
+    check(&conn, declared("list_endpoint_application"), &["resource_open (environment=? AND kind=? AND parent=?)"]);
+    let targets = plan(&conn, declared("list_queue_target"));
+    assert!(targets.contains("lane_group_pushes") && targets.contains(RESOURCE_KEY), "{targets}");
+    check(&conn, declared("find_group"), &["lane_group USING PRIMARY KEY (environment=? AND id=?)"]);
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! Resources: configured objects that are created, replaced and deleted as a whole, each under a revision.
+
+use crate::id::Id;
+use crate::name::Name;
+use crate::task::stored_as;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ResourceKind {
+    Application,
+    Endpoint,
+    EventType,
+    Queue,
+    Schedule,
+}
+
+stored_as!(ResourceKind { Application = 0, Endpoint = 1, EventType = 2, Queue = 3, Schedule = 4 });
+
+impl ResourceKind {
+    /// Whether the id follows from the name, so that resources of the same name are one resource.
+    pub const fn is_named(self) -> bool {
+        matches!(self, ResourceKind::EventType | ResourceKind::Queue)
+    }
+
+    /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
+    /// the application that it created.
+    pub const fn is_kept_when_deleted(self) -> bool {
+        matches!(self, ResourceKind::Application | ResourceKind::Endpoint)
+    }
+}
+
+/// The id of an event type, the same in every environment.
+pub fn event_type_id(name: &Name) -> Id {
+    Id::derived(&[b"event type", name.as_str().as_bytes()])
+}

@@ -1,0 +1,8 @@
+-- Remove a resource for good. Index: resource_name.
+delete from everhook.resource
+where environment = :environment
+    and kind = :kind
+    and parent = ''
+    and name = :name
+    and deleted_at is null
+returning id;

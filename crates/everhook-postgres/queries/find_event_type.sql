@@ -1,5 +1,0 @@
--- An event type, archived or not. Index: the primary key.
-select {EventType}
-from everhook.event_type
-where environment = :environment
-    and name = :name;

@@ -1,0 +1,15 @@
+-- Configured queues by id, each with the version of its lane group. Indexes: the primary keys.
+-- No twin: SQLite reads queues one by one, by `find_resource`.
+select lane_group.environment, lane_group.id, lane_group.version, {resource: Queue}
+from unnest(:wanted)
+    join everhook.lane_group on lane_group.environment = any (array[wanted.environment])
+        and lane_group.id = wanted.id
+    cross join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = wanted.environment
+            and resource.kind = 3
+            and resource.parent = ''
+            and resource.id = wanted.id
+        limit 1 -- by key, row by row, whatever the statistics say
+    ) as resource;

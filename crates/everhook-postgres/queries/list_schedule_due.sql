@@ -1,0 +1,13 @@
+-- Schedules by id. Index: the primary key.
+-- No twin: SQLite reads them one by one, by `find_resource`.
+select {resource: ResourceRow}
+from unnest(:wanted)
+    cross join lateral (
+        select resource.*
+        from everhook.resource
+        where resource.environment = wanted.environment
+            and resource.kind = 4
+            and resource.parent = ''
+            and resource.id = wanted.id
+        limit 1 -- by key, row by row, whatever the statistics say
+    ) as resource;

@@ -1,0 +1,10 @@
+-- A resource that is not deleted, locked until it is replaced. Index: the primary key.
+-- No twin: SQLite has one writer.
+select {resource: ResourceRow}
+from everhook.resource
+where resource.environment = :environment
+    and resource.kind = :kind
+    and resource.parent = :parent
+    and resource.id = :id
+    and resource.deleted_at is null
+for no key update;

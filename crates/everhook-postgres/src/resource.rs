@@ -1,0 +1,412 @@
+//! Resources of every kind: one table, and one function for each operation.
+//!
+//! A change also writes the narrow tables that hot paths read, in the same transaction: `resource::projection`. Locks are
+//! taken in one order: an application, its lane group, its endpoints, their lanes.
+
+mod projection;
+
+use everhook_core::application::Application;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::event_type::EventType;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
+use everhook_core::limits::PAGE_BYTES_MAX;
+use everhook_core::name::Name;
+use everhook_core::resource::ResourceKind;
+use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::piece::{IdRange, Piece, names_beyond};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
+use everhook_store::resource::{
+    ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
+};
+use everhook_store::schedule::ScheduleRecord;
+use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::uids::Found;
+use everhook_store::{fields, statement};
+use tracing::warn;
+
+pub(crate) use self::projection::{ListQueueGroup, STATEMENTS as PROJECTION_STATEMENTS};
+use crate::dedup;
+use crate::error::Fault;
+use crate::store::PostgresStore;
+use crate::tx::{Database, Tx};
+
+/// How often a creation looks again when the resource in its way disappears.
+const LOOKS_MAX: usize = 3;
+
+fields! {
+    ResourceFields<'a> {
+        environment: EnvironmentId,
+        kind: ResourceKind,
+        parent: Parent,
+        id: Id,
+        name: Option<&'a Name>,
+        state: i16,
+        spec: &'a str,
+        info: &'a str,
+    }
+}
+
+/// A row with the state of a schedule.
+type Stored = (ResourceRow, Option<FiringRow>);
+
+statement! {
+    CreateResource<'a> = "create_resource" { fields: ResourceFields<'a> } -> Option<ResourceRow>;
+    pub(crate) FindResource = "find_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
+        -> Option<Stored>;
+    FindResourceName<'a> = "find_resource_name" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
+    } -> Option<Stored>;
+    LockResource = "lock_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
+        -> Option<ResourceRow>;
+    ListResource<'a> = "list_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8], limit: usize,
+        having: Having, order: Order,
+    } -> Vec<ResourceRow>;
+    // Each with the number of rows that the list had before it was cut because of its bytes.
+    ListResourceName<'a> = "list_resource_name" {
+        environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
+        bytes_max: usize, order: Order,
+    } -> Vec<(ResourceRow, Option<FiringRow>, usize)>;
+    ReplaceResource<'a> = "replace_resource" { fields: ResourceFields<'a>, revision: i64 } -> Option<ResourceRow>;
+    MarkResourceDeleted = "mark_resource_deleted" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Option<Id>,
+    } -> Vec<Id>;
+    DeleteResource<'a> = "delete_resource" { environment: EnvironmentId, kind: ResourceKind, name: &'a Name }
+        -> Option<Id>;
+    ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
+        -> Option<(ApplicationId, i64)>;
+    KnownEventType<'a> = (
+        "known_event_type",
+        "select name from everhook.resource \
+        where environment = :environment and kind = 2 and parent = '' and name = any (:names) and state = 0 \
+        and deleted_at is null"
+    ) { environment: EnvironmentId, names: Vec<&'a str> } -> Vec<Name>;
+}
+
+impl PostgresStore {
+    pub(crate) async fn create_resource_once(
+        &self,
+        environment: EnvironmentId,
+        new: &NewResource,
+        key: Option<&DedupKey>,
+    ) -> Result<Created<Resource>, Fault> {
+        let columns = new.resource.columns(environment);
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        if let Some(key) = key
+            && let Some(held) = claim(&tx, environment, &columns, key).await?
+        {
+            tx.roll_back().await?;
+            return Ok(held);
+        }
+        if !projection::lock_parent(&tx, environment, &new.resource).await? {
+            tx.roll_back().await?;
+            return Ok(Created::NoParent);
+        }
+        for _ in 0..LOOKS_MAX {
+            if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns) }).await? {
+                // The parent is locked: no other creation can add to the count before the commit.
+                if projection::is_over(&tx, environment, &columns, new.max).await? {
+                    tx.roll_back().await?;
+                    return Ok(Created::Full);
+                }
+                let firing = projection::write(&tx, environment, &new.resource, row.updated_at).await?;
+                tx.commit().await?;
+                return Ok(Created::New(read(&row, firing.as_ref())?));
+            }
+            if let Some(found) = find_in_the_way(&tx, environment, &columns).await? {
+                tx.roll_back().await?;
+                // A drawn id can only be there because this request was written before.
+                let is_own = found.0.id == columns.id && !columns.kind.is_named();
+                let found = read(&found.0, found.1.as_ref())?;
+                return Ok(if is_own { Created::Repeated(found) } else { Created::Taken(found) });
+            }
+        }
+        Err(Fault::Contended("the name was taken and freed again and again"))
+    }
+
+    pub(crate) async fn replace_resource_once(
+        &self,
+        environment: EnvironmentId,
+        changed: &ChangedResource,
+    ) -> Result<Replaced<Resource>, Fault> {
+        let mut columns = changed.resource.columns(environment);
+        let Columns { kind, parent, id, .. } = columns;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        if let Some(key) = &changed.key
+            && let Some(holder) = dedup::take_one(&tx, environment, key, id).await?
+        {
+            tx.roll_back().await?;
+            return Ok(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });
+        }
+        projection::lock_parent(&tx, environment, &changed.resource).await?;
+        let written = match tx.run(LockResource { environment, kind, parent, id }).await? {
+            Some(old) if old.revision == columns.revision => {
+                columns.spec = keep_unknown(columns.spec, &old.spec);
+                columns.info = keep_unknown(columns.info, &old.info);
+                let (fields, revision) = (fields_of(environment, &columns), columns.revision);
+                match tx.run(ReplaceResource { fields, revision }).await {
+                    Err(fault) if is_taken(&fault) => return Ok(Replaced::Taken),
+                    written => written?,
+                }
+            }
+            // Only a queue can be replaced that is not there: it exists without configuration.
+            None if kind == ResourceKind::Queue && columns.revision == 0 => {
+                tx.run(CreateResource { fields: fields_of(environment, &columns) }).await?
+            }
+            _ => None,
+        };
+        let Some(row) = written else {
+            tx.roll_back().await?;
+            return Ok(Replaced::Stale);
+        };
+        let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
+        tx.commit().await?;
+        Ok(Replaced::Done(read(&row, firing.as_ref())?))
+    }
+
+    pub(crate) async fn delete_resource_once(
+        &self,
+        environment: EnvironmentId,
+        key: &ResourceKey,
+    ) -> Result<Deleted, Fault> {
+        if let ResourceKey::Queue(name) = key {
+            return self.delete_queue_once(environment, name).await;
+        }
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        let is_deleted = delete(&tx, environment, key).await?;
+        if is_deleted {
+            tx.commit().await?;
+        } else {
+            tx.roll_back().await?;
+        }
+        Ok(is_deleted.into())
+    }
+
+    pub(crate) async fn find_resource_once<R: Record>(
+        &self,
+        environment: EnvironmentId,
+        place: ResourcePlace,
+    ) -> Result<Option<R>, Fault> {
+        find(&self.database, environment, &place).await
+    }
+
+    pub(crate) async fn list_applications_once(
+        &self,
+        environment: EnvironmentId,
+        having: Having,
+        slice: &Slice<ApplicationId>,
+    ) -> Result<Vec<Application>, Fault> {
+        let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
+        self.list_by_id(environment, Parent::NONE, having, range, (slice.order, slice.limit)).await
+    }
+
+    pub(crate) async fn list_endpoints_once(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        slice: &Slice<EndpointId>,
+    ) -> Result<Vec<Endpoint>, Fault> {
+        let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
+        let parent = Parent::of(application);
+        self.list_by_id(environment, parent, Having::Anything, range, (slice.order, slice.limit)).await
+    }
+
+    async fn list_by_id<R: Record>(
+        &self,
+        environment: EnvironmentId,
+        parent: Parent,
+        having: Having,
+        IdRange { above, below }: IdRange,
+        (order, limit): (Order, usize),
+    ) -> Result<Vec<R>, Fault> {
+        let (above, below, kind) = (above.as_slice(), below.as_slice(), R::KIND);
+        let list = ListResource { environment, kind, parent, above, below, limit, having, order };
+        self.database.read(list).await?.iter().map(|row| record(row, None)).collect()
+    }
+
+    pub(crate) async fn list_event_types_once(
+        &self,
+        environment: EnvironmentId,
+        archived: ArchivedTypes,
+        slice: &Slice<Name>,
+    ) -> Result<Piece<EventType, Name>, Fault> {
+        let state_max = if archived == ArchivedTypes::Included { ARCHIVED } else { 0 };
+        self.list_by_name(environment, state_max, slice).await
+    }
+
+    pub(crate) async fn list_schedules_once(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<Name>,
+    ) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+        self.list_by_name(environment, i16::MAX, slice).await
+    }
+
+    async fn list_by_name<R: Record>(
+        &self,
+        environment: EnvironmentId,
+        state_max: i16,
+        slice: &Slice<Name>,
+    ) -> Result<Piece<R, Name>, Fault> {
+        let (above, below) = names_beyond(slice);
+        let (kind, limit, bytes_max, order) = (R::KIND, slice.limit, PAGE_BYTES_MAX, slice.order);
+        let list = ListResourceName { environment, kind, above, below, state_max, limit, bytes_max, order };
+        let found = self.database.read(list).await?;
+        // Where the list was cut: at the name of the last row that was sent, if there were more.
+        let cut = found.last().filter(|(_, _, listed)| found.len() < *listed);
+        let next = cut.and_then(|(row, _, _)| row.name.clone());
+        let readable = found.iter().filter_map(|(row, firing, _)| readable(row, firing.as_ref()));
+        Ok(Piece { rows: readable.collect(), next })
+    }
+
+    pub(crate) async fn resolve_application_once(
+        &self,
+        environment: EnvironmentId,
+        uid: &Name,
+    ) -> Result<Option<Found>, Fault> {
+        let found = self.database.read(ResolveApplication { environment, uid }).await?;
+        Ok(found.map(|(id, version)| Found { id, version: Some(version) }))
+    }
+
+    pub(crate) async fn unknown_event_types_once(
+        &self,
+        environment: EnvironmentId,
+        names: &[Name],
+    ) -> Result<Vec<Name>, Fault> {
+        let asked = names.iter().map(Name::as_str).collect();
+        let known = self.database.read(KnownEventType { environment, names: asked }).await?;
+        Ok(names.iter().filter(|name| !known.contains(name)).cloned().collect())
+    }
+}
+
+/// Takes the key of a creation; answers what became of it if another request holds the key.
+async fn claim(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    columns: &Columns,
+    key: &DedupKey,
+) -> Result<Option<Created<Resource>>, Fault> {
+    let Some(holder) = dedup::take_one(tx, environment, key, columns.id).await? else { return Ok(None) };
+    if holder.body != key.body {
+        return Ok(Some(Created::KeyReused));
+    }
+    let Columns { kind, parent, .. } = *columns;
+    if let Some((row, firing)) = tx.run(FindResource { environment, kind, parent, id: holder.object }).await? {
+        return Ok(Some(Created::Repeated(read(&row, firing.as_ref())?)));
+    }
+    // It was removed since the same request made it: it is made again, and the key stands for the new one.
+    let row_key = dedup::row_key(environment, key);
+    dedup::give_back(tx, [&row_key].into_iter()).await?;
+    match dedup::take_one(tx, environment, key, columns.id).await? {
+        None => Ok(None),
+        Some(_) => Err(Fault::Contended("a key was taken while it was given back")),
+    }
+}
+
+/// The resource that has the name or the id of a new one.
+async fn find_in_the_way(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns) -> Result<Option<Stored>, Fault> {
+    let Columns { kind, parent, id, .. } = *columns;
+    let by_name = columns.name.as_ref().map(|name| FindResourceName { environment, kind, parent, name });
+    let (by_name, by_id) = tx.run((by_name, FindResource { environment, kind, parent, id })).await?;
+    Ok(by_name.or(by_id))
+}
+
+/// Deletes a resource of any kind but a queue; false if it is not there.
+async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
+    let ResourcePlace { kind, parent, locator } = key.place();
+    projection::lock_parent_of(tx, environment, parent).await?;
+    let deleted = match &locator {
+        Locator::Id(id) => tx.run(MarkResourceDeleted { environment, kind, parent, id: Some(*id) }).await?.pop(),
+        Locator::Uid(name) => tx.run(DeleteResource { environment, kind, name }).await?,
+    };
+    let Some(id) = deleted else { return Ok(false) };
+    match kind {
+        ResourceKind::Application => {
+            let parent = Parent(Some(id));
+            projection::delete_group(tx, environment, id).await?;
+            let kind = ResourceKind::Endpoint;
+            let endpoints = tx.run(MarkResourceDeleted { environment, kind, parent, id: None }).await?;
+            projection::close_lanes(tx, environment, &endpoints).await?;
+        }
+        ResourceKind::Endpoint => projection::close_lanes(tx, environment, &[id]).await?,
+        ResourceKind::Schedule => projection::delete_schedule(tx, environment, id).await?,
+        ResourceKind::EventType | ResourceKind::Queue => {}
+    }
+    Ok(true)
+}
+
+/// Removes the configuration of a queue; false if it has none.
+pub(crate) async fn delete_queue(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
+    let Some(id) = tx.run(DeleteResource { environment, kind: ResourceKind::Queue, name }).await? else {
+        return Ok(false);
+    };
+    projection::delete_group(tx, environment, id).await?;
+    Ok(true)
+}
+
+/// A resource that is not deleted.
+async fn find<R: Record>(
+    database: &Database,
+    environment: EnvironmentId,
+    place: &ResourcePlace,
+) -> Result<Option<R>, Fault> {
+    let (kind, parent) = (place.kind, place.parent);
+    let found = match &place.locator {
+        Locator::Id(id) => database.read(FindResource { environment, kind, parent, id: *id }).await?,
+        Locator::Uid(name) => database.read(FindResourceName { environment, kind, parent, name }).await?,
+    };
+    let found = found.filter(|(row, _)| row.deleted_at.is_none());
+    found.map(|(row, firing)| record(&row, firing.as_ref())).transpose()
+}
+
+/// A schedule by name, within a transaction.
+pub(crate) async fn find_schedule(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    name: &Name,
+) -> Result<Option<ScheduleRecord>, Fault> {
+    let (kind, parent) = (ResourceKind::Schedule, Parent::NONE);
+    let found = tx.run(FindResourceName { environment, kind, parent, name }).await?;
+    found.map(|(row, firing)| record(&row, firing.as_ref())).transpose()
+}
+
+pub(crate) fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
+    R::try_from(read(row, firing)?).map_err(|_| Fault::Corrupt { table: "resource", column: "kind" })
+}
+
+/// A resource, unless this binary cannot read it: one of a later version must not hide the others.
+fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
+    let read = record(row, firing);
+    if let Err(fault) = &read {
+        warn!("a {:?} is left out of the list: {fault}", row.kind);
+    }
+    read.ok()
+}
+
+fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault> {
+    Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
+}
+
+fn fields_of(environment: EnvironmentId, columns: &Columns) -> ResourceFields<'_> {
+    let Columns { kind, parent, id, name, state, spec, info, .. } = columns;
+    ResourceFields {
+        environment,
+        kind: *kind,
+        parent: *parent,
+        id: *id,
+        name: name.as_ref(),
+        state: *state,
+        spec,
+        info,
+    }
+}
+
+/// Whether a write was refused because a name is taken.
+fn is_taken(fault: &Fault) -> bool {
+    let (Fault::Statement(error) | Fault::Commit(error)) = fault else { return false };
+    error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION)
+}

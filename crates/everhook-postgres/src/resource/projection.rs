@@ -1,0 +1,120 @@
+//! The narrow tables that follow from resources: lanes and lane groups, and the states of schedules.
+
+use everhook_core::endpoint::EndpointState;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::queue::{Queue, QueueState, Rate};
+use everhook_core::resource::ResourceKind;
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::time::Timestamp;
+use everhook_store::queue::LaneGroup;
+use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::{Parent, Resource};
+use everhook_store::sql::rows::FiringRow;
+use everhook_store::statement;
+
+use crate::columns::Keys;
+use crate::error::Fault;
+use crate::tx::Tx;
+
+statement! {
+    PutLaneGroup = "put_lane_group" {
+        environment: EnvironmentId, id: Id, state: QueueState, limit_max: Option<u32>, lane_limit_max: Option<u32>,
+        rate_us: Option<Rate>, pushes: bool,
+    };
+    TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
+    CountResource = "count_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
+    } -> Option<usize>;
+    // It leaves the lane of an endpoint alone that is there already.
+    CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
+    SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
+    CloseLane = "close_lane" { wanted: Keys };
+    PutSchedule = "put_schedule" {
+        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
+        look_at: Timestamp,
+    };
+    DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
+    pub(crate) ListQueueGroup = "list_queue_group" { wanted: Keys } -> Vec<(EnvironmentId, Id, i64, Queue)>;
+}
+
+/// Locks the application that a resource belongs to, and tells caches that it changes; false if it is not there.
+pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<bool, Fault> {
+    match resource {
+        Resource::Endpoint(endpoint) => lock_parent_of(tx, environment, Parent::of(endpoint.application)).await,
+        _ => Ok(true),
+    }
+}
+
+pub(super) async fn lock_parent_of(tx: &Tx<'_>, environment: EnvironmentId, parent: Parent) -> Result<bool, Fault> {
+    let Parent(Some(id)) = parent else { return Ok(true) };
+    Ok(tx.run(TouchLaneGroup { environment, id }).await? > 0)
+}
+
+/// Whether a parent has more than `max` resources of a kind.
+pub(super) async fn is_over(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    columns: &Columns,
+    max: usize,
+) -> Result<bool, Fault> {
+    let (Columns { kind, parent, .. }, Some(limit)) = (columns, max.checked_add(1)) else { return Ok(false) };
+    let counted = tx.run(CountResource { environment, kind: *kind, parent: *parent, limit }).await?;
+    Ok(counted.is_some_and(|counted| counted >= limit))
+}
+
+/// Writes the narrow tables of a resource that was created or replaced at `now`; answers the state of a schedule.
+pub(super) async fn write(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    resource: &Resource,
+    now: Timestamp,
+) -> Result<Option<FiringRow>, Fault> {
+    match resource {
+        Resource::Application(application) => {
+            tx.run(put_group(environment, application.id.0, &LaneGroup::OPEN)).await?;
+        }
+        Resource::Endpoint(endpoint) => {
+            let (id, application, state) = (endpoint.id, endpoint.application, lane_state(endpoint.state));
+            let create = CreateLane { environment, id, application, state };
+            tx.run((create, SetLaneState { environment, id, state })).await?;
+        }
+        Resource::EventType(_) => {}
+        Resource::Queue(queue) => {
+            let id = everhook_core::queue::queue_id(environment, &queue.name);
+            tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;
+        }
+        Resource::Schedule(record) => {
+            let ScheduleState { next, queued, look_at } = record.begin(now);
+            tx.run(PutSchedule { environment, id: record.schedule.id, next, queued, look_at }).await?;
+            return Ok(Some(FiringRow { next, queued, look_at, last_job: None }));
+        }
+    }
+    Ok(None)
+}
+
+pub(super) async fn delete_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
+    tx.run(DeleteLaneGroup { environment, id }).await.map(drop)
+}
+
+pub(super) async fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[Id]) -> Result<(), Fault> {
+    let wanted = Keys::of(endpoints.iter().map(|id| (environment, *id)));
+    tx.run(wanted.nonempty().map(|wanted| CloseLane { wanted })).await.map(drop)
+}
+
+pub(super) async fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
+    tx.run(DeleteSchedule { environment, id }).await.map(drop)
+}
+
+fn put_group(environment: EnvironmentId, id: Id, group: &LaneGroup) -> PutLaneGroup {
+    let LaneGroup { state, limit: limit_max, lane_limit: lane_limit_max, rate: rate_us, pushes, .. } = *group;
+    PutLaneGroup { environment, id, state, limit_max, lane_limit_max, rate_us, pushes }
+}
+
+/// Open or held, as the endpoint is.
+fn lane_state(state: EndpointState) -> i16 {
+    match state {
+        EndpointState::Enabled => 0,
+        EndpointState::Disabled | EndpointState::Gone => 1,
+    }
+}

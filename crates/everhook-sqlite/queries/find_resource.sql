@@ -1,0 +1,10 @@
+-- A resource by id, also a deleted one, and the state of a schedule. Indexes: the primary keys.
+select {resource: ResourceRow}, {schedule: FiringRow}
+from resource
+    left join schedule on resource.kind = 4
+        and schedule.environment = resource.environment
+        and schedule.id = resource.id
+where resource.environment = :environment
+    and resource.kind = :kind
+    and resource.parent = :parent
+    and resource.id = :id;

@@ -1,0 +1,10 @@
+-- Delete a resource, or all of a parent; the rows stay, their uids are free. Index: resource_open.
+update resource
+set deleted_at = :now,
+    revision = revision + 1
+where environment = :environment
+    and kind = :kind
+    and parent = :parent
+    and (:id is null or id = :id)
+    and deleted_at is null
+returning id;

@@ -1,0 +1,10 @@
+-- Add the lane group of an application or a queue, or change it. Index: the primary key.
+insert into lane_group (environment, id, version, state, limit_max, lane_limit_max, rate_us, pushes)
+values (:environment, :id, :now, :state, :limit_max, :lane_limit_max, :rate_us, :pushes)
+on conflict (environment, id) do update
+set version = version + 1,
+    state = excluded.state,
+    limit_max = excluded.limit_max,
+    lane_limit_max = excluded.lane_limit_max,
+    rate_us = excluded.rate_us,
+    pushes = excluded.pushes;

@@ -1,0 +1,383 @@
+//! Resources of every kind: one table, and one function for each operation.
+//!
+//! A change also writes the narrow tables that hot paths read, in the same transaction: `resource::projection`.
+
+mod projection;
+
+use everhook_core::application::Application;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::event_type::EventType;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
+use everhook_core::name::Name;
+use everhook_core::queue::{Queue, Target};
+use everhook_core::resource::ResourceKind;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::piece::{IdRange, Piece, names_beyond};
+use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
+use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
+use everhook_store::schedule::ScheduleRecord;
+use everhook_store::sql::rows::{FiringRow, ResourceRow};
+use everhook_store::uids::Found;
+use everhook_store::{fields, statement};
+use rusqlite::Connection;
+use tracing::warn;
+
+pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_group};
+use crate::append::FindGroupVersion;
+use crate::dedup::{Claim, claim, unclaim};
+use crate::error::Fault;
+use crate::sql::run;
+use crate::writer::Tx;
+
+fields! {
+    ResourceFields<'a> {
+        environment: EnvironmentId,
+        kind: ResourceKind,
+        parent: Parent,
+        id: Id,
+        name: Option<&'a Name>,
+        state: i16,
+        spec: &'a str,
+        info: &'a str,
+        now: Timestamp,
+    }
+}
+
+/// A row with the state of a schedule.
+type Stored = (ResourceRow, Option<FiringRow>);
+
+statement! {
+    CreateResource<'a> = "create_resource" { fields: ResourceFields<'a> } -> Option<ResourceRow>;
+    FindResource = "find_resource" { environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Id }
+        -> Option<Stored>;
+    FindResourceName<'a> = "find_resource_name" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, name: &'a Name,
+    } -> Option<Stored>;
+    ListResource<'a> = "list_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8], limit: usize,
+        having: Having, order: Order,
+    } -> Vec<ResourceRow>;
+    ListResourceName<'a> = "list_resource_name" {
+        environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
+        order: Order,
+    } -> Vec<Stored>;
+    ReplaceResource<'a> = "replace_resource" { fields: ResourceFields<'a>, revision: i64 } -> Option<ResourceRow>;
+    MarkResourceDeleted = "mark_resource_deleted" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, id: Option<Id>, now: Timestamp,
+    } -> Vec<Id>;
+    DeleteResource<'a> = "delete_resource" { environment: EnvironmentId, kind: ResourceKind, name: &'a Name }
+        -> Option<Id>;
+    ResolveApplication<'a> = "resolve_application" { environment: EnvironmentId, uid: &'a Name }
+        -> Option<(ApplicationId, i64)>;
+    KnownEventType<'a> = (
+        "known_event_type",
+        "select 1 from resource where environment = :environment and kind = 2 and parent = x'' and name = :name \
+        and state = 0 and deleted_at is null"
+    ) { environment: EnvironmentId, name: &'a Name } -> Option<i64>;
+}
+
+pub(crate) fn create(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    new: &NewResource,
+    key: Option<&DedupKey>,
+) -> Result<Created<Resource>, Fault> {
+    let columns = new.resource.columns(environment);
+    let Columns { kind, parent, id, .. } = columns;
+    match claim(tx, environment, key, id)? {
+        Claim::Won => {}
+        Claim::Reused => return Ok(Created::KeyReused),
+        Claim::Repeated(object) => {
+            if let Some((row, firing)) = run(tx.conn, FindResource { environment, kind, parent, id: object })? {
+                return Ok(Created::Repeated(read(&row, firing.as_ref())?));
+            }
+            // It was removed since the same request made it: it is made again, and the key stands for the new one.
+            unclaim(tx, environment, key, object)?;
+            claim(tx, environment, key, id)?;
+        }
+    }
+    if let Some(refused) = refusal(tx, environment, &columns, new.max)? {
+        unclaim(tx, environment, key, id)?;
+        return Ok(refused);
+    }
+    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?;
+    let row = created.ok_or(Fault::Corrupt { table: "resource", column: "id" })?;
+    let firing = projection::write(tx, environment, &new.resource)?;
+    Ok(Created::New(read(&row, firing.as_ref())?))
+}
+
+/// The reason why a resource cannot be created, if there is one.
+fn refusal(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    columns: &Columns,
+    max: usize,
+) -> Result<Option<Created<Resource>>, Fault> {
+    let Columns { kind, parent, id, .. } = *columns;
+    if let Parent(Some(application)) = parent
+        && !has_application(tx, environment, ApplicationId(application))?
+    {
+        return Ok(Some(Created::NoParent));
+    }
+    let by_name = match &columns.name {
+        Some(name) => run(tx.conn, FindResourceName { environment, kind, parent, name })?,
+        None => None,
+    };
+    let in_the_way = match by_name {
+        Some(found) => Some(found),
+        None => run(tx.conn, FindResource { environment, kind, parent, id })?,
+    };
+    if let Some((row, firing)) = in_the_way {
+        // A drawn id can only be there because this request was written before.
+        let is_own = row.id == id && !kind.is_named();
+        let found = read(&row, firing.as_ref())?;
+        return Ok(Some(if is_own { Created::Repeated(found) } else { Created::Taken(found) }));
+    }
+    Ok(projection::is_full(tx, environment, columns, max)?.then_some(Created::Full))
+}
+
+pub(crate) fn replace(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    changed: &ChangedResource,
+) -> Result<Replaced<Resource>, Fault> {
+    let (columns, key) = (changed.resource.columns(environment), changed.key.as_ref());
+    let id = columns.id;
+    match claim(tx, environment, key, id)? {
+        Claim::Won => {}
+        Claim::Reused => return Ok(Replaced::KeyReused),
+        Claim::Repeated(_) => return Ok(Replaced::Repeated),
+    }
+    match write(tx, environment, columns)? {
+        Replaced::Done(row) => {
+            let firing = projection::write(tx, environment, &changed.resource)?;
+            Ok(Replaced::Done(read(&row, firing.as_ref())?))
+        }
+        refused => {
+            unclaim(tx, environment, key, id)?;
+            Ok(refused.map(|_| unreachable!("what was written is above")))
+        }
+    }
+}
+
+/// Writes the row of a resource that is replaced.
+fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Result<Replaced<ResourceRow>, Fault> {
+    let Columns { kind, parent, id, revision, .. } = columns;
+    let found = run(tx.conn, FindResource { environment, kind, parent, id })?.map(|(row, _)| row);
+    let written = match found.filter(|row| row.deleted_at.is_none()) {
+        Some(old) if old.revision == revision => {
+            let holder = match &columns.name {
+                Some(name) => run(tx.conn, FindResourceName { environment, kind, parent, name })?,
+                None => None,
+            };
+            if holder.is_some_and(|(holder, _)| holder.id != id) {
+                return Ok(Replaced::Taken);
+            }
+            columns.spec = keep_unknown(columns.spec, &old.spec);
+            columns.info = keep_unknown(columns.info, &old.info);
+            run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?
+        }
+        // Only a queue can be replaced that is not there: it exists without configuration.
+        None if kind == ResourceKind::Queue && revision == 0 => {
+            run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?
+        }
+        _ => None,
+    };
+    Ok(written.map_or(Replaced::Stale, Replaced::Done))
+}
+
+/// Deletes a resource; false if it is not there. The lanes of a queue are its caller's to delete.
+pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
+    let ResourcePlace { kind, parent, locator } = key.place();
+    let deleted = match &locator {
+        Locator::Id(id) => {
+            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: Some(*id), now: tx.now })?.pop()
+        }
+        Locator::Uid(name) => run(tx.conn, DeleteResource { environment, kind, name })?,
+    };
+    let Some(id) = deleted else { return Ok(false) };
+    match kind {
+        ResourceKind::Application => {
+            projection::delete_group(tx, environment, id)?;
+            let (kind, parent) = (ResourceKind::Endpoint, Parent(Some(id)));
+            let endpoints = run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: tx.now })?;
+            projection::close_lanes(tx, environment, &endpoints)?;
+        }
+        ResourceKind::Endpoint => {
+            projection::touch_parent(tx, environment, parent)?;
+            projection::close_lanes(tx, environment, &[id])?;
+        }
+        ResourceKind::Queue => projection::delete_group(tx, environment, id)?,
+        ResourceKind::Schedule => projection::delete_schedule(tx, environment, id)?,
+        ResourceKind::EventType => {}
+    }
+    Ok(true)
+}
+
+/// A resource that is not deleted.
+pub(crate) fn find<R: Record>(
+    conn: &Connection,
+    environment: EnvironmentId,
+    place: &ResourcePlace,
+) -> Result<Option<R>, Fault> {
+    let (kind, parent) = (place.kind, place.parent);
+    let found = match &place.locator {
+        Locator::Id(id) => run(conn, FindResource { environment, kind, parent, id: *id })?,
+        Locator::Uid(name) => run(conn, FindResourceName { environment, kind, parent, name })?,
+    };
+    let found = found.filter(|(row, _)| row.deleted_at.is_none());
+    found.map(|(row, firing)| record(&row, firing.as_ref())).transpose()
+}
+
+pub(crate) fn find_endpoint(
+    conn: &Connection,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    id: EndpointId,
+) -> Result<Option<Endpoint>, Fault> {
+    find(conn, environment, &ResourcePlace::endpoint(application, &Locator::Id(id)))
+}
+
+pub(crate) fn find_schedule(
+    conn: &Connection,
+    environment: EnvironmentId,
+    name: &Name,
+) -> Result<Option<ScheduleRecord>, Fault> {
+    find(conn, environment, &ResourcePlace::named(ResourceKind::Schedule, name))
+}
+
+/// The target of a queue, by the id of its lane group.
+pub(crate) fn find_target(conn: &Connection, environment: EnvironmentId, id: Id) -> Result<Option<Target>, Fault> {
+    let place = ResourcePlace { kind: ResourceKind::Queue, parent: Parent::NONE, locator: Locator::Id(id) };
+    Ok(find::<Queue>(conn, environment, &place)?.and_then(|queue| queue.target))
+}
+
+/// Whether an application is there and not deleted.
+pub(crate) fn has_application(tx: &Tx<'_>, environment: EnvironmentId, id: ApplicationId) -> Result<bool, Fault> {
+    run(tx.conn, FindGroupVersion { environment, id }).map(|version| version.is_some())
+}
+
+pub(crate) fn resolve_application(
+    conn: &Connection,
+    environment: EnvironmentId,
+    uid: &Name,
+) -> Result<Option<Found>, Fault> {
+    let found = run(conn, ResolveApplication { environment, uid })?;
+    Ok(found.map(|(id, version)| Found { id, version: Some(version) }))
+}
+
+pub(crate) fn list_applications(
+    conn: &Connection,
+    environment: EnvironmentId,
+    having: Having,
+    slice: &Slice<ApplicationId>,
+) -> Result<Vec<Application>, Fault> {
+    let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
+    list_by_id(conn, environment, Parent::NONE, having, &range, (slice.order, slice.limit))
+}
+
+pub(crate) fn list_endpoints(
+    conn: &Connection,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    slice: &Slice<EndpointId>,
+) -> Result<Vec<Endpoint>, Fault> {
+    let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
+    let parent = Parent::of(application);
+    list_by_id(conn, environment, parent, Having::Anything, &range, (slice.order, slice.limit))
+}
+
+fn list_by_id<R: Record>(
+    conn: &Connection,
+    environment: EnvironmentId,
+    parent: Parent,
+    having: Having,
+    IdRange { above, below }: &IdRange,
+    (order, limit): (Order, usize),
+) -> Result<Vec<R>, Fault> {
+    let list = ListResource { environment, kind: R::KIND, parent, above, below, limit, having, order };
+    run(conn, list)?.iter().map(|row| record(row, None)).collect()
+}
+
+pub(crate) fn list_event_types(
+    conn: &Connection,
+    environment: EnvironmentId,
+    archived: ArchivedTypes,
+    slice: &Slice<Name>,
+) -> Result<Piece<EventType, Name>, Fault> {
+    let state_max = if archived == ArchivedTypes::Included { ARCHIVED } else { 0 };
+    list_by_name(conn, environment, state_max, slice)
+}
+
+pub(crate) fn list_schedules(
+    conn: &Connection,
+    environment: EnvironmentId,
+    slice: &Slice<Name>,
+) -> Result<Piece<ScheduleRecord, Name>, Fault> {
+    list_by_name(conn, environment, i16::MAX, slice)
+}
+
+fn list_by_name<R: Record>(
+    conn: &Connection,
+    environment: EnvironmentId,
+    state_max: i16,
+    slice: &Slice<Name>,
+) -> Result<Piece<R, Name>, Fault> {
+    let (above, below) = names_beyond(slice);
+    let (kind, limit, order) = (R::KIND, slice.limit, slice.order);
+    let found = run(conn, ListResourceName { environment, kind, above, below, state_max, limit, order })?;
+    let bytes = |(row, _): &Stored| row.spec.len() + row.info.len();
+    let found = Piece::gather(found.into_iter().map(Ok::<_, Fault>), limit, bytes, |(row, _)| row.name.clone(), None)?;
+    let readable = found.rows.iter().filter_map(|(row, firing)| readable(row, firing.as_ref()));
+    Ok(Piece { rows: readable.collect(), next: found.next.flatten() })
+}
+
+/// Those of `names` that are not event types an endpoint may ask for.
+pub(crate) fn unknown_event_types(
+    conn: &Connection,
+    environment: EnvironmentId,
+    names: Vec<Name>,
+) -> Result<Vec<Name>, Fault> {
+    let mut unknown = Vec::new();
+    for name in names {
+        if run(conn, KnownEventType { environment, name: &name })?.is_none() {
+            unknown.push(name);
+        }
+    }
+    Ok(unknown)
+}
+
+/// A resource, unless this binary cannot read it: one of a later version must not hide the others.
+pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
+    let read = record(row, firing);
+    if read.is_err() {
+        let (kind, id) = (row.kind, row.id);
+        warn!("could not read the {kind:?} with id {id}: it may be of a later version");
+    }
+    read.ok()
+}
+
+fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<R, Fault> {
+    R::try_from(read(row, firing)?).map_err(|_| Fault::Corrupt { table: "resource", column: "kind" })
+}
+
+fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, Fault> {
+    Resource::read(row, firing).map_err(|column| Fault::Corrupt { table: "resource", column })
+}
+
+fn fields_of<'a>(tx: &Tx<'_>, environment: EnvironmentId, columns: &'a Columns) -> ResourceFields<'a> {
+    let Columns { kind, parent, id, name, state, spec, info, .. } = columns;
+    ResourceFields {
+        environment,
+        kind: *kind,
+        parent: *parent,
+        id: *id,
+        name: name.as_ref(),
+        state: *state,
+        spec,
+        info,
+        now: tx.now,
+    }
+}

@@ -1,0 +1,114 @@
+//! The narrow tables that follow from resources: lanes and lane groups, and the states of schedules.
+
+use everhook_core::endpoint::EndpointState;
+use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
+use everhook_core::queue::{QueueState, Rate, queue_id};
+use everhook_core::resource::ResourceKind;
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::time::Timestamp;
+use everhook_store::queue::LaneGroup;
+use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::{Parent, Resource};
+use everhook_store::sql::rows::FiringRow;
+use everhook_store::statement;
+use rusqlite::params;
+
+use crate::error::Fault;
+use crate::sql::run;
+use crate::writer::Tx;
+
+const CREATE_LANE: &str = include_str!("../../queries/create_lane.sql");
+const SET_LANE_STATE: &str = include_str!("../../queries/set_lane_state.sql");
+const DELETE_SCHEDULE_RUN: &str = include_str!("../../queries/delete_schedule_run.sql");
+
+statement! {
+    PutLaneGroup = "put_lane_group" {
+        environment: EnvironmentId, id: Id, state: QueueState, limit_max: Option<u32>, lane_limit_max: Option<u32>,
+        rate_us: Option<Rate>, pushes: bool, now: Timestamp,
+    };
+    TouchLaneGroup = "touch_lane_group" { environment: EnvironmentId, id: Id };
+    DeleteLaneGroup = "delete_lane_group" { environment: EnvironmentId, id: Id };
+    CountResource = "count_resource" {
+        environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
+    } -> Option<usize>;
+    CloseLane = "close_lane" { environment: EnvironmentId, id: Id };
+    PutSchedule = "put_schedule" {
+        environment: EnvironmentId, id: ScheduleId, next: Option<Timestamp>, queued: Option<Timestamp>,
+        look_at: Timestamp,
+    };
+    DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
+}
+
+/// Tells caches that an endpoint of an application changes.
+pub(crate) fn touch_group(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId) -> Result<(), Fault> {
+    run(tx.conn, TouchLaneGroup { environment, id: application.0 }).map(drop)
+}
+
+pub(super) fn touch_parent(tx: &Tx<'_>, environment: EnvironmentId, parent: Parent) -> Result<(), Fault> {
+    parent.0.map_or(Ok(()), |id| touch_group(tx, environment, ApplicationId(id)))
+}
+
+/// Whether a parent has `max` resources of a kind.
+pub(super) fn is_full(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns, max: usize) -> Result<bool, Fault> {
+    if max == usize::MAX {
+        return Ok(false);
+    }
+    let (kind, parent) = (columns.kind, columns.parent);
+    let counted = run(tx.conn, CountResource { environment, kind, parent, limit: max })?;
+    Ok(counted.is_some_and(|counted| counted >= max))
+}
+
+/// Writes the narrow tables of a resource that was created or replaced; answers the state of a schedule.
+pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<Option<FiringRow>, Fault> {
+    match resource {
+        Resource::Application(application) => put_group(tx, environment, application.id.0, &LaneGroup::OPEN)?,
+        Resource::Endpoint(endpoint) => {
+            touch_group(tx, environment, endpoint.application)?;
+            let (id, application, state) =
+                (endpoint.id.as_bytes(), endpoint.application.as_bytes(), lane_state(endpoint.state));
+            tx.conn.prepare_cached(CREATE_LANE)?.execute(params![environment.0, id, application, state])?;
+            tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, id, state])?;
+        }
+        Resource::EventType(_) => {}
+        Resource::Queue(queue) => {
+            put_group(tx, environment, queue_id(environment, &queue.name), &LaneGroup::of(queue))?;
+        }
+        Resource::Schedule(record) => {
+            let ScheduleState { next, queued, look_at } = record.begin(tx.now);
+            run(tx.conn, PutSchedule { environment, id: record.schedule.id, next, queued, look_at })?;
+            return Ok(Some(FiringRow { next, queued, look_at, last_job: None }));
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn delete_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
+    run(tx.conn, DeleteLaneGroup { environment, id }).map(drop)
+}
+
+pub(super) fn close_lanes(tx: &Tx<'_>, environment: EnvironmentId, endpoints: &[Id]) -> Result<(), Fault> {
+    for id in endpoints {
+        run(tx.conn, CloseLane { environment, id: *id })?;
+    }
+    Ok(())
+}
+
+pub(super) fn delete_schedule(tx: &Tx<'_>, environment: EnvironmentId, id: Id) -> Result<(), Fault> {
+    run(tx.conn, DeleteSchedule { environment, id })?;
+    tx.conn.prepare_cached(DELETE_SCHEDULE_RUN)?.execute(params![environment.0, id.as_bytes()])?;
+    Ok(())
+}
+
+fn put_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id, group: &LaneGroup) -> Result<(), Fault> {
+    let LaneGroup { state, limit: limit_max, lane_limit: lane_limit_max, rate: rate_us, pushes, .. } = *group;
+    let put = PutLaneGroup { environment, id, state, limit_max, lane_limit_max, rate_us, pushes, now: tx.now };
+    run(tx.conn, put).map(drop)
+}
+
+/// Open or held, as the endpoint is.
+fn lane_state(state: EndpointState) -> i16 {
+    match state {
+        EndpointState::Enabled => 0,
+        EndpointState::Disabled | EndpointState::Gone => 1,
+    }
+}

@@ -1,0 +1,354 @@
+//! Resources as rows: columns that stores find and compare them by, and two JSON texts, the same in both SQL stores.
+//!
+//! `spec` has the members that the engine reads, `info` the others. A text always has every member that this binary
+//! knows, so that a missing one is unknown to it: [`keep_unknown`] carries such members of a newer binary over.
+
+#![allow(missing_docs, reason = "columns and members have the names of the fields")]
+
+use std::collections::BTreeMap;
+
+use everhook_core::application::Application;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::event_type::EventType;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
+use everhook_core::resource::{ResourceKind, event_type_id};
+use everhook_core::schedule::fire::ScheduleState;
+use everhook_core::signing::SigningKeys;
+use everhook_core::time::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::resource::{Parent, Resource};
+use crate::schedule::{self, ScheduleRecord};
+use crate::sql::rows::{FiringRow, ResourceRow, json};
+
+/// The columns of a resource that its record decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    pub kind: ResourceKind,
+    pub parent: Parent,
+    pub id: Id,
+    /// The uid or name.
+    pub name: Option<Name>,
+    pub state: i16,
+    /// The revision that a change expects.
+    pub revision: i64,
+    pub spec: String,
+    pub info: String,
+}
+
+/// An archived event type; others have the state 0.
+pub const ARCHIVED: i16 = 1;
+/// A paused schedule; others have the state 0.
+const PAUSED: i16 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApplicationSpec {
+    throttle_rate: Option<u16>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ApplicationInfo {
+    name: String,
+    metadata: Metadata,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EndpointSpec {
+    url: String,
+    event_types: Option<Vec<Name>>,
+    channels: Option<Vec<Name>>,
+    headers: BTreeMap<String, String>,
+    throttle_rate: Option<u16>,
+    version: u16,
+    keys: KeysForm,
+}
+
+/// Fan-out and delivery read no `info`: all of its members may be missing.
+#[derive(Serialize, Deserialize)]
+struct EndpointInfo {
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EventTypeInfo {
+    description: String,
+    deprecated: bool,
+    schemas: Option<String>,
+    feature_flag: Option<Name>,
+    group_name: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QueueSpec {
+    limit: Option<u32>,
+    key_limit: Option<u32>,
+    rate_us: Option<i64>,
+    target_url: Option<String>,
+    target_keys: Option<KeysForm>,
+}
+
+/// A text without members that this binary knows.
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize, Deserialize)]
+struct KeysForm {
+    current: String,
+    old: Vec<(String, i64)>,
+}
+
+impl Resource {
+    pub fn kind(&self) -> ResourceKind {
+        match self {
+            Resource::Application(_) => ResourceKind::Application,
+            Resource::Endpoint(_) => ResourceKind::Endpoint,
+            Resource::EventType(_) => ResourceKind::EventType,
+            Resource::Queue(_) => ResourceKind::Queue,
+            Resource::Schedule(_) => ResourceKind::Schedule,
+        }
+    }
+
+    pub fn columns(&self, environment: EnvironmentId) -> Columns {
+        match self {
+            Resource::Application(application) => of_application(application),
+            Resource::Endpoint(endpoint) => of_endpoint(endpoint),
+            Resource::EventType(event_type) => of_event_type(event_type),
+            Resource::Queue(queue) => of_queue(environment, queue),
+            Resource::Schedule(record) => of_schedule(record),
+        }
+    }
+
+    /// Reads a row; fails with the name of the column that it cannot read.
+    pub fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, &'static str> {
+        Ok(match row.kind {
+            ResourceKind::Application => Resource::Application(application(row)?),
+            ResourceKind::Endpoint => Resource::Endpoint(endpoint(row)?),
+            ResourceKind::EventType => Resource::EventType(event_type(row)?),
+            ResourceKind::Queue => Resource::Queue(queue(row)?),
+            ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
+        })
+    }
+}
+
+/// Adds the members of `old` that `new` does not have.
+pub fn keep_unknown(new: String, old: &str) -> String {
+    type Members = BTreeMap<String, Box<RawValue>>;
+    let (Ok(mut members), Ok(known)) = (serde_json::from_str::<Members>(&new), serde_json::from_str::<Members>(old))
+    else {
+        return new;
+    };
+    if known.keys().all(|member| members.contains_key(member)) {
+        return new;
+    }
+    for (member, value) in known {
+        members.entry(member).or_insert(value);
+    }
+    json(&members)
+}
+
+fn of_application(application: &Application) -> Columns {
+    let info = ApplicationInfo { name: application.name.clone(), metadata: application.metadata.clone() };
+    Columns {
+        kind: ResourceKind::Application,
+        parent: Parent::NONE,
+        id: application.id.0,
+        name: application.uid.clone(),
+        state: 0,
+        revision: application.revision,
+        spec: json(&ApplicationSpec { throttle_rate: application.throttle_rate }),
+        info: json(&info),
+    }
+}
+
+fn application(row: &ResourceRow) -> Result<Application, &'static str> {
+    let ApplicationSpec { throttle_rate } = text(&row.spec, "spec")?;
+    let ApplicationInfo { name, metadata } = text(&row.info, "info")?;
+    Ok(Application {
+        id: ApplicationId(row.id),
+        uid: row.name.clone(),
+        name,
+        throttle_rate,
+        metadata,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        revision: row.revision,
+    })
+}
+
+fn of_endpoint(endpoint: &Endpoint) -> Columns {
+    let spec = EndpointSpec {
+        url: endpoint.url.clone(),
+        event_types: endpoint.event_types.clone(),
+        channels: endpoint.channels.clone(),
+        headers: endpoint.headers.clone(),
+        throttle_rate: endpoint.throttle_rate,
+        version: endpoint.version,
+        keys: KeysForm::new(&endpoint.keys),
+    };
+    let info = EndpointInfo { description: endpoint.description.clone(), metadata: endpoint.metadata.clone() };
+    Columns {
+        kind: ResourceKind::Endpoint,
+        parent: Parent::of(endpoint.application),
+        id: endpoint.id.0,
+        name: endpoint.uid.clone(),
+        state: endpoint.state.to_db(),
+        revision: endpoint.revision,
+        spec: json(&spec),
+        info: json(&info),
+    }
+}
+
+pub(crate) fn endpoint(row: &ResourceRow) -> Result<Endpoint, &'static str> {
+    let spec: EndpointSpec = text(&row.spec, "spec")?;
+    let EndpointInfo { description, metadata } = text(&row.info, "info")?;
+    Ok(Endpoint {
+        id: EndpointId(row.id),
+        application: ApplicationId(row.parent.0.ok_or("parent")?),
+        uid: row.name.clone(),
+        url: spec.url,
+        description,
+        state: EndpointState::from_db(row.state).ok_or("state")?,
+        event_types: spec.event_types,
+        channels: spec.channels,
+        headers: spec.headers,
+        throttle_rate: spec.throttle_rate,
+        metadata,
+        version: spec.version,
+        keys: spec.keys.read().ok_or("spec")?,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        revision: row.revision,
+    })
+}
+
+fn of_event_type(event_type: &EventType) -> Columns {
+    let info = EventTypeInfo {
+        description: event_type.description.clone(),
+        deprecated: event_type.deprecated,
+        schemas: event_type.schemas.clone(),
+        feature_flag: event_type.feature_flag.clone(),
+        group_name: event_type.group_name.clone(),
+    };
+    Columns {
+        kind: ResourceKind::EventType,
+        parent: Parent::NONE,
+        id: event_type_id(&event_type.name),
+        name: Some(event_type.name.clone()),
+        state: if event_type.archived { ARCHIVED } else { 0 },
+        revision: event_type.revision,
+        spec: json(&Empty {}),
+        info: json(&info),
+    }
+}
+
+fn event_type(row: &ResourceRow) -> Result<EventType, &'static str> {
+    let info: EventTypeInfo = text(&row.info, "info")?;
+    Ok(EventType {
+        name: row.name.clone().ok_or("name")?,
+        description: info.description,
+        archived: row.state == ARCHIVED,
+        deprecated: info.deprecated,
+        schemas: info.schemas,
+        feature_flag: info.feature_flag,
+        group_name: info.group_name,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        revision: row.revision,
+    })
+}
+
+fn of_queue(environment: EnvironmentId, queue: &Queue) -> Columns {
+    let spec = QueueSpec {
+        limit: queue.limit,
+        key_limit: queue.key_limit,
+        rate_us: queue.rate.map(Rate::to_db),
+        target_url: queue.target.as_ref().map(|target| target.url.clone()),
+        target_keys: queue.target.as_ref().map(|target| KeysForm::new(&target.keys)),
+    };
+    Columns {
+        kind: ResourceKind::Queue,
+        parent: Parent::NONE,
+        id: queue_id(environment, &queue.name),
+        name: Some(queue.name.clone()),
+        state: queue.state.to_db(),
+        revision: queue.revision,
+        spec: json(&spec),
+        info: json(&Empty {}),
+    }
+}
+
+pub(crate) fn queue(row: &ResourceRow) -> Result<Queue, &'static str> {
+    let spec: QueueSpec = text(&row.spec, "spec")?;
+    let target = match (spec.target_url, spec.target_keys) {
+        (Some(url), Some(keys)) => Some(Target { url, keys: keys.read().ok_or("spec")? }),
+        _ => None,
+    };
+    Ok(Queue {
+        state: QueueState::from_db(row.state).ok_or("state")?,
+        limit: spec.limit,
+        key_limit: spec.key_limit,
+        rate: spec.rate_us.and_then(Rate::from_db),
+        target,
+        updated_at: row.updated_at,
+        revision: row.revision,
+        ..Queue::new(row.name.clone().ok_or("name")?)
+    })
+}
+
+fn of_schedule(record: &ScheduleRecord) -> Columns {
+    Columns {
+        kind: ResourceKind::Schedule,
+        parent: Parent::NONE,
+        id: record.schedule.id.0,
+        name: Some(record.name.clone()),
+        state: if record.paused { PAUSED } else { 0 },
+        revision: record.revision,
+        spec: schedule::encoding::spec(&record.schedule, &record.starts),
+        info: json(&Empty {}),
+    }
+}
+
+fn schedule_record(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<ScheduleRecord, &'static str> {
+    let (schedule, starts) = schedule::encoding::read_spec(ScheduleId(row.id), &row.spec).ok_or("spec")?;
+    Ok(ScheduleRecord {
+        name: row.name.clone().ok_or("name")?,
+        schedule,
+        starts,
+        paused: row.state == PAUSED,
+        // A schedule without a firing state never runs.
+        state: firing.map_or_else(ScheduleState::paused, FiringRow::state),
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        revision: row.revision,
+    })
+}
+
+impl KeysForm {
+    fn new(keys: &SigningKeys) -> KeysForm {
+        let old = keys.old.iter().map(|(key, until)| (key.expose(), until.as_micros())).collect();
+        KeysForm { current: keys.current.expose(), old }
+    }
+
+    fn read(&self) -> Option<SigningKeys> {
+        let mut keys = SigningKeys::new(self.current.parse().ok()?);
+        for (key, until) in &self.old {
+            keys.old.push((key.parse().ok()?, Timestamp::from_micros(*until)));
+        }
+        Some(keys)
+    }
+}
+
+fn text<T: DeserializeOwned>(text: &str, column: &'static str) -> Result<T, &'static str> {
+    serde_json::from_str(text).map_err(|_| column)
+}

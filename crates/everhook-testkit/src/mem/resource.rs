@@ -1,0 +1,419 @@
+//! Resources of every kind, and the lanes, lane groups and states that follow from them.
+
+use everhook_core::application::Application;
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::event_type::EventType;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::name::{Metadata, Name};
+use everhook_core::queue::{Queue, queue_id};
+use everhook_core::resource::ResourceKind;
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
+use everhook_store::dedup::DedupKey;
+use everhook_store::piece::Piece;
+use everhook_store::queue::LaneGroup;
+use everhook_store::resource::encoding::Columns;
+use everhook_store::resource::{
+    ChangedResource, Deleted, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace,
+};
+use everhook_store::schedule::ScheduleRecord;
+use everhook_store::uids::Found;
+
+use crate::mem::append::{holder, keep_key};
+use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
+use crate::mem::{MemStore, queue};
+
+impl MemStore {
+    /// Creates an application without a name.
+    pub fn put_application(&self, environment: EnvironmentId, id: ApplicationId) {
+        let (mut tables, now) = self.lock();
+        let application = Application {
+            id,
+            uid: None,
+            name: String::new(),
+            throttle_rate: None,
+            metadata: Default::default(),
+            created_at: now,
+            updated_at: now,
+            revision: 1,
+        };
+        write(&mut tables, environment, application.into(), now);
+    }
+
+    /// Creates an endpoint with its lane, or replaces it.
+    pub fn put_endpoint(&self, environment: EnvironmentId, endpoint: Endpoint) {
+        let (mut tables, now) = self.lock();
+        write(&mut tables, environment, endpoint.into(), now);
+    }
+
+    /// Switches an endpoint off; what is open for it is held.
+    pub fn disable_endpoint(&self, environment: EnvironmentId, id: EndpointId) {
+        set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Disabled);
+    }
+
+    /// Switches an endpoint on; what was held for it goes.
+    pub fn enable_endpoint(&self, environment: EnvironmentId, id: EndpointId) {
+        set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Enabled);
+    }
+
+    pub(super) fn create_resource_now(
+        &self,
+        environment: EnvironmentId,
+        new: NewResource,
+        key: Option<&DedupKey>,
+    ) -> Created<Resource> {
+        let (mut tables, now) = self.lock();
+        let columns = new.resource.columns(environment);
+        let Columns { kind, id, .. } = columns;
+        if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
+            if holder.body != key.body {
+                return Created::KeyReused;
+            }
+            if let Some(entry) = tables.resources.get(&(environment, kind, holder.object)) {
+                return Created::Repeated(entry.resource.clone());
+            }
+        }
+        if let Parent(Some(application)) = columns.parent
+            && !tables.has_application(environment, ApplicationId(application))
+        {
+            return Created::NoParent;
+        }
+        if let Some(found) = in_the_way(&tables, environment, &columns) {
+            // A drawn id can only be there because this request was written before.
+            let is_own = found.columns(environment).id == id && !kind.is_named();
+            return if is_own { Created::Repeated(found) } else { Created::Taken(found) };
+        }
+        let siblings = open_entries(&tables, environment, kind).filter(|entry| entry.parent == columns.parent);
+        if siblings.count() >= new.max {
+            return Created::Full;
+        }
+        if let Some(key) = key {
+            keep_key(&mut tables, environment, key, id, now);
+        }
+        Created::New(write(&mut tables, environment, stamped(new.resource, now, now, 1), now))
+    }
+
+    pub(super) fn replace_resource_now(
+        &self,
+        environment: EnvironmentId,
+        changed: ChangedResource,
+    ) -> Replaced<Resource> {
+        let (mut tables, now) = self.lock();
+        let columns = changed.resource.columns(environment);
+        let key = changed.key.as_ref();
+        if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
+            return if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
+        }
+        let known = tables.resources.get(&(environment, columns.kind, columns.id));
+        let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
+        let known = known.map(|entry| entry.resource.clone());
+        let revision = known.as_ref().map(|known| known.columns(environment).revision);
+        // A queue that is not there exists without configuration.
+        let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
+        if revision != Some(columns.revision) {
+            return Replaced::Stale;
+        }
+        if by_name(&tables, environment, &columns).is_some_and(|found| found.columns(environment).id != columns.id) {
+            return Replaced::Taken;
+        }
+        if let Some(key) = key {
+            keep_key(&mut tables, environment, key, columns.id, now);
+        }
+        let created_at = known.as_ref().map_or(now, created_at);
+        let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
+        Replaced::Done(write(&mut tables, environment, resource, now))
+    }
+
+    pub(super) fn delete_resource_now(&self, environment: EnvironmentId, key: &ResourceKey) -> Deleted {
+        let (mut tables, _) = self.lock();
+        if let ResourceKey::Queue(name) = key
+            && queue::has_jobs(&tables, environment, name)
+        {
+            return Deleted::HasJobs;
+        }
+        let mut found = delete(&mut tables, environment, &key.place());
+        if let ResourceKey::Queue(name) = key {
+            found |= queue::forget_lanes(&mut tables, environment, name);
+        }
+        found.into()
+    }
+
+    pub(super) fn find_resource<R: Record>(&self, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
+        find(&self.lock().0, environment, place)
+    }
+
+    pub(super) fn resolve_application(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
+        let (tables, _) = self.lock();
+        let place = ResourcePlace::named(ResourceKind::Application, uid);
+        let application: Application = find(&tables, environment, &place)?;
+        let group = tables.groups.get(&(environment, application.id.0))?;
+        Some(Found { id: application.id, version: Some(group.version) })
+    }
+
+    pub(super) fn list_applications(
+        &self,
+        environment: EnvironmentId,
+        having: Having,
+        slice: &Slice<ApplicationId>,
+    ) -> Vec<Application> {
+        let (tables, _) = self.lock();
+        let has = |application: &Application| {
+            let endpoints = open_entries(&tables, environment, ResourceKind::Endpoint);
+            let endpoints = endpoints.filter(|entry| entry.parent == Parent::of(application.id));
+            let states: Vec<_> = endpoints.map(|entry| entry.resource.columns(environment).state).collect();
+            let is_enabled = states.contains(&EndpointState::Enabled.to_db());
+            match having {
+                Having::Anything => true,
+                Having::Endpoints => !states.is_empty(),
+                Having::EnabledEndpoints => is_enabled,
+                Having::NotOnlyDisabledEndpoints => is_enabled || states.is_empty(),
+            }
+        };
+        let all = records(&tables, environment, Parent::NONE).into_iter().filter(has).collect();
+        cut(all, |application: &Application| application.id, slice)
+    }
+
+    pub(super) fn list_endpoints(
+        &self,
+        environment: EnvironmentId,
+        application: ApplicationId,
+        slice: &Slice<EndpointId>,
+    ) -> Vec<Endpoint> {
+        let all = records(&self.lock().0, environment, Parent::of(application));
+        cut(all, |endpoint: &Endpoint| endpoint.id, slice)
+    }
+
+    pub(super) fn list_event_types(
+        &self,
+        environment: EnvironmentId,
+        archived: ArchivedTypes,
+        slice: &Slice<Name>,
+    ) -> Piece<EventType, Name> {
+        let mut all: Vec<EventType> = records(&self.lock().0, environment, Parent::NONE);
+        all.retain(|event_type| archived == ArchivedTypes::Included || !event_type.archived);
+        page(environment, cut(all, |event_type| event_type.name.clone(), slice), slice)
+    }
+
+    pub(super) fn list_schedules(
+        &self,
+        environment: EnvironmentId,
+        slice: &Slice<Name>,
+    ) -> Piece<ScheduleRecord, Name> {
+        let all: Vec<ScheduleRecord> = records(&self.lock().0, environment, Parent::NONE);
+        page(environment, cut(all, |record| record.name.clone(), slice), slice)
+    }
+
+    pub(super) fn unknown_event_types(&self, environment: EnvironmentId, names: Vec<Name>) -> Vec<Name> {
+        let known: Vec<EventType> = records(&self.lock().0, environment, Parent::NONE);
+        let is_known = |name: &Name| known.iter().any(|known| known.name == *name && !known.archived);
+        names.into_iter().filter(|name| !is_known(name)).collect()
+    }
+}
+
+/// Keeps a resource, and everything that follows from it.
+pub(super) fn write(
+    tables: &mut Tables,
+    environment: EnvironmentId,
+    mut resource: Resource,
+    now: Timestamp,
+) -> Resource {
+    match &mut resource {
+        Resource::Application(application) => put_group(tables, environment, application.id.0, LaneGroup::OPEN, now),
+        Resource::Endpoint(endpoint) => {
+            touch_group(tables, environment, endpoint.application);
+            put_lane(tables, environment, endpoint);
+        }
+        Resource::EventType(_) => {}
+        Resource::Queue(queue) => {
+            put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
+        }
+        Resource::Schedule(record) => record.state = record.begin(now),
+    }
+    keep(tables, environment, resource.clone());
+    resource
+}
+
+/// Keeps a record as it is.
+pub(super) fn keep(tables: &mut Tables, environment: EnvironmentId, resource: Resource) {
+    let Columns { kind, parent, id, name, .. } = resource.columns(environment);
+    tables.resources.insert((environment, kind, id), ResourceEntry { parent, name, resource, deleted: false });
+}
+
+/// A resource that is not deleted.
+pub(super) fn find<R: Record>(tables: &Tables, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
+    let is_it = |(id, entry): &(Id, &ResourceEntry)| match &place.locator {
+        Locator::Id(wanted) => id == wanted,
+        Locator::Uid(name) => entry.name.as_ref() == Some(name),
+    };
+    let all = tables.resources.iter().filter(|(key, _)| (key.0, key.1) == (environment, place.kind));
+    let mut all = all.map(|(key, entry)| (key.2, entry)).filter(|(_, entry)| !entry.deleted);
+    let (_, entry) = all.find(|found| found.1.parent == place.parent && is_it(found))?;
+    R::try_from(entry.resource.clone()).ok()
+}
+
+/// Every resource of a kind that is not deleted, by id.
+pub(super) fn records<R: Record>(tables: &Tables, environment: EnvironmentId, parent: Parent) -> Vec<R> {
+    let all = open_entries(tables, environment, R::KIND).filter(|entry| entry.parent == parent);
+    all.filter_map(|entry| R::try_from(entry.resource.clone()).ok()).collect()
+}
+
+fn open_entries(
+    tables: &Tables,
+    environment: EnvironmentId,
+    kind: ResourceKind,
+) -> impl Iterator<Item = &ResourceEntry> {
+    let all =
+        tables.resources.iter().filter(move |(key, entry)| (key.0, key.1) == (environment, kind) && !entry.deleted);
+    all.map(|(_, entry)| entry)
+}
+
+/// The piece of a list that was asked for.
+pub(super) fn cut<R, K: Ord + Clone>(mut all: Vec<R>, key: impl Fn(&R) -> K, slice: &Slice<K>) -> Vec<R> {
+    all.sort_by_key(&key);
+    if slice.order == Order::Descending {
+        all.reverse();
+    }
+    all.retain(|record| match (&slice.after, slice.order) {
+        (None, _) => true,
+        (Some(after), Order::Ascending) => key(record) > *after,
+        (Some(after), Order::Descending) => key(record) < *after,
+    });
+    all.truncate(slice.limit);
+    all
+}
+
+/// Ends a piece where it has the bytes of a page.
+fn page<R: Record + Clone>(environment: EnvironmentId, rows: Vec<R>, slice: &Slice<Name>) -> Piece<R, Name> {
+    let columns = |record: &R| record.clone().into().columns(environment);
+    let bytes = |record: &R| columns(record).spec.len() + columns(record).info.len();
+    let name = |record: &R| columns(record).name.expect("what is listed by name has one");
+    let rows = rows.into_iter().map(Ok::<R, std::convert::Infallible>);
+    Piece::gather(rows, slice.limit, bytes, name, None).unwrap_or_else(|never| match never {})
+}
+
+fn in_the_way(tables: &Tables, environment: EnvironmentId, columns: &Columns) -> Option<Resource> {
+    let by_id = tables.resources.get(&(environment, columns.kind, columns.id)).map(|entry| entry.resource.clone());
+    by_name(tables, environment, columns).or(by_id)
+}
+
+fn by_name(tables: &Tables, environment: EnvironmentId, columns: &Columns) -> Option<Resource> {
+    let name = columns.name.as_ref()?;
+    let mut all = open_entries(tables, environment, columns.kind);
+    let found = all.find(|entry| entry.parent == columns.parent && entry.name.as_ref() == Some(name));
+    found.map(|entry| entry.resource.clone())
+}
+
+fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace) -> bool {
+    let is_it = |id: &Id, entry: &ResourceEntry| match &place.locator {
+        Locator::Id(wanted) => id == wanted,
+        Locator::Uid(name) => entry.name.as_ref() == Some(name),
+    };
+    let found = tables.resources.iter().find(|((env, kind, id), entry)| {
+        (*env, *kind, entry.parent) == (environment, place.kind, place.parent) && !entry.deleted && is_it(id, entry)
+    });
+    let Some((key, _)) = found else { return false };
+    let key = *key;
+    if place.kind.is_kept_when_deleted() {
+        tables.resources.entry(key).and_modify(|entry| entry.deleted = true);
+    } else {
+        tables.resources.remove(&key);
+    }
+    match place.kind {
+        ResourceKind::Application => {
+            tables.groups.remove(&(environment, key.2));
+            let endpoints: Vec<Endpoint> = records(tables, environment, Parent(Some(key.2)));
+            for endpoint in endpoints {
+                let place = ResourcePlace::endpoint(endpoint.application, &Locator::Id(endpoint.id));
+                delete(tables, environment, &place);
+            }
+        }
+        ResourceKind::Endpoint => {
+            place.parent.0.into_iter().for_each(|id| touch_group(tables, environment, ApplicationId(id)));
+            close_lane(tables, environment, EndpointId(key.2));
+        }
+        ResourceKind::Queue => drop(tables.groups.remove(&(environment, key.2))),
+        ResourceKind::Schedule => {
+            let id = ScheduleId(key.2);
+            tables.last_jobs.remove(&(environment, id));
+            tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
+        }
+        ResourceKind::EventType => {}
+    }
+    true
+}
+
+/// An endpoint without the texts that no delivery needs.
+pub(super) fn delivered(endpoint: &Endpoint) -> Endpoint {
+    Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint.clone() }
+}
+
+/// Everything pending in the lane comes out with the next leases, to be cancelled.
+fn close_lane(tables: &mut Tables, environment: EnvironmentId, id: EndpointId) {
+    if let Some(lane) = tables.lane(environment, id.lane()) {
+        lane.state = LaneState::Closing;
+        // Look at it at once; the lease finds out whether anything is there.
+        lane.next_due = Timestamp::default();
+    }
+}
+
+/// Changes the state of an endpoint that is not deleted; answers whether there is one.
+pub(super) fn set_endpoint_state(
+    tables: &mut Tables,
+    environment: EnvironmentId,
+    id: EndpointId,
+    state: EndpointState,
+) -> bool {
+    let Some((endpoint, false)) = tables.endpoint(environment, id) else { return false };
+    let endpoint = Endpoint { state, ..endpoint.clone() };
+    touch_group(tables, environment, endpoint.application);
+    put_lane(tables, environment, &endpoint);
+    keep(tables, environment, endpoint.into());
+    true
+}
+
+fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint) {
+    let state = if endpoint.state == EndpointState::Enabled { LaneState::Open } else { LaneState::Held };
+    let new = LaneRow {
+        application: endpoint.application,
+        state,
+        next_due: Timestamp::NEVER,
+        hold_until: Timestamp::default(),
+        waiting: false,
+    };
+    let lane = tables.lanes.entry((environment, endpoint.id.lane())).or_insert(new);
+    if lane.state != LaneState::Closing {
+        lane.state = state;
+    }
+}
+
+/// A group begins with the time as its version, and keeps the use of its rate.
+fn put_group(tables: &mut Tables, environment: EnvironmentId, id: Id, group: LaneGroup, now: Timestamp) {
+    let known = tables.groups.get(&(environment, id));
+    let version = known.map_or(now.as_micros(), |known| known.version + 1);
+    let booked_until = known.map_or(Timestamp::default(), |known| known.booked_until);
+    tables.groups.insert((environment, id), LaneGroup { version, booked_until, ..group });
+}
+
+fn touch_group(tables: &mut Tables, environment: EnvironmentId, application: ApplicationId) {
+    tables.groups.entry((environment, application.0)).and_modify(|group| group.version += 1);
+}
+
+fn created_at(resource: &Resource) -> Timestamp {
+    match resource {
+        Resource::Application(application) => application.created_at,
+        Resource::Endpoint(endpoint) => endpoint.created_at,
+        Resource::EventType(event_type) => event_type.created_at,
+        Resource::Queue(queue) => queue.updated_at,
+        Resource::Schedule(record) => record.created_at,
+    }
+}
+
+fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, revision: i64) -> Resource {
+    match resource {
+        Resource::Application(record) => Application { created_at, updated_at, revision, ..record }.into(),
+        Resource::Endpoint(record) => Endpoint { created_at, updated_at, revision, ..record }.into(),
+        Resource::EventType(record) => EventType { created_at, updated_at, revision, ..record }.into(),
+        Resource::Queue(record) => Queue { updated_at, revision, ..record }.into(),
+        Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
+    }
+}
