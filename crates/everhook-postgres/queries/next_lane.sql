@@ -4,15 +4,7 @@
 with clock as materialized (
     select everhook.now_us() as now
 )
--- The version by a subquery: a join might change the order of the lanes.
-select wanted.n, {lane: NextLaneRow},
-    (
-        select lane_group.version
-        from everhook.lane_group
-        where lane_group.environment = lane.environment
-            and lane_group.id = lane.application
-    ),
-    clock.now
+select wanted.n, {lane: NextLaneRow}, lane_group.version, clock.now
 from clock
     cross join unnest(:wanted, n)
     cross join lateral (
@@ -26,12 +18,14 @@ from clock
         limit :limit
         for no key update skip locked
     ) as lane
+    left join everhook.lane_group on lane_group.environment = any (array[lane.environment])
+        and lane_group.id = lane.application
 where :locked
     or not exists (
         select
         from everhook.lane_group
         where lane_group.environment = any (array[wanted.environment])
-            and lane_group.id = wanted.id
+            and lane_group.id = wanted.feed
             and (
                 lane_group.state <> 0
                 or lane_group.limit_max is not null

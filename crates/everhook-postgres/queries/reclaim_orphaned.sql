@@ -1,6 +1,6 @@
 -- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Scans sessions, which are few; indexes: task_owner,
 -- between one open session and the next, and the primary key of task.
--- Differs: skips what someone is settling at this moment. Never looks at what open sessions hold: every delivery leaves a dead entry in
+-- No twin: SQLite chooses by `next_orphan` and takes over by `reclaim_task`. Skips what someone is settling at this moment. Never looks at what open sessions hold: every delivery leaves a dead entry in
 -- task_owner, and while a long transaction keeps them, going from owner to owner would walk over millions.
 with open_session as materialized (
     select session.id

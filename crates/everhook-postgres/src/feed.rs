@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EnvironmentId, ID_BYTES, Id, LaneId};
-use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Limits, Used, room};
+use everhook_core::lane::{Allowance, Feed, FeedKey, LaneState, Used, room};
 use everhook_core::limits::LEASE_LANES_MAX;
 use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::time::Timestamp;
@@ -24,8 +24,8 @@ use crate::resource::ListQueueGroup;
 use crate::tx::Tx;
 
 columns! {
-    /// Feeds by their keys; those of queues have a lane group.
-    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, id: Id, feed: &'a [u8] }
+    /// Feeds by their keys; those of queues have an environment.
+    pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
     GateRanges of GateRange<'a> { limit_group: Id, low: &'a [u8], high: &'a [u8], most: usize }
@@ -41,8 +41,8 @@ row! {
 /// The number of a queue that was asked for, the time, and its lane group if the queue has a configuration.
 type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
-/// The number of a feed that was asked for, a lane of it, the version of its lane group unless that was deleted, and the
-/// time.
+/// The number of a feed that was asked for, a lane of it, the version of its group unless the application was deleted, and
+/// the time.
 type LaneOfFeed = (usize, NextLaneRow, Option<i64>, Timestamp);
 
 statement! {
@@ -63,8 +63,6 @@ const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
 pub(crate) struct AskedFeed<'a> {
     ask: &'a FeedAsk,
     key: FeedKey,
-    /// The lane group of a queue.
-    group: Option<(EnvironmentId, Id)>,
 }
 
 impl<'a> AskedFeed<'a> {
@@ -73,16 +71,20 @@ impl<'a> AskedFeed<'a> {
         let mut named = HashSet::with_capacity(ask.feeds.len());
         let with_room = ask.feeds.iter().filter(|asked| asked.capacity > 0);
         let once = with_room.filter(|asked| named.insert(&asked.feed));
-        let group = |feed: &Feed| match feed {
-            Feed::Deliveries => None,
-            Feed::Queue { environment, name } => Some((*environment, queue_id(*environment, name))),
-        };
-        once.map(|ask| AskedFeed { ask, key: ask.feed.key(), group: group(&ask.feed) }).collect()
+        once.map(|ask| AskedFeed { ask, key: ask.feed.key() }).collect()
     }
 
     fn name(&self) -> FeedName<'_> {
-        let (environment, id) = self.group.unwrap_or((EnvironmentId(0), Id::MIN));
-        FeedName { environment, id, feed: self.key.as_bytes() }
+        let environment = self.group().map_or(EnvironmentId(0), |(environment, _)| environment);
+        FeedName { environment, feed: self.key.as_bytes() }
+    }
+
+    /// The lane group of a queue. Lanes of endpoints have those of their applications.
+    fn group(&self) -> Option<(EnvironmentId, Id)> {
+        match &self.ask.feed {
+            Feed::Deliveries => None,
+            Feed::Queue { environment, name } => Some((*environment, queue_id(*environment, name))),
+        }
     }
 }
 
@@ -90,8 +92,8 @@ impl<'a> AskedFeed<'a> {
 pub(crate) struct OpenFeed<'a> {
     asked: &'a AskedFeed<'a>,
     group: LaneGroup,
-    limits: Limits,
-    used: Used,
+    /// Leased tasks that are counted under its limit.
+    leased: usize,
     pub(crate) target: Option<Arc<Target>>,
     /// It had a limit or a rate when it was looked at.
     is_locked: bool,
@@ -99,11 +101,9 @@ pub(crate) struct OpenFeed<'a> {
 }
 
 impl<'a> OpenFeed<'a> {
-    fn new(asked: &'a AskedFeed<'a>, group: LaneGroup, is_locked: bool) -> Self {
-        let limits = group.limits();
-        let used = Used { leased: 0, booked_until: group.booked_until };
-        let allowance = Allowance::new(limits, used, 0, Timestamp::default());
-        OpenFeed { asked, group, limits, used, target: None, is_locked, allowance }
+    fn new(asked: &'a AskedFeed<'a>, group: LaneGroup, is_locked: bool) -> OpenFeed<'a> {
+        let allowance = Allowance::new(group.limits(), Used::default(), 0, Timestamp::default());
+        OpenFeed { asked, group, leased: 0, target: None, is_locked, allowance }
     }
 
     pub(crate) fn feed(&self) -> &'a Feed {
@@ -114,24 +114,14 @@ impl<'a> OpenFeed<'a> {
         self.asked.name()
     }
 
-    /// The lane group of a queue.
-    pub(crate) fn group(&self) -> Option<(EnvironmentId, Id)> {
-        self.asked.group
-    }
-
     /// What its leased tasks are counted under, if it has a limit.
     pub(crate) fn limit_group(&self) -> Option<Id> {
-        self.group().filter(|_| self.limits.is_any()).map(|(_, id)| id)
-    }
-
-    /// It pushes, and its target is not known yet.
-    fn lacks_target(&self) -> bool {
-        self.group.pushes && self.target.is_none()
+        self.asked.group().filter(|_| self.group.is_limited()).map(|(_, id)| id)
     }
 
     /// The limit of a lane with a concurrency key, and what it is counted under.
     fn lane_limit(&self, lane: LaneId) -> Option<(Id, u32)> {
-        self.limit_group().filter(|group| *group != lane.0).zip(self.limits.tasks_per_lane)
+        self.limit_group().filter(|group| *group != lane.0).zip(self.group.lane_limit)
     }
 }
 
@@ -186,8 +176,8 @@ impl<'a> OpenFeeds<'a> {
         let has_room = ask.limit > 0 && (ask.per_lane > 0 || full.len() < ask.free_by_lane.len());
         let share = if has_room { LEASE_LANES_MAX.div_ceil(asked.len().max(1)) } else { 0 };
         let wanted = || asked.iter().map(AskedFeed::name).collect::<FeedNames<'_>>();
-        let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].group.is_some()).collect();
-        let groups = group_keys(asked, &of_queues);
+        let of_queues: Vec<usize> = (0..asked.len()).filter(|n| asked[*n].ask.feed != Feed::Deliveries).collect();
+        let groups = Keys::of(asked.iter().filter_map(AskedFeed::group));
         let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
         let next_ready = NextReady { wanted: wanted(), full: full.clone() };
         let next_group = groups.nonempty().map(|wanted| NextGroup { wanted });
@@ -197,7 +187,8 @@ impl<'a> OpenFeeds<'a> {
         let now = times.max().unwrap_or_default();
         let mut open =
             OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
-        let places = open.open_queues(tx, targets, asked, (&of_queues, found)).await?;
+        let mut places = open.open_queues(tx, asked, &of_queues, found).await?;
+        open.load_targets(tx, targets, &mut places).await?;
         // What was read of a queue is older than its lanes: they do not count where it says something else.
         let unlocked = |n: usize| places.iter().position(|at| *at == n).filter(|feed| !open.feeds[*feed].is_locked);
         let lanes = lanes_of(lanes, asked.len(), unlocked)?;
@@ -216,9 +207,9 @@ impl<'a> OpenFeeds<'a> {
     async fn open_queues(
         &mut self,
         tx: &Tx<'_>,
-        targets: &TargetCache,
         asked: &'a [AskedFeed<'a>],
-        (of_queues, found): (&[usize], Vec<GroupRow>),
+        of_queues: &[usize],
+        found: Vec<GroupRow>,
     ) -> Result<Vec<usize>, Fault> {
         let deliveries = (0..asked.len()).filter(|n| !of_queues.contains(n));
         let mut open: Vec<(usize, OpenFeed<'a>)> =
@@ -226,14 +217,15 @@ impl<'a> OpenFeeds<'a> {
         let mut limited = Vec::new();
         for (n, _, group) in found {
             let (n, group) = (of_queues[place(n, of_queues.len())?], group.unwrap_or(LaneGroup::OPEN));
-            if group.limits().is_any() {
+            if group.is_limited() {
                 limited.push(n);
             } else if group.state == QueueState::Open {
                 open.push((n, OpenFeed::new(&asked[n], group, false)));
             }
         }
         if !limited.is_empty() {
-            let locked = tx.run(LockGroup { wanted: group_keys(asked, &limited) }).await?;
+            let wanted = Keys::of(limited.iter().filter_map(|n| asked[*n].group()));
+            let locked = tx.run(LockGroup { wanted }).await?;
             self.is_held = locked.len() < limited.len();
             for (n, locked_at, group) in locked {
                 let (n, group) = (limited[place(n, limited.len())?], group.unwrap_or(LaneGroup::OPEN));
@@ -243,11 +235,32 @@ impl<'a> OpenFeeds<'a> {
                 }
             }
         }
-        load_targets(tx, targets, &mut open).await?;
         open.sort_by_key(|(n, _)| *n);
         let (places, feeds) = open.into_iter().unzip();
         self.feeds = feeds;
         Ok(places)
+    }
+
+    /// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
+    async fn load_targets(&mut self, tx: &Tx<'_>, targets: &TargetCache, places: &mut Vec<usize>) -> Result<(), Fault> {
+        let mut missing = Vec::new();
+        for open in self.feeds.iter_mut().filter(|open| open.group.pushes) {
+            let Some((environment, id)) = open.asked.group() else { continue };
+            open.target = targets.get(environment, id, open.group.version);
+            missing.extend(open.target.is_none().then_some((environment, id)));
+        }
+        let Some(wanted) = Keys::of(missing).nonempty() else { return Ok(()) };
+        for (environment, id, version, configured) in tx.run(ListQueueGroup { wanted }).await? {
+            let Some(target) = configured.target.map(Arc::new) else { continue };
+            targets.put(environment, id, version, Arc::clone(&target));
+            let found = self.feeds.iter_mut().find(|open| open.asked.group() == Some((environment, id)));
+            found.into_iter().for_each(|open| open.target = Some(Arc::clone(&target)));
+        }
+        let has_target = |open: &OpenFeed<'_>| !open.group.pushes || open.target.is_some();
+        let mut kept = self.feeds.iter().map(has_target);
+        places.retain(|_| kept.next().unwrap_or(true));
+        self.feeds.retain(has_target);
+        Ok(())
     }
 
     /// Counts what is leased of locked queues, and adds their lanes.
@@ -259,13 +272,13 @@ impl<'a> OpenFeeds<'a> {
         let wanted = locked.iter().map(|n| self.feeds[*n].name()).collect();
         let range = |n: &usize| {
             let open = &self.feeds[*n];
-            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.limits.tasks? })
+            Some(Range { place: *n, limit_group: open.limit_group()?, lane: None, most: open.group.limit? })
         };
         let counts = LeasedCounts(locked.iter().filter_map(range).collect());
         let next_lane = NextLane { wanted, full, limit: self.share, locked: true };
         let (counted, found) = tx.run((counts.statement(), next_lane)).await?;
         for (place, leased) in counts.read(&counted)? {
-            self.feeds[place].used.leased = leased;
+            self.feeds[place].leased = leased;
         }
         self.lanes.extend(lanes_of(found, locked.len(), |n| locked.get(n).copied())?);
         Ok(())
@@ -274,7 +287,8 @@ impl<'a> OpenFeeds<'a> {
     /// Says how much room feeds and lanes have, and which lane goes first.
     async fn make_room(&mut self, tx: &Tx<'_>, ask: &LeaseAsk) -> Result<(), Fault> {
         for open in &mut self.feeds {
-            open.allowance = Allowance::new(open.limits, open.used, open.asked.ask.capacity, self.now);
+            let used = Used { leased: open.leased, booked_until: open.group.booked_until };
+            open.allowance = Allowance::new(open.group.limits(), used, open.asked.ask.capacity, self.now);
         }
         let range = |(place, lane): (usize, &ReadyLane)| {
             let (limit_group, most) = self.feeds[lane.feed].lane_limit(lane.row.id)?;
@@ -284,8 +298,7 @@ impl<'a> OpenFeeds<'a> {
         let counted = tx_counts(tx, &counts).await?;
         for (place, leased) in counted {
             let lane = &mut self.lanes[place];
-            let limit = self.feeds[lane.feed].limits.tasks_per_lane;
-            lane.key_room = room(limit, leased);
+            lane.key_room = room(self.feeds[lane.feed].group.lane_limit, leased);
         }
         let free_by_lane: HashMap<LaneId, usize> = ask.free_by_lane.iter().copied().collect();
         for lane in &mut self.lanes {
@@ -346,28 +359,6 @@ fn lanes_of(
 /// The place in a list of what a statement calls its `n`th.
 pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
     n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "lane", column: "n" })
-}
-
-/// The lane groups of some of the asked feeds, by their places.
-fn group_keys(asked: &[AskedFeed<'_>], places: &[usize]) -> Keys {
-    Keys::of(places.iter().filter_map(|n| asked[*n].group))
-}
-
-/// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
-async fn load_targets(tx: &Tx<'_>, targets: &TargetCache, open: &mut Vec<(usize, OpenFeed<'_>)>) -> Result<(), Fault> {
-    for (_, feed) in open.iter_mut().filter(|(_, feed)| feed.group.pushes) {
-        feed.target = feed.group().and_then(|(environment, id)| targets.get(environment, id, feed.group.version));
-    }
-    let missing = open.iter().filter(|(_, feed)| feed.lacks_target()).filter_map(|(_, feed)| feed.group());
-    let Some(wanted) = Keys::of(missing).nonempty() else { return Ok(()) };
-    for (environment, id, version, configured) in tx.run(ListQueueGroup { wanted }).await? {
-        let Some(target) = configured.target.map(Arc::new) else { continue };
-        targets.put(environment, id, version, Arc::clone(&target));
-        let found = open.iter_mut().find(|(_, feed)| feed.group() == Some((environment, id)));
-        found.into_iter().for_each(|(_, feed)| feed.target = Some(Arc::clone(&target)));
-    }
-    open.retain(|(_, feed)| !feed.lacks_target());
-    Ok(())
 }
 
 /// Leased tasks to count, each range with its position in the caller's list.

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, SessionId};
 use everhook_core::job::{Job, kind_hash};
-use everhook_core::lane::{Given, STAY_LANES_MAX, Scanned, Turn, turns};
+use everhook_core::lane::{Feed, Given, STAY_LANES_MAX, Scanned, Turn, turns};
 use everhook_core::limits::KIND_SCAN_MAX;
 use everhook_core::message::Message;
+use everhook_core::queue::queue_id;
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Work};
@@ -328,9 +329,11 @@ impl Lease<'_> {
     }
 
     fn booked(&self) -> BookedGroups {
-        let booked = |open: &OpenFeed<'_>| {
-            let (environment, id) = open.group()?;
-            Some(BookedGroup { environment, id, until: open.allowance.booked(self.open.now)? })
+        let booked = |open: &OpenFeed<'_>| match (open.feed(), open.allowance.booked(self.open.now)) {
+            (Feed::Queue { environment, name }, Some(until)) => {
+                Some(BookedGroup { environment: *environment, id: queue_id(*environment, name), until })
+            }
+            _ => None,
         };
         self.open.feeds.iter().filter_map(booked).collect()
     }

@@ -1,4 +1,4 @@
-//! Queues as users see them. How many jobs they give is decided in `job::limit`.
+//! Queues as users see them. How many jobs they give is decided in `feed`.
 
 use std::time::Duration;
 

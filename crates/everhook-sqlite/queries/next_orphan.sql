@@ -1,6 +1,6 @@
 -- Tasks whose owner is not an open session, with their holder and since when it held them. Index: task_owner, jumping from owner to
 -- owner, so that what living sessions hold is not walked.
--- No twin: `returning` cannot tell the former holder; PostgreSQL's `reclaim_task` does both at once.
+-- No twin: `returning` cannot tell the former holder; PostgreSQL's `reclaim_orphaned` does both at once.
 with recursive owner (id) as (
     select min(owner)
     from task

@@ -1,5 +1,5 @@
 -- Take over a task that was chosen by `next_orphan` or `next_overdue` in the same transaction. Index: the primary key.
--- Differs: one row at a time; no locks, because there is one writer.
+-- No twin: `reclaim_orphaned` and `reclaim_overdue` choose and take over at once. One row at a time; no locks, because there is one writer.
 update task
 set owner = ?4,
     epoch = epoch + 1,

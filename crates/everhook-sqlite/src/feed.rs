@@ -55,10 +55,9 @@ impl OpenFeed {
                     return Ok(None);
                 }
                 let limits = group.limits();
-                let limit_group = limits.is_any().then_some(id);
-                let leased = limit_group.map_or(Ok(0), |group| count(tx, group, None, limits.tasks))?;
+                let used = Used { leased: count(tx, id, None, limits.tasks)?, booked_until: group.booked_until };
                 let target = if group.pushes { resource::find_target(tx.conn, environment, id)? } else { None };
-                (limits, Used { leased, booked_until: group.booked_until }, limit_group, target)
+                (limits, used, limits.is_any().then_some(id), target)
             }
         };
         let allowance = Allowance::new(limits, used, asked.capacity, tx.now);

@@ -13,8 +13,7 @@ use rusqlite::{Connection, Row, params};
 use crate::error::Fault;
 use crate::lease::{FIND_JOB_RECORD, read_job};
 use crate::rows::{self, Reader};
-use crate::sql::limit;
-use crate::sql::read_at;
+use crate::sql::{limit, read_at};
 use crate::writer::Tx;
 
 const OPEN_SESSION: &str = include_str!("../queries/open_session.sql");

@@ -68,8 +68,13 @@ impl LaneGroup {
     }
 
     /// The limits of its lanes.
-    pub fn limits(&self) -> Limits {
+    pub const fn limits(&self) -> Limits {
         Limits { tasks: self.limit, tasks_per_lane: self.lane_limit, rate: self.rate }
+    }
+
+    /// Whether a lease has to lock the group and count.
+    pub const fn is_limited(&self) -> bool {
+        self.limits().is_any()
     }
 }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use everhook_core::id::{EndpointId, EnvironmentId, Id, JobId, LaneId, MessageId};
-use everhook_core::lane::{Allowance, Feed, Given, Limits, Turn, Used, room, turn};
+use everhook_core::lane::{Allowance, Feed, Given, Turn, Used, room, turn};
 use everhook_core::limits::LEASE_LANES_MAX;
-use everhook_core::queue::{Queue, QueueState, queue_id};
+use everhook_core::queue::{QueueState, Target, queue_id};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
 use everhook_store::lease::{LeaseAsk, LeaseGrant, Leased, Reclaim, ReclaimAsk, Reclaimed, Work};
+use everhook_store::queue::LaneGroup;
 
 use crate::mem::queue::{group_of, queue_of};
 use crate::mem::resource;
@@ -55,34 +56,32 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
 #[derive(Clone)]
 struct OpenFeed {
     allowance: Allowance,
-    /// The queue, with the environment that it is in.
-    queue: Option<(EnvironmentId, Queue)>,
+    /// The environment, the id and the lane group of a queue.
+    group: Option<(EnvironmentId, Id, LaneGroup)>,
+    target: Option<Arc<Target>>,
 }
 
 /// The asked feeds that give something, whatever is in them.
 fn open_feeds(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> BTreeMap<Feed, OpenFeed> {
     let mut feeds = BTreeMap::new();
     for asked in ask.feeds.iter().filter(|asked| asked.capacity > 0) {
-        let queue = match &asked.feed {
-            Feed::Deliveries => None,
-            Feed::Queue { environment, name } => Some((*environment, queue_of(tables, *environment, name))),
+        let (group, target) = match &asked.feed {
+            Feed::Deliveries => (None, None),
+            Feed::Queue { environment, name } => {
+                let group = (*environment, queue_id(*environment, name), group_of(tables, *environment, name));
+                (Some(group), queue_of(tables, *environment, name).target.map(Arc::new))
+            }
         };
-        if queue.as_ref().is_some_and(|(_, queue)| queue.state != QueueState::Open) {
+        if group.is_some_and(|(_, _, group)| group.state != QueueState::Open) {
             continue;
         }
-        let limits = queue.as_ref().map(|(_, queue)| Limits::of(queue)).unwrap_or_default();
-        let used = queue.as_ref().map(|queue| used(tables, queue)).unwrap_or_default();
-        let allowance = Allowance::new(limits, used, asked.capacity, now);
-        feeds.entry(asked.feed.clone()).or_insert(OpenFeed { allowance, queue });
+        let limits = group.map(|(_, _, group)| group.limits()).unwrap_or_default();
+        let used =
+            group.map(|(_, id, group)| Used { leased: leased(tables, id, None), booked_until: group.booked_until });
+        let allowance = Allowance::new(limits, used.unwrap_or_default(), asked.capacity, now);
+        feeds.entry(asked.feed.clone()).or_insert(OpenFeed { allowance, group, target });
     }
     feeds
-}
-
-fn used(tables: &Tables, (environment, queue): &(EnvironmentId, Queue)) -> Used {
-    Used {
-        leased: leased(tables, queue_id(*environment, &queue.name), None),
-        booked_until: group_of(tables, *environment, &queue.name).booked_until,
-    }
 }
 
 /// How many leased tasks are counted in a limit group, of one lane or of all.
@@ -98,14 +97,13 @@ fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
 impl OpenFeed {
     /// What its leased tasks are counted under.
     fn limit_group(&self) -> Option<Id> {
-        let (environment, queue) = self.queue.as_ref().filter(|(_, queue)| queue.is_limited())?;
-        Some(queue_id(*environment, &queue.name))
+        self.group.filter(|(_, _, group)| group.is_limited()).map(|(_, id, _)| id)
     }
 
     /// How many tasks of a lane may be leased: by the asker's room, and by the limit of its concurrency key. Without a key
     /// there is no such limit.
     fn lane_room(&self, tables: &Tables, ask: &LeaseAsk, (_, lane): LaneKey) -> usize {
-        let key_limit = self.queue.as_ref().and_then(|(_, queue)| queue.key_limit);
+        let key_limit = self.group.and_then(|(_, _, group)| group.lane_limit);
         let by_key = match self.limit_group() {
             Some(group) if lane.0 != group => room(key_limit, leased(tables, group, Some(lane))),
             _ => usize::MAX,
@@ -115,8 +113,8 @@ impl OpenFeed {
 
     /// Counts what was taken against the rate.
     fn book(&self, tables: &mut Tables, now: Timestamp) {
-        if let Some((environment, queue)) = &self.queue
-            && let Some(group) = tables.groups.get_mut(&(*environment, queue_id(*environment, &queue.name)))
+        if let Some((environment, id, _)) = self.group
+            && let Some(group) = tables.groups.get_mut(&(environment, id))
         {
             group.booked_until = self.allowance.booked(now).unwrap_or(group.booked_until);
         }
@@ -182,8 +180,7 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
         }
         TaskKind::Job => {
             let job = tables.jobs.get(&(environment, JobId(task.key.subject))).map(|row| Arc::clone(&row.job));
-            let target = open.queue.as_ref().and_then(|(_, queue)| queue.target.clone());
-            Work::Job { job, target: target.map(Arc::new) }
+            Work::Job { job, target: open.target.clone() }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Queues as they are configured, and how many jobs are in them.
+//! Queues: their lane groups, and the reads of them.
 
 use std::collections::BTreeSet;
 
