@@ -13,7 +13,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Created, Having, Locator, Order, Replaced};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
-use everhook_store::store::Resources;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -162,7 +162,7 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let application = input.json::<ApplicationIn>()?.into_new(&api)?;
-    match api.store.create(Scope::of(environment), application, input.key.clone()).await? {
+    match api.node.create(Scope::of(environment), application, input.key.clone()).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
         Created::Taken(_) => Err(uid_taken()),
@@ -216,7 +216,7 @@ async fn put(
     if let Locator::Id(_) = locator {
         return Err(scope::no_application(&app_id));
     }
-    match api.store.create(Scope::of(environment), wanted.clone(), None).await? {
+    match api.node.create(Scope::of(environment), wanted.clone(), None).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -264,8 +264,7 @@ async fn delete(
     InEnvironment { environment }: InEnvironment,
     InApplication { application, .. }: InApplication,
 ) -> Result<StatusCode, ApiError> {
-    let deleted =
-        api.store.delete_resource(Scope::of(environment), ResourceKey::Application(application.id)).await?.is_done();
+    let deleted = api.node.delete(Scope::of(environment), ResourceKey::Application(application.id)).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_application(&application.id.to_string())) }
 }
 
@@ -284,7 +283,7 @@ pub(crate) async fn find_or_create(
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.into_new(api)?;
-    match api.store.create(Scope::of(environment), wanted, None).await? {
+    match api.node.create(Scope::of(environment), wanted, None).await? {
         // Whoever was quicker created what was wanted.
         Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -317,7 +316,7 @@ async fn replace(
         else {
             return Ok(None);
         };
-        match api.store.replace(Scope::of(environment), change(old)).await? {
+        match api.node.replace(Scope::of(environment), change(old)).await? {
             Replaced::Done(new) => return Ok(Some(new)),
             Replaced::Stale | Replaced::Repeated => {}
             Replaced::Taken => return Err(uid_taken()),

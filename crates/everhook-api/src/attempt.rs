@@ -216,7 +216,7 @@ async fn expunge(
     PathParams(path): PathParams<AttemptPath>,
 ) -> Result<StatusCode, ApiError> {
     let what = Expunge::Attempt { message: of.message.id, id: path.id()? };
-    let found = api.store.expunge(AppScope::of(of.environment, of.application), what).await?;
+    let found = api.node.expunge(AppScope::of(of.environment, of.application), what).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
 }
 

@@ -83,7 +83,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let scope = api.keys.find(&*api.store, key.hash(), api.now()).await?;
+    let scope = api.keys.find(&api.node, key.hash(), api.now()).await?;
     match scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))? {
         KeyScope::Environment(environment) => Ok(Caller { environment, rights: Rights::Environment }),
         KeyScope::Admin => {
@@ -95,9 +95,9 @@ async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, 
 
 /// The environment that an admin key means in this request.
 async fn chosen_environment(api: &Api, header: Option<&HeaderValue>) -> Result<EnvironmentId, ApiError> {
-    let Some(header) = header else { return api.environments.default_one(&*api.store).await };
+    let Some(header) = header else { return api.environments.default_one(&api.node).await };
     let found = match header.to_str() {
-        Ok(wanted) => environments::find(&*api.store, wanted).await?,
+        Ok(wanted) => environments::find(&api.node, wanted).await?,
         Err(_) => None,
     };
     found.ok_or_else(|| {
@@ -109,11 +109,11 @@ async fn chosen_environment(api: &Api, header: Option<&HeaderValue>) -> Result<E
 async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
     match claims {
         Claims::Environment(org) => {
-            let environment = api.environments.ensure(&*api.store, org).await?;
+            let environment = api.environments.ensure(&api.node, org).await?;
             Ok(Caller { environment, rights: Rights::Environment })
         }
         Claims::Application { org, id, flags, capabilities } => {
-            let environment = api.environments.ensure(&*api.store, org).await?;
+            let environment = api.environments.ensure(&api.node, org).await?;
             Ok(Caller { environment, rights: Rights::Application { id, flags, capabilities } })
         }
     }

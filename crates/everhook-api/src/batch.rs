@@ -168,11 +168,8 @@ async fn create(
     let application = find_application(&api, environment, &wanted.application, &FieldPath::Body).await?.id;
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
-    match api
-        .store
-        .create_batch(Scope::of(environment), NewBatch { batch: new.clone(), key: input.key.clone() })
-        .await?
-    {
+    let new = NewBatch { batch: new, key: input.key.clone() };
+    match api.node.create_batch(Scope::of(environment), new).await? {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_application(&FieldPath::Body)),
@@ -231,12 +228,8 @@ async fn seal(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<BatchPath>,
 ) -> Result<Json<BatchOut>, ApiError> {
-    let sealed = api.store.seal_batch(Scope::of(environment), path.id()?).await?;
-    api.accept.count(sealed.made);
-    let sealed = sealed.answer.ok_or_else(|| path.not_found())?;
-    // It may have announced its end: a message is pending then.
-    api.accept.hint();
-    Ok(Json(sealed.into()))
+    let sealed = api.node.seal_batch(Scope::of(environment), path.id()?).await?;
+    Ok(Json(sealed.ok_or_else(|| path.not_found())?.into()))
 }
 
 /// Retry dead jobs of a batch, with fresh tries; a new phase begins, whose outcome is announced again.
@@ -281,14 +274,8 @@ async fn resolve(
     }
     let ids = jobs.iter().enumerate().map(|(index, text)| text.parse().at_index("jobs", index));
     let ids = ids.collect::<Result<Vec<JobId>, ApiError>>()?;
-    let resolved = api.store.resolve_batch(Scope::of(environment), id, Resolve { jobs: ids.to_vec(), how }).await?;
-    api.accept.count(resolved.made);
-    match resolved.answer {
-        Resolved::Done(batch) => {
-            api.jobs.hint_jobs();
-            api.accept.hint();
-            Ok(Json(batch.into()))
-        }
+    match api.node.resolve_batch(Scope::of(environment), id, Resolve { jobs: ids, how }).await? {
+        Resolved::Done(batch) => Ok(Json(batch.into())),
         Resolved::Bad(bad) => Err(ApiError::invalid(["body", "jobs"], bad)),
         Resolved::NoBatch => Err(path.not_found()),
     }

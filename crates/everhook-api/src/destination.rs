@@ -85,9 +85,8 @@ async fn resend(
     }
     let (message, endpoint) = (of.message.id, at.endpoint.id);
     let wish = Resend { application: of.application, message, endpoint, key: input.key };
-    match api.store.resend(Scope::of(of.environment), wish).await? {
-        Resent::Pending => api.accept.hint(),
-        Resent::Repeated => {}
+    match api.node.resend(Scope::of(of.environment), wish).await? {
+        Resent::Pending | Resent::Repeated => {}
         Resent::KeyReused => return Err(ApiError::key_reused()),
         Resent::NotFound => return Err(ApiError::not_found(format_args!("delivery of {message} to {endpoint}"))),
         Resent::NoPayload => return Err(no_payload()),

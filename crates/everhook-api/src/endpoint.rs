@@ -18,7 +18,7 @@ use everhook_store::catalog::{Created, Locator, Order, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::query;
 use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
-use everhook_store::store::Resources;
+
 use http::StatusCode;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -311,11 +311,8 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 204))
 )]
 async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCode, ApiError> {
-    let deleted = api
-        .store
-        .delete_resource(Scope::of(at.environment), ResourceKey::Endpoint(at.application, at.endpoint.id))
-        .await?
-        .is_done();
+    let key = ResourceKey::Endpoint(at.application, at.endpoint.id);
+    let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
@@ -335,17 +332,9 @@ pub(crate) async fn replace(
             return Ok(None);
         };
         let before = old.clone();
-        match api
-            .store
-            .replace(Scope::of(environment), ChangedEndpoint { endpoint: change(old)?, key: key.cloned() })
-            .await?
-        {
-            Replaced::Done(new) => {
-                if before.state != EndpointState::Enabled && new.state == EndpointState::Enabled {
-                    api.accept.hint();
-                }
-                return Ok(Some(new));
-            }
+        let changed = ChangedEndpoint { endpoint: change(old)?, key: key.cloned() };
+        match api.node.replace(Scope::of(environment), changed).await? {
+            Replaced::Done(new) => return Ok(Some(new)),
             Replaced::Repeated => return Ok(Some(before)),
             Replaced::Stale => {}
             Replaced::Taken => return Err(uid_taken()),
@@ -361,15 +350,8 @@ async fn insert(
     endpoint: &Endpoint,
     key: Option<&DedupKey>,
 ) -> Result<Endpoint, ApiError> {
-    match api
-        .store
-        .create(
-            Scope::of(environment),
-            NewEndpoint { endpoint: endpoint.clone(), max: api.endpoints_max },
-            key.cloned(),
-        )
-        .await?
-    {
+    let new = NewEndpoint { endpoint: endpoint.clone(), max: api.endpoints_max };
+    match api.node.create(Scope::of(environment), new, key.cloned()).await? {
         Created::New(new) | Created::Repeated(new) => Ok(new),
         Created::Taken(_) => Err(uid_taken()),
         Created::KeyReused => Err(ApiError::key_reused()),

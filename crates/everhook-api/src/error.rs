@@ -14,7 +14,7 @@ use serde::Serialize;
 use tracing::{error, warn};
 use utoipa::ToSchema;
 
-use crate::accept::AcceptError;
+use everhook_engine::accept::AcceptError;
 
 /// Why a request failed.
 #[derive(Debug)]

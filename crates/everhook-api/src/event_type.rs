@@ -17,7 +17,7 @@ use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
 use everhook_store::piece::Piece;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
-use everhook_store::store::Resources;
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,7 +189,7 @@ async fn create(
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
     let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
-    match api.store.create(Scope::of(environment), wanted.clone(), input.key.clone()).await? {
+    match api.node.create(Scope::of(environment), wanted.clone(), input.key.clone()).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(old) if old.archived => {
             let revived = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await?;
@@ -238,7 +238,7 @@ async fn put(
     if let Some(new) = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
-    match api.store.create(Scope::of(environment), wanted.clone(), None).await? {
+    match api.node.create(Scope::of(environment), wanted.clone(), None).await? {
         Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::Taken(_) => Err(exists()),
         Created::KeyReused => Err(ApiError::key_reused()),
@@ -293,9 +293,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let name = path.name()?;
     let found = match params.expunge {
-        Some(true) => {
-            api.store.delete_resource(Scope::of(environment), ResourceKey::EventType(name.clone())).await?.is_done()
-        }
+        Some(true) => api.node.delete(Scope::of(environment), ResourceKey::EventType(name.clone())).await?.is_done(),
         Some(false) | None => {
             replace(&api, environment, &name, |old| EventType { archived: true, ..old }).await?.is_some()
         }
@@ -353,7 +351,7 @@ async fn replace(
         else {
             return Ok(None);
         };
-        match api.store.replace(Scope::of(environment), change(old)).await? {
+        match api.node.replace(Scope::of(environment), change(old)).await? {
             Replaced::Done(new) => return Ok(Some(new)),
             Replaced::Stale | Replaced::Repeated => {}
             Replaced::Taken => return Err(exists()),

@@ -8,13 +8,12 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::get as on_get;
 use axum::{Json, Router};
-use everhook_core::role::Role;
+use everhook_engine::node::Node;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::accept::Accept;
 use crate::error::ApiError;
 use crate::routes::Routes;
 use crate::scope::AsAdmin;
@@ -36,23 +35,23 @@ pub(crate) struct ReadyOut {
 
 /// What the server does, in numbers: `/metrics`, where Prometheus looks for it. Needs an admin key.
 pub(crate) async fn metrics(State(api): State<Arc<Api>>, _: AsAdmin) -> impl IntoResponse {
-    page(&*api.accept)
+    page(&api.node)
 }
 
-fn page(node: &dyn Accept) -> impl IntoResponse + use<> {
+fn page(node: &Node) -> impl IntoResponse + use<> {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, OPEN_METRICS)], node.metrics())
 }
 
 /// The routes of the listener for operators. Its metrics need no key: a key is looked up in the store, and metrics matter most
 /// while that is away.
-pub fn ops_router(node: Arc<dyn Accept>, version: &'static str, role: Role) -> Router {
-    let ready = on_get(async move |State(node): State<Arc<dyn Accept>>| readiness(&*node, version, role));
+pub fn ops_router(node: Arc<Node>, version: &'static str) -> Router {
+    let ready = on_get(async move |State(node): State<Arc<Node>>| readiness(&node, version));
     Router::new()
         .route("/api/v1/health", on_get(get))
         .route("/api/v1/health/ping", on_get(ping))
         .route("/api/v1/health/ready", ready)
-        .route("/metrics", on_get(async |State(node): State<Arc<dyn Accept>>| page(&*node)))
+        .route("/metrics", on_get(async |State(node): State<Arc<Node>>| page(&node)))
         .fallback(async || {
             let detail = "This listener serves /api/v1/health, /api/v1/health/ready and /metrics only.";
             ApiError::new(StatusCode::NOT_FOUND, "not_found", detail)
@@ -89,13 +88,13 @@ async fn ping() -> StatusCode {
     )
 )]
 async fn ready(State(api): State<Arc<Api>>) -> (StatusCode, Json<ReadyOut>) {
-    readiness(&*api.accept, api.version, api.role)
+    readiness(&api.node, api.version)
 }
 
-fn readiness(node: &dyn Accept, version: &'static str, role: Role) -> (StatusCode, Json<ReadyOut>) {
+fn readiness(node: &Node, version: &'static str) -> (StatusCode, Json<ReadyOut>) {
     let (status, reason) = match node.ready() {
         Ok(()) => (StatusCode::OK, None),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, Some(reason)),
     };
-    (status, Json(ReadyOut { ready: reason.is_none(), version, role: role.as_str(), reason }))
+    (status, Json(ReadyOut { ready: reason.is_none(), version, role: node.role().as_str(), reason }))
 }

@@ -252,7 +252,7 @@ pub(crate) async fn enqueue_one(
 ) -> Result<Response, ApiError> {
     let new = new_job(api, environment, wanted, &FieldPath::Body, batch, key)?;
     let job = Job { payload: None, ..new.job.clone() };
-    let mut enqueued = api.jobs.enqueue(vec![new]).await?;
+    let mut enqueued = api.node.enqueue(vec![new]).await?;
     match enqueued.pop().ok_or_else(no_answer)? {
         Enqueued::Accepted { created_at, due_at } => {
             Ok((StatusCode::ACCEPTED, Json(JobOut::accepted(job, created_at, due_at))).into_response())
@@ -287,7 +287,7 @@ pub(crate) async fn enqueue_all(
     });
     let new = new.collect::<Result<Vec<NewJob>, ApiError>>()?;
     let ids: Vec<JobId> = new.iter().map(|new| new.job.id).collect();
-    let enqueued = api.jobs.enqueue(new).await?;
+    let enqueued = api.node.enqueue(new).await?;
     let mut data = Vec::with_capacity(ids.len());
     for (id, enqueued) in ids.into_iter().zip(enqueued) {
         data.push(match enqueued {
@@ -338,16 +338,16 @@ async fn change(
     command: OperatorCommand,
     refusal: &'static str,
 ) -> Result<(), ApiError> {
-    let steered = api.store.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], command }).await?;
-    api.accept.count(steered.made);
-    match steered.answer.plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
+    let steered = api.node.steer(Scope::of(environment), Steer::Jobs { ids: vec![id], command }).await?;
+    match steered.plans.into_iter().next().flatten().ok_or_else(|| no_job(id))? {
         JobAction::Refuse => Err(ApiError::new(StatusCode::CONFLICT, "job_state", refusal)),
-        // The end of a job may be announced by its batch: a message is pending then.
-        JobAction::RunNow | JobAction::Redrive | JobAction::Reschedule(_) | JobAction::Cancel | JobAction::Delete => {
-            api.jobs.hint_jobs();
-            Ok(())
-        }
-        JobAction::RequestCancel | JobAction::Nothing => Ok(()),
+        JobAction::RunNow
+        | JobAction::Redrive
+        | JobAction::Reschedule(_)
+        | JobAction::Cancel
+        | JobAction::Delete
+        | JobAction::RequestCancel
+        | JobAction::Nothing => Ok(()),
     }
 }
 

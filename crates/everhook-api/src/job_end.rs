@@ -182,7 +182,7 @@ async fn progress(
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
     let progress = Progress::new(percent, &text.unwrap_or_default()).at("percent")?;
-    match api.store.report_progress(Scope::of(environment), id, by, progress).await? {
+    match api.node.report_progress(Scope::of(environment), id, by, progress).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
         Err(why) => Err(not_yours(&api, environment, id, why).await?),
     }
@@ -195,7 +195,7 @@ async fn end(
     by: LeaseProof,
     ending: Ending,
 ) -> Result<Json<JobStateOut>, ApiError> {
-    match api.jobs.end_job(environment, id, by, ending).await? {
+    match api.node.end_job(environment, id, by, ending).await? {
         Ok(state) => Ok(Json(JobStateOut { id, state: Shown(state) })),
         Err(why) => Err(not_yours(api, environment, id, why).await?),
     }

@@ -2,10 +2,9 @@
 //!
 //! One file per resource, each with its wire types, its rules and its handlers. A request is authenticated by [`auth`],
 //! what its path names is resolved within the caller's rights by `scope`, its body is read by `input`; the resource
-//! decides what it means and calls the store. Messages enter only through [`accept::Accept`], jobs and the words of their
-//! workers only through `RunJobs`. Handlers never spawn, read no clock and keep no state; what goes wrong is told by `error`, in one place.
+//! decides what it means and calls the node, which is the door for every read and write. Handlers hold no store, send no
+//! wake-ups, never spawn, read no clock and keep no state; what goes wrong is told by `error`, in one place.
 
-pub mod accept;
 mod access;
 mod addresses;
 mod application;

@@ -20,6 +20,7 @@ use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_engine::accept::Accepted;
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Expunge, MessageFilter};
@@ -33,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::accept::Accepted;
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
@@ -234,7 +234,7 @@ async fn send(
     keys.extend(input.key.clone());
     keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
     let new = NewMessage { environment, message, keys, version, once, deliver_at };
-    match api.accept.accept(new).await? {
+    match api.node.accept(new).await? {
         Accepted::New(new) => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
         Accepted::Repeated(id) => {
             let found = api
@@ -302,8 +302,7 @@ async fn get(
     tag = "Message", params(ApplicationPath, MessagePath), responses((status = 204))
 )]
 async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -> Result<StatusCode, ApiError> {
-    let found =
-        api.store.expunge(AppScope::of(of.environment, of.application), Expunge::Message(of.message.id)).await?;
+    let found = api.node.expunge(AppScope::of(of.environment, of.application), Expunge::Message(of.message.id)).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 

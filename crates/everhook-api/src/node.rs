@@ -91,6 +91,6 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(State(api): State<Arc<Api>>, _: AsAdmin) -> Result<Json<NodeListOut>, ApiError> {
     let sessions = api.read(query::Sessions { closed_within: CLOSED_SHOWN }).await?;
-    let now = api.store.now().await?;
+    let now = api.now();
     Ok(Json(NodeListOut { data: sessions.into_iter().map(|session| NodeOut::new(session, now)).collect() }))
 }

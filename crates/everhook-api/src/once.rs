@@ -150,7 +150,7 @@ async fn reset(
     InApplication { environment, application }: InApplication,
     PathParams(OncePath { key }): PathParams<OncePath>,
 ) -> Result<StatusCode, ApiError> {
-    let found = api.store.reset_once(AppScope::of(environment, application.id), name(&key)?).await?;
+    let found = api.node.reset_once(AppScope::of(environment, application.id), name(&key)?).await?;
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_slot(&key)) }
 }
 

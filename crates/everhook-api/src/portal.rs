@@ -79,7 +79,7 @@ async fn create(
     let session = wanted.session_id.map(session).transpose()?;
     let locator = scope::application(&app_id)?;
     let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
-    let org = environments::org(&*api.store, environment).await?;
+    let org = environments::org(&api.node, environment).await?;
     let org = org.ok_or_else(|| ApiError::not_found("environment of the caller"))?;
     let token = tokens.issue(&Grant { org, id, flags, capabilities, session, expiry }, api.now());
     Ok(Json(AppPortalAccessOut { url: "/docs", token: token.ok_or_else(no_secret)? }))

@@ -16,7 +16,7 @@ use everhook_store::catalog::{Order, Replaced};
 use everhook_store::query;
 use everhook_store::queue::QueueStats;
 use everhook_store::resource::{Deleted, ResourceKey};
-use everhook_store::store::Resources;
+
 use everhook_store::worker::WorkerRecord;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -269,7 +269,7 @@ async fn delete(
     InJobs { environment }: InJobs,
     PathParams(path): PathParams<QueuePath>,
 ) -> Result<StatusCode, ApiError> {
-    match api.store.delete_resource(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
+    match api.node.delete(Scope::of(environment), ResourceKey::Queue(path.own_name()?)).await? {
         Deleted::Done => Ok(StatusCode::NO_CONTENT),
         Deleted::NotFound => Err(path.not_found()),
         Deleted::HasJobs => {
@@ -279,7 +279,7 @@ async fn delete(
     }
 }
 
-/// Changes a queue, and tells that there may be work.
+/// Changes a queue.
 async fn replace(
     api: &Api,
     environment: EnvironmentId,
@@ -289,11 +289,8 @@ async fn replace(
     for _ in 0..REPLACE_TRIES_MAX {
         let old = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
         let new = change(old.unwrap_or_else(|| Queue::new(name.clone())));
-        match api.store.replace(Scope::of(environment), new.clone()).await? {
-            Replaced::Done(new) => {
-                api.jobs.hint_jobs();
-                return Ok(new);
-            }
+        match api.node.replace(Scope::of(environment), new.clone()).await? {
+            Replaced::Done(new) => return Ok(new),
             Replaced::Repeated => return Ok(new),
             Replaced::Stale | Replaced::Taken => {}
             Replaced::KeyReused => return Err(ApiError::key_reused()),
@@ -312,8 +309,7 @@ async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Jso
 /// The workers that live.
 async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerRecord>, ApiError> {
     let mut workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
-    let now = api.store.now().await?;
-    workers.retain(|worker| !worker::is_expired(worker, now));
+    workers.retain(|worker| !worker::is_expired(worker, api.now()));
     Ok(workers)
 }
 

@@ -84,10 +84,7 @@ async fn redrive(
 ) -> Result<(StatusCode, Json<RedriveOut>), ApiError> {
     let mut out = RedriveOut { redriven: 0, done: false };
     for _ in 0..REDRIVE_ROUNDS_MAX {
-        let redriven = api.store.steer(Scope::of(environment), Steer::Redrive(wish.clone())).await?.answer.redriven;
-        if redriven > 0 {
-            api.accept.hint();
-        }
+        let redriven = api.node.steer(Scope::of(environment), Steer::Redrive(wish.clone())).await?.redriven;
         out.redriven += redriven;
         if redriven < wish.limit {
             out.done = true;

@@ -10,7 +10,7 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Redirect};
 use axum::routing::{MethodFilter, get, on};
-use everhook_engine::jobs::RunJobs;
+use everhook_engine::node::Node;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{StatusCode, Uri};
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
@@ -18,7 +18,6 @@ use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Paths, RefOr};
 
-use crate::accept::Accept;
 use crate::access;
 use crate::error::ApiError;
 use crate::state::{Api, ApiConfig};
@@ -27,16 +26,15 @@ use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
     event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
 };
-use everhook_store::store::Store;
 
 /// How long a browser may remember what it may send.
 const CORS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Everything under `/api/v1`, and the documentation; on a worker only what tells whether it lives and works.
-pub fn router(store: Arc<dyn Store>, accept: Arc<dyn Accept>, jobs: Arc<dyn RunJobs>, config: ApiConfig) -> Router {
+pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
     let Routes { router, own_router, own, .. } = all();
-    let api = Arc::new(Api::new(store, accept, jobs, own, config));
-    if !api.role.accepts() {
+    let api = Arc::new(Api::new(node, own, config));
+    if !api.node.role().accepts() {
         return health::routes()
             .router
             .route("/metrics", get(health::metrics))

@@ -16,7 +16,7 @@ use everhook_store::catalog::{Created, Order, Replaced};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 use everhook_store::schedule::ScheduleRecord;
-use everhook_store::store::Resources;
+
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -112,11 +112,8 @@ async fn create(
     request::check_together(&schedule, &starts)?;
     let state = ScheduleState::paused();
     let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
-    match api.store.create(Scope::of(caller.environment), new.clone(), input.key.clone()).await? {
-        Created::New(new) | Created::Repeated(new) => {
-            api.jobs.hint_jobs();
-            Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
-        }
+    match api.node.create(Scope::of(caller.environment), new.clone(), input.key.clone()).await? {
+        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now)))),
         Created::Taken(_) => Err(ApiError::conflict("A schedule with this name exists already.")),
         Created::KeyReused => Err(ApiError::key_reused()),
         Created::NoParent => Err(no_schedule(&new.name)),
@@ -177,7 +174,7 @@ async fn delete(
     PathParams(path): PathParams<SchedulePath>,
 ) -> Result<StatusCode, ApiError> {
     let Named { environment, name } = caller.named(&path)?.own()?;
-    let found = api.store.delete_resource(Scope::of(environment), ResourceKey::Schedule(name.clone())).await?.is_done();
+    let found = api.node.delete(Scope::of(environment), ResourceKey::Schedule(name.clone())).await?.is_done();
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(no_schedule(&name)) }
 }
 
@@ -226,11 +223,8 @@ async fn run(
         .read(query::FindSchedule { scope: Scope::of(environment), name: name.clone() })
         .await?
         .ok_or_else(|| no_schedule(&name))?;
-    let run = api.store.run_schedule(Scope::of(environment), name.clone()).await?;
-    api.accept.count(run.made);
-    let run = run.answer.ok_or_else(|| no_schedule(&name))?;
-    api.jobs.hint_jobs();
-    api.accept.hint();
+    let run = api.node.run_schedule(Scope::of(environment), name.clone()).await?;
+    let run = run.ok_or_else(|| no_schedule(&name))?;
     Ok((StatusCode::ACCEPTED, Json(RunOut::new(run, StartsWhat::of(&found.starts)))))
 }
 
@@ -253,11 +247,8 @@ async fn replace(
         if new == old {
             return Ok(old);
         }
-        match api.store.replace(Scope::of(*environment), new.clone()).await? {
-            Replaced::Done(new) => {
-                api.jobs.hint_jobs();
-                return Ok(new);
-            }
+        match api.node.replace(Scope::of(*environment), new.clone()).await? {
+            Replaced::Done(new) => return Ok(new),
             Replaced::Repeated => return Ok(old),
             Replaced::Stale | Replaced::Taken => {}
             Replaced::KeyReused => return Err(ApiError::key_reused()),

@@ -1,19 +1,16 @@
-//! What every handler gets: the store, the node, the rules.
+//! The state of every handler: the node and the rules.
 
 use std::sync::Arc;
 
 use everhook_core::id::Id;
-use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
-use everhook_engine::jobs::RunJobs;
+use everhook_engine::node::Node;
 use everhook_sender::egress::Egress;
 use everhook_store::error::StoreError;
 use everhook_store::query::Read;
-use everhook_store::store::{Reads, Store};
 use everhook_store::uids::Uids;
 
-use crate::accept::Accept;
 use crate::auth::environments::Environments;
 use crate::auth::keys::Keys;
 use crate::auth::token::Tokens;
@@ -31,8 +28,6 @@ pub struct ApiConfig {
     pub egress: Egress,
     /// The binary's version, shown by the readiness route and the documentation.
     pub version: &'static str,
-    /// What the node does: a worker serves nothing but health.
-    pub role: Role,
     /// The outboxes that the node relays.
     pub outboxes: Vec<NamedOutbox>,
     /// Whether there are jobs; if not, their routes say so.
@@ -45,13 +40,11 @@ pub struct ApiConfig {
 
 /// What every handler gets.
 pub(crate) struct Api {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) accept: Arc<dyn Accept>,
-    pub(crate) jobs: Arc<dyn RunJobs>,
+    /// The door for every read and write.
+    pub(crate) node: Arc<Node>,
     pub(crate) default_signature: SignatureKind,
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
-    pub(crate) role: Role,
     pub(crate) keys: Keys,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) environments: Environments,
@@ -64,21 +57,12 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        accept: Arc<dyn Accept>,
-        jobs: Arc<dyn RunJobs>,
-        own_routes: KnownByRoute,
-        config: ApiConfig,
-    ) -> Api {
+    pub(crate) fn new(node: Arc<Node>, own_routes: KnownByRoute, config: ApiConfig) -> Api {
         Api {
-            store,
-            accept,
-            jobs,
+            node,
             default_signature: config.default_signature,
             egress: config.egress,
             version: config.version,
-            role: config.role,
             keys: Keys::default(),
             tokens: config.jwt_secret.map(Tokens::new),
             environments: Environments::default(),
@@ -93,14 +77,14 @@ impl Api {
 
     /// Answers a read of the store.
     pub(crate) async fn read<Q: Read>(&self, query: Q) -> Result<Q::Answer, StoreError> {
-        self.store.read(query).await
+        self.node.read(query).await
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.accept.now()
+        self.node.now()
     }
 
     pub(crate) fn new_id(&self) -> Id {
-        self.accept.new_id()
+        self.node.new_id()
     }
 }

@@ -189,7 +189,7 @@ pub(crate) fn routes() -> Routes {
 )]
 async fn list(State(api): State<Arc<Api>>, InJobs { environment }: InJobs) -> Result<Json<WorkerListOut>, ApiError> {
     let workers = api.read(query::Workers { scope: Scope::of(environment) }).await?;
-    let now = api.store.now().await?;
+    let now = api.now();
     Ok(Json(WorkerListOut { data: workers.into_iter().map(|worker| WorkerOut::new(worker, now)).collect() }))
 }
 
@@ -213,7 +213,7 @@ async fn register(
     let lease = wanted.lease_seconds.map(|seconds| FieldPath::Body.span("leaseSeconds", seconds)).transpose()?;
     let lease = lease.unwrap_or(WORKER_LEASE_DEFAULT).clamp(WORKER_LEASE_SHORTEST, WORKER_LEASE_LONGEST);
     let takes = Takes { environment, queues, kinds };
-    let opened = api.jobs.open_worker(name, takes, lease).await?;
+    let opened = api.node.open_worker(name, takes, lease).await?;
     let now = opened.session.renewed_at;
     Ok((StatusCode::CREATED, Json(WorkerOut::new(opened, now))))
 }
@@ -238,7 +238,7 @@ async fn lease(
     let wait = wait.unwrap_or(Duration::ZERO).min(WORKER_WAIT_MAX);
     let held = held.map(held_jobs).transpose()?;
     let worker = find(&api, environment, &path).await?;
-    let leased = api.jobs.lease_for(&worker, limit, wait, held.as_deref()).await?.map_err(refused)?;
+    let leased = api.node.lease_for(&worker, limit, wait, held.as_deref()).await?.map_err(refused)?;
     Ok(Json(LeasedJobListOut { data: leased.into_iter().filter_map(LeasedJobOut::new).collect() }))
 }
 
@@ -256,7 +256,7 @@ async fn heartbeat(
     let HeartbeatIn { held } = input.json_or_default()?;
     let held = held.map(held_jobs).transpose()?;
     let worker = find(&api, environment, &path).await?;
-    let learned = api.jobs.heartbeat(worker.session.id, held.as_deref()).await?.map_err(refused)?;
+    let learned = api.node.heartbeat(worker.session.id, held.as_deref()).await?.map_err(refused)?;
     Ok(Json(HeartbeatOut { lost: learned.lost, cancelled: learned.cancelled }))
 }
 
@@ -272,7 +272,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let worker = find_any(&api, environment, &path).await?;
     if worker.session.closed_at.is_none() {
-        api.jobs.close_worker(worker.session.id).await?;
+        api.node.close_worker(worker.session.id).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,10 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
-use everhook_core::id::{Id, MessageId};
+use everhook_core::id::MessageId;
 use everhook_core::message::Message;
-use everhook_core::time::Timestamp;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::made::Made;
@@ -24,31 +22,6 @@ use crate::group::{self, GroupQueue, WRITERS, Weigh};
 use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
 use crate::wakeup::Wakeups;
-
-/// The only way messages enter, and what a node knows that handlers must not find out for themselves.
-#[async_trait]
-pub trait Accept: Send + Sync {
-    /// Commits a message with every delivery it causes; returns when that is durable.
-    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError>;
-
-    /// Tells that there may be pending work: after a resend, a redrive, the enabling of an endpoint.
-    fn hint(&self);
-
-    /// Counts work that a change of a schedule, a batch or a job has created.
-    fn count(&self, made: Made);
-
-    /// The store's time as the node knows it.
-    fn now(&self) -> Timestamp;
-
-    /// The next id.
-    fn new_id(&self) -> Id;
-
-    /// Whether the node can do its work; if not, why.
-    fn ready(&self) -> Result<(), String>;
-
-    /// What the node does, in numbers, as Prometheus reads it.
-    fn metrics(&self) -> String;
-}
 
 /// What became of a message.
 #[derive(Clone, Debug)]
@@ -217,7 +190,7 @@ impl Acceptor {
                     self.deliverer.begin(leased, slot, session);
                 }
                 if pending > 0 {
-                    self.wakeups.hint();
+                    self.wakeups.hint_deliveries();
                 }
                 Accepted::New(message)
             }

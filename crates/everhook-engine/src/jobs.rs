@@ -2,18 +2,9 @@
 //!
 //! A remote worker is a session like a node's, with its own lease. What it says of a job ends in `settle`, the only door.
 
-use std::time::Duration;
-
-use async_trait::async_trait;
 use bytes::Bytes;
-use everhook_core::id::{EnvironmentId, JobId, SessionId};
+use everhook_core::id::JobId;
 use everhook_core::job::report::{Note, Report};
-use everhook_core::job::{JobState, LeaseLost, LeaseProof};
-use everhook_store::error::StoreError;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::worker::{Takes, WorkerRecord};
-
-use crate::accept::AcceptError;
 
 pub(crate) mod counts;
 pub(crate) mod enqueue;
@@ -66,46 +57,4 @@ pub struct Ending {
     pub note: Note,
     /// What came out, as JSON.
     pub result: Option<Bytes>,
-}
-
-/// Enqueues jobs, and speaks with remote workers.
-#[async_trait]
-pub trait RunJobs: Send + Sync {
-    /// Commits jobs, all in one transaction, each judged by itself; returns when that is durable.
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError>;
-
-    /// Begins the session of a remote worker.
-    async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError>;
-
-    /// Renews the worker and leases jobs to it; waits up to `wait` for the first. Where `held` is given, jobs of it that are not listed go
-    /// back: their answer was lost on the way.
-    async fn lease_for(
-        &self,
-        worker: &WorkerRecord,
-        limit: usize,
-        wait: Duration,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError>;
-
-    /// Renews the worker; tells what it lost and what is cancelled. Never hands back.
-    async fn heartbeat(
-        &self,
-        worker: SessionId,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError>;
-
-    /// Ends the session of a worker that signs off; what it still holds goes back at once, and uses no try.
-    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError>;
-
-    /// Ends an attempt; answers where the job stands now. Saying it again is harmless.
-    async fn end_job(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        ending: Ending,
-    ) -> Result<Result<JobState, LeaseLost>, StoreError>;
-
-    /// Tells that there may be work: after a retry, a resume, a raised limit.
-    fn hint_jobs(&self);
 }

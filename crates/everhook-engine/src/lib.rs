@@ -4,14 +4,15 @@
 //! alive, takes over what dead nodes held, and speaks with remote workers. Contains no decision about a task and no SQL.
 
 pub mod accept;
+mod changes;
 pub mod clock;
 pub mod delivery;
 mod dispatcher;
-pub mod engine;
 pub mod entropy;
 mod group;
 pub mod jobs;
 mod metrics;
+pub mod node;
 mod outbound;
 pub mod relay;
 pub mod session;

@@ -288,8 +288,9 @@ impl Settler {
         }
         if batches {
             // The announcement is a message of the same transaction: its deliveries are pending, on a lane that any node may look at.
-            self.wakeups.hint();
-        } else if jobs {
+            self.wakeups.hint_deliveries();
+        }
+        if jobs {
             // A queue at its limit has room again; whoever leases from it was told nothing of when.
             self.wakeups.hint_jobs_here();
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use everhook_core::task::TaskKind;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
+use everhook_store::made::Made;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tracing::{debug, warn};
@@ -49,10 +50,26 @@ impl Wakeups {
         Wakeups { deliveries, jobs, waiting: Notify::new(), clock, hints, told: Notify::new() }
     }
 
-    /// There may be work: looks for it here, and soon has the others look.
-    pub(crate) fn hint(&self) {
-        self.hint_here();
+    /// Deliveries may be due: this node looks for them, and soon the others do.
+    pub(crate) fn hint_deliveries(&self) {
+        self.hint_deliveries_here();
         self.told.notify_one();
+    }
+
+    /// Jobs may be due: this node looks for them, and soon the others do.
+    pub(crate) fn hint_jobs(&self) {
+        self.hint_jobs_here();
+        self.told.notify_one();
+    }
+
+    /// Wakes the machines that committed work is for.
+    pub(crate) fn hint_made(&self, made: Made) {
+        if made.messages > 0 {
+            self.hint_deliveries();
+        }
+        if made.jobs > 0 {
+            self.hint_jobs();
+        }
     }
 
     /// There may be jobs for this node and whoever waits at it.
@@ -78,9 +95,8 @@ impl Wakeups {
         self.waiting.notified()
     }
 
-    fn hint_here(&self) {
+    fn hint_deliveries_here(&self) {
         self.deliveries.hint(self.clock.elapsed());
-        self.hint_jobs_here();
     }
 
     /// Wakes the other nodes whenever there was a hint.
@@ -102,7 +118,8 @@ impl Wakeups {
         loop {
             let heard = hints.next().await;
             if heard.is_ok() {
-                self.hint_here();
+                self.hint_deliveries_here();
+                self.hint_jobs_here();
             }
             tokio::time::sleep(failures.count("listen for the other nodes", heard)).await;
         }

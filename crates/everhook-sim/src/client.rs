@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
 use everhook_core::message::{Message, Rest};
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::{Accept, Accepted};
+use everhook_engine::accept::Accepted;
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::NewMessage;
 

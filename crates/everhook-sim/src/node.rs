@@ -6,18 +6,17 @@ use std::time::Duration;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::node::{self, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_store::ids::Ids;
-use everhook_store::store::Store;
 
 use crate::gate::{Gate, Health};
 use crate::job::NodeHandler;
 use crate::network::NodeNetwork;
-use crate::store::{NodeStore, connect};
+use crate::store::connect;
 use crate::world::Shared;
 
 /// How long a simulated node may be silent.
@@ -25,10 +24,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(4);
 
 /// One life of one node.
 pub(crate) struct Node {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<node::Node>,
     pub(crate) gate: Arc<Gate>,
-    /// The database as this node sees it: what the API asks directly.
-    pub(crate) store: Arc<NodeStore>,
 }
 
 impl Node {
@@ -37,15 +34,14 @@ impl Node {
         loop {
             let gate = Arc::new(Gate::new());
             let seed = shared.rng.next();
-            let store = Arc::new(connect(shared, &gate, node));
             let handler = NodeHandler { shared: Arc::clone(shared), gate: Arc::clone(&gate), node };
             let parts = Parts {
-                store: Arc::clone(&store) as Arc<dyn Store>,
+                store: Arc::new(connect(shared, &gate, node)),
                 transport: Some(Arc::new(NodeNetwork { shared: Arc::clone(shared), gate: Arc::clone(&gate), node })),
                 ids: Arc::new(Ids::seeded(seed)),
                 entropy: Entropy::seeded(seed),
             };
-            let config = EngineConfig {
+            let config = NodeConfig {
                 dispatch: DispatchConfig { slots: 12, slots_per_lane: 4, poll_interval: Duration::from_millis(500) },
                 lease: LEASE,
                 retry: retry_policy(),
@@ -61,9 +57,9 @@ impl Node {
                 }),
                 retention: Ages::default(),
             };
-            if let Ok(engine) = Engine::start(parts, config).await {
+            if let Ok(engine) = node::Node::start(parts, config).await {
                 shared.trace.event(format_args!("node {node} started"));
-                return Node { engine, gate, store };
+                return Node { engine, gate };
             }
             gate.set(Health::Dead);
         }

@@ -8,10 +8,8 @@ use everhook_core::id::{BatchId, JobId};
 use everhook_core::job::OperatorCommand;
 use everhook_core::scope::Scope;
 use everhook_core::task::TaskKind;
-use everhook_engine::jobs::RunJobs;
 use everhook_store::batch::Resolve;
 use everhook_store::steer::Steer;
-use everhook_store::store::Store;
 use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::client::ENVIRONMENT;
@@ -39,10 +37,9 @@ async fn steer(shared: &Shared, nodes: &Nodes) {
     let (id, command) = (*shared.rng.pick(&jobs), *shared.rng.pick(&[OperatorCommand::Cancel, OperatorCommand::Retry]));
     let node = nodes.pick(&shared.rng);
     shared.steer(&[id]);
-    let plan = ask(&node, node.store.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], command })).await;
-    let plan = plan.map(|steered| steered.answer.plans);
+    let plan = ask(&node, node.engine.steer(Scope::of(ENVIRONMENT), Steer::Jobs { ids: vec![id], command })).await;
+    let plan = plan.map(|steered| steered.plans);
     shared.trace.event(format_args!("operator wishes {command:?} for {id}: {plan:?}"));
-    node.engine.hint_jobs();
 }
 
 /// Retries or skips the dead jobs of a batch, all or some of them.
@@ -53,10 +50,8 @@ async fn resolve(shared: &Shared, nodes: &Nodes) {
     let node = nodes.pick(&shared.rng);
     shared.steer(&dead);
     let (count, resolve) = (dead.len(), Resolve { jobs: dead, how });
-    let resolved = ask(&node, node.store.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve)).await;
-    let resolved = resolved.map(|resolved| resolved.answer);
+    let resolved = ask(&node, node.engine.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve)).await;
     shared.trace.event(format_args!("operator resolves {count} of {batch} as {how:?}: {resolved:?}"));
-    node.engine.hint_jobs();
 }
 
 fn first_with_dead(tables: &Tables) -> Option<(BatchId, Vec<JobId>)> {

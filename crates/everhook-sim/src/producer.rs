@@ -6,13 +6,10 @@ use std::time::Duration;
 use everhook_core::id::{BatchId, JobId};
 use everhook_core::name::Metadata;
 use everhook_core::scope::Scope;
-use everhook_engine::accept::Accept;
-use everhook_engine::jobs::RunJobs;
 use everhook_store::batch::{BatchRecord, NewBatch};
 use everhook_store::catalog::Created;
 use everhook_store::dedup::DedupKey;
 use everhook_store::job::{Enqueued, NewJob};
-use everhook_store::store::Store;
 use tokio::task::JoinSet;
 
 use crate::client::{APPLICATION, ENVIRONMENT, PATIENCE, TRIES};
@@ -119,7 +116,8 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
         };
         match ask(
             &node,
-            node.store.create_batch(Scope::of(ENVIRONMENT), NewBatch { batch: record.clone(), key: Some(key.clone()) }),
+            node.engine
+                .create_batch(Scope::of(ENVIRONMENT), NewBatch { batch: record.clone(), key: Some(key.clone()) }),
         )
         .await
         {
@@ -134,7 +132,7 @@ async fn create(shared: &Shared, nodes: &Nodes, batch: usize) -> Option<BatchId>
 async fn seal(shared: &Shared, nodes: &Nodes, id: BatchId) {
     for _ in 0..TRIES {
         let node = nodes.pick(&shared.rng);
-        match ask(&node, node.store.seal_batch(Scope::of(ENVIRONMENT), id)).await.map(|sealed| sealed.answer) {
+        match ask(&node, node.engine.seal_batch(Scope::of(ENVIRONMENT), id)).await {
             Some(Some(_)) => return,
             Some(None) => panic!("batch {id} was acknowledged and is not there"),
             None => rest(shared).await,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use everhook_core::id::JobId;
 use everhook_core::job::LeaseProof;
 use everhook_core::job::report::{Note, Report};
-use everhook_engine::jobs::{self, HeldJob, RunJobs, WorkerRefused};
+use everhook_engine::jobs::{self, HeldJob, WorkerRefused};
 use everhook_store::job::LeasedJob;
 use everhook_store::worker::{Takes, WorkerRecord};
 

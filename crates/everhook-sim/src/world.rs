@@ -11,7 +11,6 @@ use everhook_core::outcome::Class;
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::{Timestamp, micros};
-use everhook_engine::accept::Accept;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::ids::Ids;
 use everhook_store::job::JobFilter;

@@ -312,6 +312,7 @@ pub trait Resources: Store {
 
 impl<S: Store + ?Sized> Resources for S {}
 
-fn of_kind<R: TryFrom<Resource, Error = Resource>>(resource: Resource) -> R {
+/// The record of the kind that was asked for.
+pub fn of_kind<R: TryFrom<Resource, Error = Resource>>(resource: Resource) -> R {
     R::try_from(resource).unwrap_or_else(|other| panic!("a store returns the kind that it was given, not {other:?}"))
 }

@@ -9,11 +9,11 @@ use everhook_core::limits::LEASE_JOBS_MAX;
 use everhook_core::name::{BadName, Name};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::handler::{Context, Handler, Handlers};
 use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_store::error::StoreError;
 use serde::Serialize;
@@ -169,7 +169,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn start(self) -> Result<Engine, StartError> {
+    async fn start(self) -> Result<Arc<Node>, StartError> {
         if self.kinds.is_empty() || self.queues.is_empty() {
             return Err(StartError::Nothing);
         }
@@ -189,7 +189,7 @@ impl Worker {
             handlers: Some(Arc::new(handlers)),
             ..JobsConfig::default()
         });
-        let config = EngineConfig {
+        let config = NodeConfig {
             // This engine delivers nothing, but the machine requires slots.
             dispatch: DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: POLL_INTERVAL },
             lease: self.lease,
@@ -207,7 +207,7 @@ impl Worker {
             ids: store.ids.clone(),
             entropy: Entropy::from_system(),
         };
-        Ok(Engine::start(parts, config).await?)
+        Ok(Node::start(parts, config).await?)
     }
 }
 

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use everhook_api::accept::Accept;
 use everhook_api::{ApiConfig, Budget, ConnectionMetrics, NamedOutbox, Server, Stop, listen, ops_router, router};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::role::Role;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::RunJobs;
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sender::{Deadlines, Sender, SenderConfig};
@@ -54,29 +52,27 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     // Bound before the first delivery, so that a port in use fails the start.
     let listeners = Listeners::bind(&config).await?;
     let egress = Egress::new(config.egress_allow.clone(), config.https_only);
-    let engine = startup.run(|| start_engine(&config, &opened, egress.clone(), files.kept)).await?;
+    let node = startup.run(|| start_node(&config, &opened, egress.clone(), files.kept)).await?;
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
         default_signature: config.default_signature,
         egress,
         version: VERSION,
-        role: config.role,
         outboxes: named.collect(),
         jobs: config.jobs.enabled,
         schedules: config.jobs.schedules,
         endpoints_max: ENDPOINTS_MAX,
     };
-    let (accept, jobs) = (Arc::clone(&engine) as Arc<dyn Accept>, Arc::clone(&engine) as Arc<dyn RunJobs>);
-    let router = router(Arc::clone(&opened.store), accept, jobs, api);
-    engine.relay(outboxes);
+    let router = router(Arc::clone(&node), api);
+    node.relay(outboxes);
     let metrics = ConnectionMetrics::default();
-    engine.add_metrics(|registry| {
+    node.add_metrics(|registry| {
         logs.register(registry);
         metrics.register(registry);
     });
     let addresses = listeners.addresses()?;
-    let ops_router = ops_router(Arc::clone(&engine) as Arc<dyn Accept>, VERSION, config.role);
+    let ops_router = ops_router(Arc::clone(&node), VERSION);
     let budget = Budget { connections: files.clients, per_address: config.connections_per_address.min(files.clients) };
     let mut served = Served::start(listeners, Routers { api: router, ops: ops_router }, budget, metrics);
     let asked = tokio::select! {
@@ -88,13 +84,13 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs) -> anyhow::Result<()>
     };
     let delay = stop_delay(&config, asked);
     info!("stopping: the listener closes in {} s; a second signal exits at once", delay.as_secs());
-    engine.leave();
+    node.leave();
     served.api_stop.leaving.cancel();
     let orderly = async {
         // Load balancers need time to notice that the node is not ready. Until then the listener accepts requests.
         tokio::time::sleep(delay).await;
         served.api_stop.closing.cancel();
-        engine.drain(config.grace).await;
+        node.drain(config.grace).await;
         served.end().await;
         opened.close().await;
     };
@@ -180,7 +176,7 @@ fn stop_delay(config: &Config, asked: Asked) -> Duration {
     }
 }
 
-async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: usize) -> anyhow::Result<Arc<Engine>> {
+async fn start_node(config: &Config, opened: &Opened, egress: Egress, kept: usize) -> anyhow::Result<Arc<Node>> {
     let (connect, total) = (config.connect_timeout, config.timeout);
     let deadlines = Deadlines { connect, tls: connect, write: total, first_byte: total, total };
     let sender = SenderConfig {
@@ -194,7 +190,7 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
     let sender = Arc::new(Sender::new(sender).context("could not start the sender")?);
     let name =
         NodeName { node: format!("{}:{}", environment::host_name(), std::process::id()), version: VERSION.to_owned() };
-    let engine = EngineConfig {
+    let node = NodeConfig {
         dispatch: config.dispatch,
         lease: config.lease,
         retry: config.retry.clone(),
@@ -210,7 +206,7 @@ async fn start_engine(config: &Config, opened: &Opened, egress: Egress, kept: us
         ids: Arc::clone(&opened.ids),
         entropy: Entropy::from_system(),
     };
-    Ok(Arc::new(Engine::start(parts, engine).await.context("could not start the engine")?))
+    Node::start(parts, node).await.context("could not start the node")
 }
 
 /// Returns the addresses, the place of the data, and, for an empty store, the first key with a command to try.

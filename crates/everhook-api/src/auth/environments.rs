@@ -7,8 +7,8 @@ use everhook_core::id::{DEFAULT_ORG, EnvironmentId, OrgId};
 
 use crate::error::ApiError;
 use crate::limits::ENVIRONMENTS_CACHED_MAX;
+use everhook_engine::node::Node;
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
 
 /// The name of the environment that is there without anyone naming it.
 const DEFAULT_NAME: &str = "default";
@@ -19,13 +19,13 @@ pub(crate) struct Environments(Mutex<HashMap<OrgId, EnvironmentId>>);
 
 impl Environments {
     /// The environment of an `org_` id; one that is named for the first time comes into being.
-    pub(crate) async fn ensure(&self, store: &dyn Store, org: OrgId) -> Result<EnvironmentId, ApiError> {
+    pub(crate) async fn ensure(&self, node: &Node, org: OrgId) -> Result<EnvironmentId, ApiError> {
         if let Some(known) = self.lock().get(&org) {
             return Ok(*known);
         }
         let text = org.to_string();
         let name = if text == DEFAULT_ORG { DEFAULT_NAME } else { &text };
-        let environment = store.ensure_environment(org, name.to_owned()).await?.id;
+        let environment = node.ensure_environment(org, name.to_owned()).await?.id;
         let mut known = self.lock();
         if known.len() >= ENVIRONMENTS_CACHED_MAX {
             known.clear();
@@ -35,8 +35,8 @@ impl Environments {
     }
 
     /// The environment of an admin key that names none.
-    pub(crate) async fn default_one(&self, store: &dyn Store) -> Result<EnvironmentId, ApiError> {
-        self.ensure(store, DEFAULT_ORG.parse().expect("a valid id, checked by a test of the core")).await
+    pub(crate) async fn default_one(&self, node: &Node) -> Result<EnvironmentId, ApiError> {
+        self.ensure(node, DEFAULT_ORG.parse().expect("a valid id, checked by a test of the core")).await
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<OrgId, EnvironmentId>> {
@@ -45,15 +45,15 @@ impl Environments {
 }
 
 /// The environment of this name or `org_` id.
-pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<Option<EnvironmentId>, ApiError> {
+pub(crate) async fn find(node: &Node, wanted: &str) -> Result<Option<EnvironmentId>, ApiError> {
     let org = wanted.parse::<OrgId>().ok();
-    let all = store.read(query::Environments {}).await?;
+    let all = node.read(query::Environments {}).await?;
     let found = all.iter().find(|environment| Some(environment.org) == org || environment.name == wanted);
     Ok(found.map(|environment| environment.id))
 }
 
 /// The `org_` id of an environment.
-pub(crate) async fn org(store: &dyn Store, id: EnvironmentId) -> Result<Option<OrgId>, ApiError> {
-    let all = store.read(query::Environments {}).await?;
+pub(crate) async fn org(node: &Node, id: EnvironmentId) -> Result<Option<OrgId>, ApiError> {
+    let all = node.read(query::Environments {}).await?;
     Ok(all.iter().find(|environment| environment.id == id).map(|environment| environment.org))
 }

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::time::Timestamp;
+use everhook_engine::node::Node;
 use everhook_store::error::StoreError;
 use everhook_store::query;
-use everhook_store::store::{Reads, Store};
 
 use crate::limits::{KEY_FRESH, KEY_REFRESH, KEY_STALE, KEYS_CACHED_MAX};
 
@@ -28,14 +28,14 @@ impl Keys {
     /// What a key may do; none if it is unknown or revoked.
     pub(crate) async fn find(
         &self,
-        store: &dyn Store,
+        node: &Node,
         hash: ApiKeyHash,
         now: Timestamp,
     ) -> Result<Option<KeyScope>, StoreError> {
         if let Some(scope) = self.remembered(&hash, now) {
             return Ok(Some(scope));
         }
-        let scope = store.read(query::FindKey { hash }).await?;
+        let scope = node.read(query::FindKey { hash }).await?;
         self.remember(hash, scope, now);
         Ok(scope)
     }

@@ -145,10 +145,8 @@ pub(crate) async fn redrive(
             api.read(query::Jobs { scope: Scope::of(environment), filter: filter.clone() }).await?;
         let ids: Vec<JobId> = rows.iter().map(|dead| dead.job.id).collect();
         let steer = Steer::Jobs { ids: ids.clone(), command: OperatorCommand::Retry };
-        let steered = api.store.steer(Scope::of(environment), steer).await?;
-        api.accept.count(steered.made);
-        out.redriven += steered.answer.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
-        api.jobs.hint_jobs();
+        let steered = api.node.steer(Scope::of(environment), steer).await?;
+        out.redriven += steered.plans.iter().filter(|plan| matches!(plan, Some(JobAction::Redrive))).count();
         // Forward only: one that dies again at once is for another request.
         match next.or(ids.last().copied().filter(|_| ids.len() == PAGE_MAX)) {
             Some(last) => filter.slice.after = Some(last),

@@ -25,10 +25,9 @@ use everhook_core::role::Role;
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accept;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
@@ -113,7 +112,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
     let environment = EnvironmentId(1);
     store.put_application(environment, APPLICATION);
     store.put_endpoint(environment, endpoint(now));
-    let config = EngineConfig {
+    let config = NodeConfig {
         dispatch: DispatchConfig { slots: 1000, slots_per_lane: 1000, poll_interval: HOUR },
         lease: HOUR,
         retry: RetryPolicy::new(vec![HOUR])?,
@@ -130,7 +129,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
         ids: Arc::clone(&ids),
         entropy: Entropy::seeded(1),
     };
-    let engine = Engine::start(parts, config).await?;
+    let engine = Node::start(parts, config).await?;
     for first in (0..messages).step_by(BATCH) {
         let batch = first..(first + BATCH).min(messages);
         let accepts = batch.map(|number| engine.accept(message(environment, MessageId(ids.next(now)), number, now)));

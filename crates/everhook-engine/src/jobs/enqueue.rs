@@ -91,7 +91,7 @@ impl Enqueuer {
         let made = Made::jobs(&enqueued);
         if made.jobs > 0 {
             self.metrics.made(made);
-            self.wakeups.hint();
+            self.wakeups.hint_jobs();
         }
         Ok(enqueued)
     }

@@ -24,7 +24,7 @@ pub(crate) async fn run(store: Arc<dyn Store>, wakeups: Arc<Wakeups>, metrics: A
                 metrics.made(fired.made);
                 if fired.started > 0 {
                     debug!("started {} runs of schedules", fired.started);
-                    wakeups.hint();
+                    wakeups.hint_made(fired.made);
                 }
                 fired.next_look
             }

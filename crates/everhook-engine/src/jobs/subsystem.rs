@@ -15,7 +15,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::dispatcher::{Dispatcher, NodeCapacity};
-use crate::engine::abort_on_panic;
 use crate::group::GroupQueue;
 use crate::jobs::counts::EndedCounts;
 use crate::jobs::enqueue::Enqueuer;
@@ -27,6 +26,7 @@ use crate::jobs::runner::{Runner, Work};
 use crate::jobs::schedules;
 use crate::jobs::source::{self, JobSource};
 use crate::metrics::Metrics;
+use crate::node::abort_on_panic;
 use crate::outbound::Outbound;
 use crate::session::Sessions;
 use crate::settle::Settler;
@@ -238,9 +238,8 @@ impl JobSubsystem {
         self.dispatcher.drain();
     }
 
-    /// There may be work, of any node; a queue may have been changed.
-    pub(crate) fn hint(&self) {
+    /// Has the queues with a target looked up before the next lease.
+    pub(crate) fn refresh_targets(&self) {
         self.changed.store(true, Ordering::Release);
-        self.parts.wakeups.hint();
     }
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use everhook_core::outcome::{Reply, SendFailure};
-use everhook_engine::accept::Accept;
-use everhook_engine::engine::Engine;
+use everhook_engine::node::Node;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_testkit::mem::TaskPlace;
@@ -45,7 +44,7 @@ impl Transport for Target {
 }
 
 /// A node whose target has answered a hundred times just now.
-async fn started() -> (Arc<Faulty>, Arc<Target>, Engine) {
+async fn started() -> (Arc<Faulty>, Arc<Target>, Arc<Node>) {
     let (store, target) = (store(), Arc::new(Target::default()));
     add_endpoint(&store, "http://127.0.0.1/hook");
     let engine = engine_over(&store, 1, config("node"), target.clone()).await;

@@ -1,6 +1,6 @@
 //! Lost replies and refused writes between the engine and its store.
 
-use everhook_engine::accept::{Accept, AcceptError, Accepted};
+use everhook_engine::accept::{AcceptError, Accepted};
 use everhook_store::store::Op;
 use everhook_testkit::receiver::Answer;
 

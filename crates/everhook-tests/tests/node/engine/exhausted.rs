@@ -11,7 +11,6 @@ use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
-use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::store::Resources;

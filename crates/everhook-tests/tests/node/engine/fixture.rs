@@ -13,9 +13,9 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
 use everhook_engine::jobs::maintenance::Ages;
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_engine::transport::Transport;
 use everhook_sender::{Egress, Sender, SenderConfig};
@@ -38,8 +38,8 @@ pub(crate) fn store() -> Arc<Faulty> {
     Arc::new(faulty(MemStore::new(Ids::seeded(1), clock)))
 }
 
-pub(crate) fn config(node: &str) -> EngineConfig {
-    EngineConfig {
+pub(crate) fn config(node: &str) -> NodeConfig {
+    NodeConfig {
         dispatch: DispatchConfig { slots: 16, slots_per_lane: 8, poll_interval: Duration::from_millis(50) },
         lease: LEASE,
         retry: RetryPolicy::new(vec![Duration::from_millis(20); 60]).unwrap(),
@@ -51,11 +51,11 @@ pub(crate) fn config(node: &str) -> EngineConfig {
     }
 }
 
-pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Engine {
+pub(crate) async fn engine(store: &Arc<Faulty>, seed: u64) -> Arc<Node> {
     engine_with(store, seed, config(&format!("node {seed}"))).await
 }
 
-pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: EngineConfig) -> Engine {
+pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: NodeConfig) -> Arc<Node> {
     let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
     let sender = Sender::new(SenderConfig { egress, ..SenderConfig::default() }).unwrap();
     engine_over(store, seed, config, Arc::new(sender)).await
@@ -64,12 +64,12 @@ pub(crate) async fn engine_with(store: &Arc<Faulty>, seed: u64, config: EngineCo
 pub(crate) async fn engine_over(
     store: &Arc<Faulty>,
     seed: u64,
-    config: EngineConfig,
+    config: NodeConfig,
     transport: Arc<dyn Transport>,
-) -> Engine {
+) -> Arc<Node> {
     let (ids, entropy) = (Arc::new(Ids::seeded(seed)), Entropy::seeded(seed));
     let parts = Parts { store: store.clone(), transport: Some(transport), ids, entropy };
-    Engine::start(parts, config).await.unwrap()
+    Node::start(parts, config).await.unwrap()
 }
 
 /// The path of the endpoint at a receiver.

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests' store has a clock, and their receivers are spawned")]
 
 mod ahead;
+mod changes;
 mod doubt;
 mod exhausted;
 mod faulty;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Reply, SendFailure};
-use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::store::Op;

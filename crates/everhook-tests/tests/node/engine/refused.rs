@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use everhook_core::id::{Id, SessionId};
 use everhook_core::limits::SETTLE_QUEUE_MAX;
-use everhook_engine::accept::Accept;
 use everhook_store::lease::Append;
 use everhook_store::store::{Op, Store};
 use everhook_testkit::conformance::fixture::{FixedCapacity, fast};

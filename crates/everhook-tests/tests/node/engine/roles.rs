@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everhook_core::dispatch::DispatchConfig;
 use everhook_core::role::Role;
-use everhook_engine::accept::{Accept, Accepted};
-use everhook_engine::engine::EngineConfig;
+use everhook_engine::accept::Accepted;
+use everhook_engine::node::NodeConfig;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
 use everhook_store::store::Op;
@@ -41,9 +41,9 @@ impl Hints for Line {
     }
 }
 
-fn node(role: Role, poll_interval: Duration) -> EngineConfig {
+fn node(role: Role, poll_interval: Duration) -> NodeConfig {
     let config = config(role.as_str());
-    EngineConfig { role, dispatch: DispatchConfig { poll_interval, ..config.dispatch }, ..config }
+    NodeConfig { role, dispatch: DispatchConfig { poll_interval, ..config.dispatch }, ..config }
 }
 
 fn roles(store: &Faulty) -> Vec<Role> {
@@ -94,7 +94,7 @@ async fn without_wakeups_a_worker_finds_its_work_all_the_same() {
     let store = store();
     store.layer.connect(line.clone());
     add_endpoint(&store, &receiver.url(HOOK));
-    let quiet = |role| EngineConfig { wakeups: false, ..node(role, Duration::from_millis(50)) };
+    let quiet = |role| NodeConfig { wakeups: false, ..node(role, Duration::from_millis(50)) };
     let worker = engine_with(&store, 1, quiet(Role::Worker)).await;
     let api = engine_with(&store, 2, quiet(Role::Api)).await;
     api.accept(message("{}")).await.unwrap();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::outcome::{Reply, SendFailure};
-use everhook_engine::accept::Accept;
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::store::{Op, Store};

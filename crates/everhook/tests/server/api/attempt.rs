@@ -1,6 +1,5 @@
 //! Attempts, destinations, resend and redrive.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everhook_core::lifecycle::NextRow;
@@ -96,7 +95,6 @@ async fn a_dead_delivery_is_redriven() {
     insta::assert_snapshot!(world.post(&format!("{path}/main/redrive"), "").await, @r#"202 {"redriven":1,"done":true}"#);
     assert_eq!(world.get(&path).await.each("status").len(), 1);
     assert_ne!(world.get(&path).await.each("statusText"), ["fail"]);
-    assert_eq!(world.node.hints.load(Ordering::Relaxed), 1);
     insta::assert_snapshot!(world.post("/app/acme/endpoint/main/redrive", r#"{"until": "2020-01-01T00:00:00Z"}"#).await, @r#"202 {"redriven":0,"done":true}"#);
     insta::assert_snapshot!(world.post("/app/acme/endpoint/main/redrive", r#"{"since": "2020-01-01T00:00:00Z"}"#).await, @r#"202 {"redriven":1,"done":true}"#);
     insta::assert_snapshot!(world.post("/app/acme/endpoint/main/redrive", "").await, @r#"202 {"redriven":0,"done":true}"#);

@@ -1,7 +1,5 @@
 //! The document, the pages and what surrounds the routes.
 
-use std::sync::atomic::Ordering;
-
 use http::Method;
 use serde_json::Value;
 
@@ -111,8 +109,8 @@ async fn health_and_readiness_need_no_key() {
     insta::assert_snapshot!(call(Method::HEAD, "/health/").await, @"204");
     insta::assert_snapshot!(call(Method::GET, "/health/ping").await, @"204");
     insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"200 {"ready":true,"version":"1.2.3","role":"all"}"#);
-    world.node.stopping.store(true, Ordering::Relaxed);
-    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","reason":"the server is stopping"}"#);
+    world.node.leave();
+    insta::assert_snapshot!(call(Method::GET, "/health/ready").await, @r#"503 {"ready":false,"version":"1.2.3","role":"all","reason":"stopping: the node closes its listener soon"}"#);
 }
 
 #[tokio::test]

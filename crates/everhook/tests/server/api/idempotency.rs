@@ -1,10 +1,17 @@
 //! The same request again gets the same answer; another request under the same key is a mistake.
 
-use everhook_api::accept::AcceptError;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
+use everhook_core::limits::APPEND_QUEUE_MAX;
+use everhook_core::message::{Message, Rest};
 use everhook_store::error::StoreError;
+use everhook_store::lease::NewMessage;
 use everhook_store::query::QueryName;
 use everhook_store::store::Op;
 use http::Method;
+use tokio::task::JoinSet;
 
 use crate::api::world::{Answer, Call, World, unavailable};
 
@@ -69,24 +76,63 @@ async fn a_failed_request_may_be_repeated() {
     let world = World::new().await;
     world.application("acme").await;
     let body = r#"{"eventType": "a", "payload": {}}"#;
-    let fail = |error| *world.node.fails.lock().unwrap() = Some(error);
-    fail(AcceptError::Store(unavailable()));
+    let fail = |error| world.script().answer_append(Err(error));
+    fail(unavailable());
     let failed = post(&world, "/app/acme/msg", "key", body).await;
     assert_eq!(failed.headers["retry-after"], "1");
     insta::assert_snapshot!(failed, @r#"503 {"code":"unavailable","detail":"The storage is unavailable: try again."}"#);
-    fail(AcceptError::Store(StoreError::InDoubt { op: Op::Append, source: "the cable was pulled".into() }));
+    fail(StoreError::InDoubt { op: Op::Append, source: "the cable was pulled".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"in_doubt","detail":"It may or may not have been written: try again with the same idempotency key."}"#);
-    fail(AcceptError::Store(StoreError::Slow { op: Op::Read(QueryName::Messages), source: "interrupted".into() }));
+    fail(StoreError::Slow { op: Op::Read(QueryName::Messages), source: "interrupted".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"too_slow","detail":"The search took too long: ask for less, such as a shorter time, or try again."}"#);
-    fail(AcceptError::Store(StoreError::Full { op: Op::Append, source: "no space left".into() }));
+    fail(StoreError::Full { op: Op::Append, source: "no space left".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"507 {"code":"storage_full","detail":"The storage is full."}"#);
-    fail(AcceptError::Store(StoreError::Refused { op: Op::Append, source: "a secret of ours".into() }));
+    fail(StoreError::Refused { op: Op::Append, source: "a secret of ours".into() });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);
-    fail(AcceptError::Store(StoreError::Corrupt { table: "message", column: "id" }));
+    fail(StoreError::Corrupt { table: "message", column: "id" });
     insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"500 {"code":"server_error","detail":"Internal Server Error"}"#);
-    fail(AcceptError::Overloaded);
-    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"overloaded","detail":"Too many messages are waiting to be written: try again."}"#);
-    fail(AcceptError::Stopping);
-    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"stopping","detail":"The server is stopping: try again."}"#);
     assert_eq!(post(&world, "/app/acme/msg", "key", body).await.status, 202);
+}
+
+/// A message that nobody waits for in vain: its append gets no answer.
+fn message(world: &World) -> NewMessage {
+    let message = Message {
+        id: MessageId(world.node.new_id()),
+        application: ApplicationId(world.node.new_id()),
+        event_type: "a".parse().unwrap(),
+        event_id: None,
+        channels: Vec::new(),
+        tags: Vec::new(),
+        payload: None,
+        created_at: world.node.now(),
+        rest: Rest::default(),
+    };
+    NewMessage::new(EnvironmentId(1), message)
+}
+
+#[tokio::test]
+async fn a_node_with_too_much_to_write_says_so() {
+    let world = World::new().await;
+    world.application("acme").await;
+    let body = r#"{"eventType": "a", "payload": {}}"#;
+    assert_eq!(post(&world, "/app/acme/msg", "1", body).await.status, 202);
+    world.script().hang();
+    tokio::time::pause();
+    let mut waiting = JoinSet::new();
+    // Two more than the queue holds are with the writers.
+    for _ in 0..APPEND_QUEUE_MAX + 2 {
+        let (node, message) = (Arc::clone(&world.node), message(&world));
+        waiting.spawn(async move { node.accept(message).await });
+        tokio::task::yield_now().await;
+    }
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "2", body).await, @r#"503 {"code":"overloaded","detail":"Too many messages are waiting to be written: try again."}"#);
+}
+
+#[tokio::test]
+async fn a_node_that_has_stopped_accepts_nothing() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.node.drain(Duration::ZERO).await;
+    let body = r#"{"eventType": "a", "payload": {}}"#;
+    insta::assert_snapshot!(post(&world, "/app/acme/msg", "key", body).await, @r#"503 {"code":"stopping","detail":"The server is stopping: try again."}"#);
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use everhook_api::accept::Accept;
 use everhook_core::limits::DELIVER_AHEAD_MAX;
 use everhook_core::time::Timestamp;
 use serde_json::json;
@@ -160,12 +159,13 @@ async fn a_message_may_be_delivered_later() {
         let body = json!({ "eventType": "a", "payload": {}, "deliverAt": at });
         world.post("/app/acme/msg", &body.to_string()).await
     };
-    let later = send(at(DELIVER_AHEAD_MAX)).await;
+    let latest = at(DELIVER_AHEAD_MAX);
+    let later = send(latest).await;
     assert_eq!(later.status, 202);
     let shown = world.get(&format!("/app/acme/msg/{}/endpoint", later.text("/id"))).await;
-    assert_eq!(shown.text("/data/0/nextAttempt").parse::<Timestamp>().unwrap(), at(DELIVER_AHEAD_MAX));
+    assert_eq!(shown.text("/data/0/nextAttempt").parse::<Timestamp>().unwrap(), latest);
     assert_eq!(world.lease().await.len(), 0);
-    assert_eq!(send(at(DELIVER_AHEAD_MAX + Duration::from_millis(1))).await.status, 422);
+    assert_eq!(send(at(DELIVER_AHEAD_MAX + Duration::from_secs(60))).await.status, 422);
     assert_eq!(send("2001-01-01T00:00:00Z".parse().unwrap()).await.status, 202);
     assert_eq!(world.lease().await.len(), 1, "a time in the past means now");
 }
@@ -183,13 +183,13 @@ async fn a_payload_is_gone_when_its_retention_ends() {
     let plain = world.message("acme", "a").await;
     let payload = async |id: &str| world.get(&format!("/app/acme/msg/{id}")).await.json()["payload"].clone();
     let resend = async |id: &str| world.post(&format!("/app/acme/msg/{id}/endpoint/main/resend"), "").await.status;
-    world.node.pass(Duration::from_secs(2 * 3600 - 1));
+    world.pass(Duration::from_secs(2 * 3600 - 1)).await;
     assert_eq!(payload(&hours).await, json!({ "n": 1 }));
-    world.node.pass(Duration::from_secs(1));
+    world.pass(Duration::from_secs(1)).await;
     assert_eq!(payload(&hours).await, json!({ "expired": true }));
     assert_eq!(resend(&hours).await, 400);
     assert_eq!(payload(&days).await, json!({ "n": 1 }));
-    world.node.pass(Duration::from_secs(5 * 24 * 3600));
+    world.pass(Duration::from_secs(5 * 24 * 3600)).await;
     assert_eq!(payload(&days).await, json!({ "expired": true }));
     assert_eq!(payload(&plain).await, json!({ "n": 1 }));
     let listed = world.get("/app/acme/msg").await.json();

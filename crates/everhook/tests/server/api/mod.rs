@@ -1,4 +1,4 @@
-//! The API over HTTP: the real router on a store in memory, with a node that appends and delivers nothing by itself.
+//! The API over HTTP: the real router and a real node on a store in memory. The node delivers nothing.
 
 mod application;
 mod attempt;

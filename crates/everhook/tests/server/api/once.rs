@@ -1,7 +1,7 @@
 //! One message per slot and phase, as the API tells it.
 
-use everhook_api::accept::{Accept, Accepted};
 use everhook_core::id::MessageId;
+use everhook_store::lease::Appended;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ async fn a_removed_payload_is_told_and_a_removed_message_too() {
     assert_eq!((late.status.as_u16(), &late.json()["payload"]), (200, &json!({ "expired": true })));
 
     let id = MessageId(world.node.new_id());
-    *world.node.tells.lock().unwrap() = Some(Accepted::Suppressed(id));
+    world.script().answer_append(Ok(Appended::Suppressed(id)));
     let late = send(&world, "a", &json!({ "key": "k" })).await;
     let want = json!({ "id": id, "suppressed": true, "payload": { "expired": true }, "timestamp": id.0.timestamp() });
     assert_eq!((late.status.as_u16(), late.json()), (200, want));

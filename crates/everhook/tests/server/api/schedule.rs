@@ -5,7 +5,6 @@ use everhook_core::job::Job;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
-use everhook_store::made::Made;
 use everhook_store::schedule::{ScheduleRecord, Starts};
 use everhook_store::store::Resources;
 use http::Method;
@@ -148,7 +147,7 @@ async fn a_schedule_is_paused_resumed_run_and_deleted() {
     assert_eq!((run.status.as_u16(), run.text("/kind")), (202, "manual".to_owned()), "{run}");
     let job = world.get(&format!("/job/{}", run.text("/jobId"))).await.json();
     assert_eq!((&job["state"], &job["payload"]), (&json!("pending"), &json!([1])));
-    assert_eq!(*world.node.made.lock().unwrap(), Made { messages: 0, jobs: 1 });
+    assert!(world.counts("everhook_jobs_enqueued_total 1"));
     let resumed = post("resume").await.json();
     assert_eq!((&resumed["state"], resumed["nextRunAt"].is_string()), (&json!("active"), true));
     assert_eq!(resumed["history"][0]["jobId"], run.json()["jobId"]);
@@ -169,7 +168,7 @@ async fn a_schedule_sends_messages() {
     let created = world.post("/schedule", body).await;
     assert_eq!((created.status.as_u16(), created.text("/state")), (201, "paused".to_owned()), "{created}");
     let run = world.post("/schedule/tick/run", "").await;
-    assert_eq!(*world.node.made.lock().unwrap(), Made { messages: 1, jobs: 0 });
+    assert!(world.counts("everhook_messages_accepted_total 1"));
     let message = world.get(&format!("/app/acme/msg/{}", run.text("/messageId"))).await;
     assert!(message.body.contains(r#""payload":{"a": 1.0}"#), "byte for byte: {message}");
 }

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use everhook_api::ApiConfig;
-use everhook_api::accept::{Accept, AcceptError, Accepted};
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::dispatch::DispatchConfig;
-use everhook_core::id::{AttemptId, DEFAULT_ORG, EnvironmentId, Id, JobId, KeyId, OrgId, SessionId};
-use everhook_core::job::{JobState, LeaseLost, LeaseProof};
+use everhook_core::id::{AttemptId, DEFAULT_ORG, KeyId, OrgId, SessionId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::limits::ENDPOINTS_MAX;
 use everhook_core::outcome::Class;
@@ -23,28 +20,24 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::maintenance::Ages;
-use everhook_engine::jobs::{Ending, Heartbeat, HeldJob, JobsConfig, RunJobs, WorkerRefused};
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::session::NodeName;
 use everhook_sender::egress::Egress;
 use everhook_sqlite::SqliteStore;
 use everhook_store::catalog::NewKey;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
 use everhook_store::lease::{
-    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewMessage, NewSession, Settlement,
+    Append, Appended, DeliveryAsk, LeaseAsk, Leased, NewAttempt, NewSession, Renewed, Settlement,
 };
-use everhook_store::made::Made;
-use everhook_store::store::{Op, Store};
-use everhook_store::worker::{Takes, WorkerRecord};
+use everhook_store::store::{Layer, Layered, Op, Store};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::Value;
-use tokio::sync::OnceCell;
 use tower::ServiceExt;
 
 pub(crate) const SECRET: &str = "the secret that tokens are signed with";
@@ -53,6 +46,7 @@ pub(crate) const OTHER_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
 /// A server with two environments and a key for each.
 pub(crate) struct World {
     pub(crate) store: Arc<SqliteStore>,
+    scripted: Arc<Layered<SqliteStore, Script>>,
     pub(crate) node: Arc<Node>,
     pub(crate) router: Router,
     pub(crate) key: String,
@@ -75,148 +69,81 @@ impl Default for Switches {
     }
 }
 
-/// A node that accepts messages and does nothing with them.
-pub(crate) struct Node {
-    store: Arc<SqliteStore>,
-    ids: Arc<Ids>,
-    now: AtomicI64,
-    pub(crate) hints: AtomicUsize,
-    /// Work that requests created beside their answers.
-    pub(crate) made: Mutex<Made>,
-    pub(crate) stopping: AtomicBool,
-    /// The error of the next message.
-    pub(crate) fails: Mutex<Option<AcceptError>>,
-    /// The answer to the next message, which is not looked at.
-    pub(crate) tells: Mutex<Option<Accepted>>,
-    /// The engine that speaks with workers; started by the first test step that needs it.
-    engine: OnceCell<Engine>,
+/// The store as the node sees it: its clock is ahead by the time that a test let pass, and an append can be replaced.
+#[derive(Default)]
+pub(crate) struct Script {
+    ahead_us: AtomicI64,
+    next_append: Mutex<Option<Result<Appended, StoreError>>>,
+    hangs: AtomicBool,
 }
 
-/// Jobs go through the real engine: what workers say ends in its settle.
-#[async_trait]
-impl RunJobs for Node {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
-        if let Some(error) = self.fails.lock().unwrap().take() {
-            return Err(error);
-        }
-        self.engine().await.enqueue(jobs).await
+impl Script {
+    /// Answers the next append of one message, which does not reach the store.
+    pub(crate) fn answer_append(&self, answer: Result<Appended, StoreError>) {
+        *self.next_append.lock().unwrap() = Some(answer);
     }
 
-    async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
-        self.engine().await.open_worker(name, takes, lease).await
+    /// Appends get no answer any more.
+    pub(crate) fn hang(&self) {
+        self.hangs.store(true, Ordering::Relaxed);
     }
 
-    async fn lease_for(
-        &self,
-        worker: &WorkerRecord,
-        limit: usize,
-        wait: Duration,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
-        self.engine().await.lease_for(worker, limit, wait, held).await
-    }
-
-    async fn heartbeat(
-        &self,
-        worker: SessionId,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
-        self.engine().await.heartbeat(worker, held).await
-    }
-
-    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
-        self.engine().await.close_worker(worker).await
-    }
-
-    async fn end_job(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        ending: Ending,
-    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
-        self.engine().await.end_job(environment, id, by, ending).await
-    }
-
-    fn hint_jobs(&self) {
-        self.hints.fetch_add(1, Ordering::Relaxed);
+    fn ahead(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_micros(now.as_micros() + self.ahead_us.load(Ordering::Relaxed))
     }
 }
 
-#[async_trait]
-impl Accept for Node {
-    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
-        if let Some(error) = self.fails.lock().unwrap().take() {
-            return Err(error);
-        }
-        if let Some(told) = self.tells.lock().unwrap().take() {
-            return Ok(told);
-        }
-        let append = Append { fast: None, messages: vec![message] };
-        let mut appended = self.store.append(append).await.map_err(AcceptError::Store)?;
-        Ok(match appended.remove(0) {
-            Appended::Accepted { message, .. } => Accepted::New(message),
-            Appended::Repeated(id) => Accepted::Repeated(id),
-            Appended::KeyReused => Accepted::KeyReused,
-            Appended::EventIdTaken => Accepted::EventIdTaken,
-            Appended::NoApplication => Accepted::NoApplication,
-            Appended::Suppressed(winner) => Accepted::Suppressed(winner),
+impl Layer for Script {
+    async fn around<T: Send>(
+        &self,
+        _: Op,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        call.await
+    }
+
+    async fn now(&self, store: &(impl Store + ?Sized)) -> Result<Timestamp, StoreError> {
+        Ok(self.ahead(store.now().await?))
+    }
+
+    async fn open_session(&self, store: &(impl Store + ?Sized), new: NewSession) -> Result<Timestamp, StoreError> {
+        Ok(self.ahead(store.open_session(new).await?))
+    }
+
+    async fn renew_session(&self, store: &(impl Store + ?Sized), id: SessionId) -> Result<Renewed, StoreError> {
+        Ok(match store.renew_session(id).await? {
+            Renewed::Open(now) => Renewed::Open(self.ahead(now)),
+            Renewed::Moved(now) => Renewed::Moved(self.ahead(now)),
+            Renewed::Closed => Renewed::Closed,
         })
     }
 
-    fn hint(&self) {
-        self.hints.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn count(&self, made: Made) {
-        *self.made.lock().unwrap() += made;
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.now.load(Ordering::Relaxed))
-    }
-
-    fn new_id(&self) -> Id {
-        self.ids.next(self.now())
-    }
-
-    fn metrics(&self) -> String {
-        "everhook_tasks_running 0\n".to_owned()
-    }
-
-    fn ready(&self) -> Result<(), String> {
-        if self.stopping.load(Ordering::Relaxed) { Err("the server is stopping".to_owned()) } else { Ok(()) }
+    async fn append(&self, store: &(impl Store + ?Sized), append: Append) -> Result<Vec<Appended>, StoreError> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        let scripted = self.next_append.lock().unwrap().take();
+        match scripted {
+            Some(answer) => Ok(vec![answer?]),
+            None => store.append(append).await,
+        }
     }
 }
 
-impl Node {
-    async fn engine(&self) -> &Engine {
-        let start = async || {
-            let dispatch = DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: Duration::from_secs(3600) };
-            let config = EngineConfig {
-                dispatch,
-                lease: Duration::from_secs(20),
-                retry: RetryPolicy::new(Vec::new()).unwrap(),
-                name: NodeName { node: "engine".to_owned(), version: "0".to_owned() },
-                role: Role::Api,
-                wakeups: false,
-                jobs: Some(JobsConfig::default()),
-                retention: Ages::default(),
-            };
-            let parts = Parts {
-                store: Arc::clone(&self.store) as _,
-                transport: None,
-                ids: Arc::clone(&self.ids),
-                entropy: Entropy::seeded(1),
-            };
-            Engine::start(parts, config).await.unwrap()
-        };
-        self.engine.get_or_init(start).await
-    }
-
-    pub(crate) fn pass(&self, span: Duration) {
-        self.now.fetch_add(everhook_core::time::micros(span), Ordering::Relaxed);
-    }
+/// Starts a node that sends nothing and starts no schedules by itself.
+async fn start(store: Arc<dyn Store>, ids: &Arc<Ids>, role: Role, jobs: bool) -> Arc<Node> {
+    let config = NodeConfig {
+        dispatch: DispatchConfig { slots: 1, slots_per_lane: 1, poll_interval: Duration::from_secs(3600) },
+        lease: Duration::from_secs(20),
+        retry: RetryPolicy::new(Vec::new()).unwrap(),
+        name: NodeName { node: "node".to_owned(), version: "0".to_owned() },
+        role,
+        wakeups: false,
+        jobs: Some(JobsConfig { enabled: jobs, schedules: false, ..JobsConfig::default() }),
+        retention: Ages::default(),
+    };
+    let parts = Parts { store, transport: None, ids: Arc::clone(ids), entropy: Entropy::seeded(1) };
+    Node::start(parts, config).await.unwrap()
 }
 
 impl World {
@@ -243,18 +170,9 @@ impl World {
         let (node_name, version) = ("test".to_owned(), "0".to_owned());
         let lease = Duration::from_secs(20);
         let session_row = NewSession { id: session, node: node_name, role: Role::All, version, lease, takes: None };
-        let now = store.open_session(session_row.clone()).await.unwrap();
-        let node = Arc::new(Node {
-            store: Arc::clone(&store),
-            ids,
-            now: AtomicI64::new(now.as_micros()),
-            hints: AtomicUsize::new(0),
-            made: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            fails: Mutex::new(None),
-            tells: Mutex::new(None),
-            engine: OnceCell::new(),
-        });
+        store.open_session(session_row).await.unwrap();
+        let scripted = Arc::new(Layered { store: Arc::clone(&store), layer: Script::default() });
+        let node = start(Arc::clone(&scripted) as _, &ids, role, switches.jobs).await;
         // Documentation addresses are refused by default; tests need some address that is not.
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
         let config = ApiConfig {
@@ -262,16 +180,15 @@ impl World {
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
-            role,
             outboxes: Vec::new(),
             jobs: switches.jobs,
             schedules: switches.schedules,
             endpoints_max: switches.endpoints_max,
         };
-        let (accept, jobs) = (Arc::clone(&node) as _, Arc::clone(&node) as _);
-        let router = everhook_api::router(Arc::clone(&store) as _, accept, jobs, config);
+        let router = everhook_api::router(Arc::clone(&node), config);
         let mut world = World {
             store,
+            scripted,
             node,
             router,
             key: String::new(),
@@ -283,6 +200,24 @@ impl World {
         world.other_key = world.create_key(2, OTHER_ORG, "other").await;
         world.admin_key = world.keep_key(3, KeyScope::Admin).await;
         world
+    }
+
+    /// Lets time pass for the node. The clock of the store itself goes on as before.
+    pub(crate) async fn pass(&self, span: Duration) {
+        self.script().ahead_us.fetch_add(everhook_core::time::micros(span), Ordering::Relaxed);
+        tokio::time::pause();
+        tokio::time::advance(span).await;
+        tokio::time::resume();
+    }
+
+    /// The store as the node sees it.
+    pub(crate) fn script(&self) -> &Script {
+        &self.scripted.layer
+    }
+
+    /// Whether the metrics of the node have this line.
+    pub(crate) fn counts(&self, line: &str) -> bool {
+        self.node.metrics().lines().any(|counted| counted == line)
     }
 
     async fn create_key(&self, seed: u8, org: &str, name: &str) -> String {

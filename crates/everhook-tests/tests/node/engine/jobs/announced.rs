@@ -15,10 +15,9 @@ use everhook_core::retry::RetryPolicy;
 use everhook_core::role::Role;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accept;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
-use everhook_engine::jobs::{Ending, JobsConfig, RunJobs};
+use everhook_engine::jobs::{Ending, JobsConfig};
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve};
@@ -93,7 +92,7 @@ impl Hints for Line {
     }
 }
 
-async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorder>) -> Engine {
+async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorder>) -> Arc<Node> {
     let config = config(role.as_str());
     let dispatch = DispatchConfig { poll_interval: NEVER, ..config.dispatch };
     let parts = Parts {
@@ -102,7 +101,7 @@ async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorde
         ids: Arc::new(Ids::seeded(seed)),
         entropy: Entropy::seeded(seed),
     };
-    Engine::start(parts, EngineConfig { role, dispatch, jobs: Some(JobsConfig::default()), ..config }).await.unwrap()
+    Node::start(parts, NodeConfig { role, dispatch, jobs: Some(JobsConfig::default()), ..config }).await.unwrap()
 }
 
 /// A batch whose announcements go to the endpoint of the stage.
@@ -121,19 +120,19 @@ async fn batch(store: &Faulty) -> BatchId {
     id
 }
 
-async fn worker(engine: &Engine) -> WorkerRecord {
+async fn worker(engine: &Node) -> WorkerRecord {
     let takes = Takes { environment: ENVIRONMENT, queues: vec![QUEUE.parse().unwrap()], kinds: Vec::new() };
     engine.open_worker("python".to_owned(), takes, LONG).await.unwrap()
 }
 
 /// A job of the batch that is tried once.
-async fn add(engine: &Engine, batch: BatchId) -> JobId {
+async fn add(engine: &Node, batch: BatchId) -> JobId {
     let retry = RetryPolicy::new(Vec::new()).unwrap();
     enqueue(engine, Job { batch: Some(batch), retry, ..job(engine) }).await
 }
 
 /// Takes the next job and ends it so.
-async fn end_next(engine: &Engine, worker: &WorkerRecord, report: Report) -> JobId {
+async fn end_next(engine: &Node, worker: &WorkerRecord, report: Report) -> JobId {
     let leased = engine.lease_for(worker, 1, LONG, None).await.unwrap().unwrap().pop().unwrap();
     let id = leased.job.unwrap().id;
     let by = LeaseProof { session: worker.session.id, epoch: leased.task.epoch };
@@ -151,13 +150,9 @@ async fn what_the_end_of_a_job_announces_is_sent_without_a_poll() {
     add(&engine, batch).await;
     let dead = end_next(&engine, &worker, Report::Failed { retry_after: None }).await;
     assert_eq!(recorder.begun(1).await, ["import.failed 1"]);
-    store.store.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap();
-    store
-        .store
-        .resolve_batch(Scope::of(ENVIRONMENT), batch, Resolve { jobs: vec![dead], how: Resolution::Retried })
-        .await
-        .unwrap();
-    engine.hint_jobs();
+    engine.seal_batch(Scope::of(ENVIRONMENT), batch).await.unwrap();
+    let resolve = Resolve { jobs: vec![dead], how: Resolution::Retried };
+    engine.resolve_batch(Scope::of(ENVIRONMENT), batch, resolve).await.unwrap();
     end_next(&engine, &worker, Report::Completed).await;
     assert_eq!(recorder.begun(2).await, ["import.failed 1", "import.completed 2"]);
     assert!(started.elapsed() < NEVER / 2, "somebody waited for a poll");

@@ -9,7 +9,6 @@ use everhook_core::queue::{Queue, QueueState, Target as QueueTarget};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
-use everhook_engine::jobs::RunJobs;
 use everhook_sqlite::SqliteStore;
 
 use crate::engine::jobs::stage::{
@@ -72,8 +71,7 @@ async fn a_target_that_is_gone_stops_its_queue_and_keeps_its_jobs() {
     let waiting = until(&store, id, JobState::Pending).await;
     assert_eq!(waiting.open.unwrap().task.tries, 0);
     assert_eq!(classes(&store, id).await, ["gone"]);
-    store.replace(Scope::of(ENVIRONMENT), Queue { state: QueueState::Open, ..queue }).await.unwrap();
-    engine.hint_jobs();
+    engine.replace(Scope::of(ENVIRONMENT), Queue { state: QueueState::Open, ..queue }).await.unwrap();
     until(&store, id, JobState::Succeeded).await;
     engine.drain(Duration::ZERO).await;
 }

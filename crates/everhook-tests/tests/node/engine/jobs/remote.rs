@@ -7,8 +7,8 @@ use everhook_core::id::SessionId;
 use everhook_core::job::report::{KeptResult, Note, Report};
 use everhook_core::job::{Job, JobState, LeaseLost, LeaseProof, OperatorCommand};
 use everhook_core::scope::Scope;
-use everhook_engine::engine::Engine;
-use everhook_engine::jobs::{Ending, HeldJob, RunJobs, WorkerRefused};
+use everhook_engine::jobs::{Ending, HeldJob, WorkerRefused};
+use everhook_engine::node::Node;
 use everhook_store::job::LeasedJob;
 use everhook_store::steer::Steer;
 use everhook_store::store::Store;
@@ -21,12 +21,12 @@ use crate::engine::jobs::stage::{
 
 const LONG: Duration = Duration::from_secs(600);
 
-async fn open(engine: &Engine) -> WorkerRecord {
+async fn open(engine: &Node) -> WorkerRecord {
     let takes = Takes { environment: ENVIRONMENT, queues: vec![QUEUE.parse().unwrap()], kinds: Vec::new() };
     engine.open_worker("python".to_owned(), takes, LONG).await.unwrap()
 }
 
-async fn lease(engine: &Engine, worker: &WorkerRecord) -> Vec<LeasedJob> {
+async fn lease(engine: &Node, worker: &WorkerRecord) -> Vec<LeasedJob> {
     engine.lease_for(worker, 10, LONG, None).await.unwrap().unwrap()
 }
 

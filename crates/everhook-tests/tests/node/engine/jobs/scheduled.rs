@@ -10,9 +10,8 @@ use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Schedule};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accept;
-use everhook_engine::engine::Engine;
 use everhook_engine::jobs::maintenance::MAINTENANCE_ENVIRONMENT;
+use everhook_engine::node::Node;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
 use everhook_store::query;
@@ -25,7 +24,7 @@ use crate::engine::jobs::stage::{ENVIRONMENT, job, pause, server, store};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates a schedule that starts a job every second.
-async fn tick(store: &dyn Store, engine: &Engine) -> ScheduleId {
+async fn tick(store: &dyn Store, engine: &Node) -> ScheduleId {
     let id = ScheduleId(engine.new_id());
     let record = ScheduleRecord {
         name: "tick".parse().unwrap(),

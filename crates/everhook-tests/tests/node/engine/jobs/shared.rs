@@ -12,8 +12,8 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::queue::{Queue, Target};
 use everhook_core::scope::Scope;
 use everhook_core::signing::SigningKeys;
-use everhook_engine::engine::{Engine, EngineConfig};
-use everhook_engine::jobs::{JobsConfig, RunJobs};
+use everhook_engine::jobs::JobsConfig;
+use everhook_engine::node::{Node, NodeConfig};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_store::job::NewJob;
@@ -70,8 +70,8 @@ impl Hosts {
     }
 }
 
-async fn server(store: &Arc<MemStore>, hosts: &Arc<Hosts>, jobs: JobsConfig) -> Engine {
-    start(store, 1, EngineConfig { jobs: Some(jobs), ..config("server") }, Some(hosts.clone())).await
+async fn server(store: &Arc<MemStore>, hosts: &Arc<Hosts>, jobs: JobsConfig) -> Arc<Node> {
+    start(store, 1, NodeConfig { jobs: Some(jobs), ..config("server") }, Some(hosts.clone())).await
 }
 
 /// A queue whose jobs are pushed to a host.
@@ -81,7 +81,7 @@ async fn queue(store: &MemStore, environment: EnvironmentId, name: &str, host: &
     store.replace(Scope::of(environment), queue.clone()).await.unwrap();
 }
 
-async fn enqueue(engine: &Engine, environment: EnvironmentId, queue: &str, count: usize) -> JobId {
+async fn enqueue(engine: &Node, environment: EnvironmentId, queue: &str, count: usize) -> JobId {
     let new = |_| {
         let job = Job { queue: queue.parse().unwrap(), ..job(engine) };
         NewJob { environment, job, run_at: RunAt::Now, key: None }

@@ -13,11 +13,10 @@ use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_engine::accept::Accept;
-use everhook_engine::engine::{Engine, EngineConfig, Parts};
 use everhook_engine::entropy::Entropy;
+use everhook_engine::jobs::JobsConfig;
 use everhook_engine::jobs::handler::{Context, Finish, Handler, Handlers};
-use everhook_engine::jobs::{JobsConfig, RunJobs};
+use everhook_engine::node::{Node, NodeConfig, Parts};
 use everhook_engine::transport::Transport;
 use everhook_sender::Request;
 use everhook_sqlite::SqliteStore;
@@ -71,31 +70,31 @@ where
 }
 
 /// A worker without a server.
-pub(crate) async fn worker(store: &Arc<impl Store + 'static>, seed: u64, handlers: Handlers) -> Engine {
+pub(crate) async fn worker(store: &Arc<impl Store + 'static>, seed: u64, handlers: Handlers) -> Arc<Node> {
     let jobs = Some(JobsConfig { schedules: false, handlers: Some(Arc::new(handlers)), ..JobsConfig::default() });
-    start(store, seed, EngineConfig { jobs, ..config(&format!("worker {seed}")) }, None).await
+    start(store, seed, NodeConfig { jobs, ..config(&format!("worker {seed}")) }, None).await
 }
 
 /// A server whose requests go nowhere.
-pub(crate) async fn server(store: &Arc<impl Store + 'static>, seed: u64) -> Engine {
+pub(crate) async fn server(store: &Arc<impl Store + 'static>, seed: u64) -> Arc<Node> {
     server_over(store, seed, Arc::new(Target::default())).await
 }
 
 /// A server whose requests go there.
-pub(crate) async fn server_over(store: &Arc<impl Store + 'static>, seed: u64, target: Arc<Target>) -> Engine {
+pub(crate) async fn server_over(store: &Arc<impl Store + 'static>, seed: u64, target: Arc<Target>) -> Arc<Node> {
     start(store, seed, config(&format!("server {seed}")), Some(target)).await
 }
 
 pub(crate) async fn start(
     store: &Arc<impl Store + 'static>,
     seed: u64,
-    config: EngineConfig,
+    config: NodeConfig,
     transport: Option<Arc<dyn Transport>>,
-) -> Engine {
+) -> Arc<Node> {
     let (ids, entropy) = (Arc::new(Ids::from_system()), Entropy::seeded(seed));
     let parts = Parts { store: store.clone(), transport, ids, entropy };
     let jobs = Some(config.jobs.unwrap_or_default());
-    Engine::start(parts, EngineConfig { jobs, ..config }).await.unwrap()
+    Node::start(parts, NodeConfig { jobs, ..config }).await.unwrap()
 }
 
 /// Answers as told, the last one again and again, and remembers what it got.
@@ -116,7 +115,7 @@ impl Transport for Target {
 }
 
 /// A job of the kind `send` that is tried three times, at once.
-pub(crate) fn job(engine: &Engine) -> Job {
+pub(crate) fn job(engine: &Node) -> Job {
     let id = JobId(engine.new_id());
     Job {
         retry: RetryPolicy::new(vec![Duration::from_millis(1); 2]).unwrap(),
@@ -125,7 +124,7 @@ pub(crate) fn job(engine: &Engine) -> Job {
 }
 
 /// Enqueues a job; answers its id.
-pub(crate) async fn enqueue(engine: &Engine, job: Job) -> JobId {
+pub(crate) async fn enqueue(engine: &Node, job: Job) -> JobId {
     let id = job.id;
     let new = NewJob { environment: ENVIRONMENT, job, run_at: RunAt::Now, key: None };
     let enqueued = engine.enqueue(vec![new]).await.unwrap();
@@ -134,7 +133,7 @@ pub(crate) async fn enqueue(engine: &Engine, job: Job) -> JobId {
 }
 
 /// Enqueues so many jobs at once; answers their ids.
-pub(crate) async fn enqueue_many(engine: &Engine, count: usize) -> Vec<JobId> {
+pub(crate) async fn enqueue_many(engine: &Node, count: usize) -> Vec<JobId> {
     let new = |_| NewJob { environment: ENVIRONMENT, job: job(engine), run_at: RunAt::Now, key: None };
     let all: Vec<_> = (0..count).map(new).collect();
     let ids = all.iter().map(|new| new.job.id).collect();

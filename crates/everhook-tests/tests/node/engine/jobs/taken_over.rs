@@ -7,7 +7,6 @@ use everhook_core::id::SessionId;
 use everhook_core::job::JobState;
 use everhook_core::limits::CRASHES_MAX;
 use everhook_core::role::Role;
-use everhook_engine::accept::Accept;
 use everhook_engine::jobs::handler::Finish;
 use everhook_store::job::{JobAsk, QueueAsk};
 use everhook_store::lease::{LeaseAsk, NewSession};

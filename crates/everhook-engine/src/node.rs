@@ -1,4 +1,4 @@
-//! The engine as a whole: started with a store and a sender, stopped by draining.
+//! A node as a whole: started with a store and a sender, stopped by draining. `changes` is the door for its callers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::dispatch::{Dispatch, DispatchConfig};
-use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
-use everhook_core::job::{JobState, LeaseLost, LeaseProof};
+use everhook_core::id::Id;
 use everhook_core::limits::SETTLE_STALL_MAX;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_core::retry::RetryPolicy;
@@ -17,12 +16,8 @@ use everhook_core::time::Timestamp;
 use everhook_sender::Request;
 use everhook_store::error::StoreError;
 use everhook_store::ids::Ids;
-use everhook_store::job::{Enqueued, LeasedJob, NewJob};
-use everhook_store::lease::NewMessage;
-use everhook_store::made::Made;
 use everhook_store::store::{Op, Store};
 use everhook_store::uids::Uids;
-use everhook_store::worker::{Takes, WorkerRecord};
 use futures_util::FutureExt;
 use http::HeaderValue;
 use prometheus_client::registry::Registry;
@@ -30,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::accept::{Accept, AcceptError, Accepted, Acceptor};
+use crate::accept::Acceptor;
 use crate::clock::Clock;
 use crate::delivery::{Deliverer, Deliveries, Delivery};
 use crate::dispatcher::{Dispatcher, NodeCapacity};
@@ -40,7 +35,6 @@ use crate::jobs::counts::EndedCounts;
 use crate::jobs::maintenance::{Ages, Pruner};
 use crate::jobs::runner::Work;
 use crate::jobs::subsystem::{JobSubsystem, JobSubsystemParts, JobsConfig, NodeDuties};
-use crate::jobs::{Ending, Heartbeat, HeldJob, RunJobs, WorkerRefused};
 use crate::metrics::{Metrics, Now};
 use crate::outbound::{Outbound, internal};
 use crate::relay::{Relay, RelaySource};
@@ -61,7 +55,7 @@ const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The engine's settings.
 #[derive(Clone, Debug)]
-pub struct EngineConfig {
+pub struct NodeConfig {
     /// Slots and polling.
     pub dispatch: DispatchConfig,
     /// How long a node may be silent before others take over.
@@ -93,22 +87,22 @@ pub struct Parts {
 }
 
 /// A running engine.
-pub struct Engine {
+pub struct Node {
     role: Role,
     /// Whether this node delivers.
     delivers: bool,
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     ids: Arc<Ids>,
     clock: Arc<Clock>,
     sessions: Arc<Sessions>,
     settler: Arc<Settler>,
-    acceptor: Arc<Acceptor>,
+    pub(crate) acceptor: Arc<Acceptor>,
     dispatcher: Arc<Dispatcher<Deliveries>>,
-    jobs: Option<Arc<JobSubsystem>>,
+    pub(crate) jobs: Option<Arc<JobSubsystem>>,
     deliveries_capacity: Arc<NodeCapacity<Delivery>>,
     jobs_capacity: Arc<NodeCapacity<Work>>,
-    wakeups: Arc<Wakeups>,
-    metrics: Arc<Metrics>,
+    pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Deliveries and jobs under way.
     running: TaskTracker,
     /// The loops that begin them.
@@ -123,9 +117,9 @@ pub struct Engine {
     interrupt: CancellationToken,
 }
 
-impl Engine {
+impl Node {
     /// Starts every loop. The first session is open when this returns.
-    pub async fn start(parts: Parts, config: EngineConfig) -> Result<Engine, StoreError> {
+    pub async fn start(parts: Parts, config: NodeConfig) -> Result<Arc<Node>, StoreError> {
         let clock = Arc::new(Clock::new(parts.store.now().await?));
         let (store, ids) = (parts.store.clone(), parts.ids.clone());
         let (name, role) = (config.name.clone(), config.role);
@@ -133,7 +127,7 @@ impl Engine {
         let sessions = Arc::new(sessions);
         sessions.step().await;
         let sweep_interval = (config.lease / 8).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        let engine = Engine::assemble(parts, config, clock, sessions);
+        let engine = Node::assemble(parts, config, clock, sessions);
         let sweeper = Sweeper {
             store: engine.store.clone(),
             sessions: engine.sessions.clone(),
@@ -143,10 +137,10 @@ impl Engine {
             jobs: engine.jobs.as_ref().is_some_and(|jobs| jobs.is_enabled()),
         };
         engine.spawn_loops(sweeper);
-        Ok(engine)
+        Ok(Arc::new(engine))
     }
 
-    fn assemble(parts: Parts, config: EngineConfig, clock: Arc<Clock>, sessions: Arc<Sessions>) -> Engine {
+    fn assemble(parts: Parts, config: NodeConfig, clock: Arc<Clock>, sessions: Arc<Sessions>) -> Node {
         let Parts { store, transport, ids, entropy } = parts;
         let role = config.role;
         let (has_jobs, mut jobs_config) = (config.jobs.is_some(), config.jobs.unwrap_or_default());
@@ -231,7 +225,7 @@ impl Engine {
             }))
         });
         let (intake, loops, halt) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
-        Engine {
+        Node {
             role,
             delivers,
             store,
@@ -387,35 +381,31 @@ impl Engine {
     }
 
     /// The part that serves `op`, where jobs are enabled.
-    fn jobs(&self, op: Op) -> Result<&JobSubsystem, StoreError> {
+    pub(crate) fn jobs(&self, op: Op) -> Result<&JobSubsystem, StoreError> {
         let jobs = self.jobs.as_deref().filter(|jobs| jobs.is_enabled());
         jobs.ok_or_else(|| StoreError::Refused { op, source: "jobs are disabled on this node".into() })
     }
 }
 
-#[async_trait]
-impl Accept for Engine {
-    async fn accept(&self, message: NewMessage) -> Result<Accepted, AcceptError> {
-        self.acceptor.accept(message).await
+/// What a node knows, for those who ask.
+impl Node {
+    /// What this node does.
+    pub fn role(&self) -> Role {
+        self.role
     }
 
-    fn hint(&self) {
-        self.wakeups.hint();
-    }
-
-    fn count(&self, made: Made) {
-        self.metrics.made(made);
-    }
-
-    fn now(&self) -> Timestamp {
+    /// The store's time as the node knows it.
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    fn new_id(&self) -> Id {
+    /// The next id.
+    pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
     }
 
-    fn metrics(&self) -> String {
+    /// What the node does, in numbers, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
         self.metrics.render(Now {
             running: self.deliveries_capacity.leased(),
             jobs: self.jobs_capacity.leased(),
@@ -424,7 +414,8 @@ impl Accept for Engine {
         })
     }
 
-    fn ready(&self) -> Result<(), String> {
+    /// Whether the node can do its work; if not, why.
+    pub fn ready(&self) -> Result<(), String> {
         if self.leaving.load(Ordering::Relaxed) || self.stop.is_cancelled() {
             return Err("stopping: the node closes its listener soon".to_owned());
         }
@@ -440,57 +431,6 @@ impl Accept for Engine {
             return Err(format!("no attempt could be settled for {seconds} s although some have ended: see the log"));
         }
         Ok(())
-    }
-}
-
-#[async_trait]
-impl RunJobs for Engine {
-    async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
-        self.jobs(Op::Enqueue).map_err(AcceptError::Store)?.enqueuer.enqueue(jobs).await
-    }
-
-    async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
-        self.jobs(Op::OpenSession)?.remote.open(name, takes, lease).await
-    }
-
-    async fn lease_for(
-        &self,
-        worker: &WorkerRecord,
-        limit: usize,
-        wait: Duration,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Vec<LeasedJob>, WorkerRefused>, StoreError> {
-        self.jobs(Op::Lease)?.remote.lease(worker, limit, wait, held).await
-    }
-
-    async fn heartbeat(
-        &self,
-        worker: SessionId,
-        held: Option<&[HeldJob]>,
-    ) -> Result<Result<Heartbeat, WorkerRefused>, StoreError> {
-        self.jobs(Op::RenewSession)?.remote.heartbeat(worker, held).await
-    }
-
-    async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
-        self.jobs(Op::CloseSession)?.remote.close(worker).await?;
-        self.hint_jobs();
-        Ok(())
-    }
-
-    async fn end_job(
-        &self,
-        environment: EnvironmentId,
-        id: JobId,
-        by: LeaseProof,
-        ending: Ending,
-    ) -> Result<Result<JobState, LeaseLost>, StoreError> {
-        self.jobs(Op::Settle)?.remote.end(environment, id, by, ending).await
-    }
-
-    fn hint_jobs(&self) {
-        if let Some(jobs) = &self.jobs {
-            jobs.hint();
-        }
     }
 }
 
