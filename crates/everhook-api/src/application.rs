@@ -10,7 +10,7 @@ use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Created, Having, Locator, Order, Replaced};
+use everhook_store::catalog::{Having, Locator, Order};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 
@@ -20,9 +20,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
+use crate::resource::{self, Creation};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathParams};
 use crate::state::Api;
@@ -162,13 +162,9 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
     let application = input.json::<ApplicationIn>()?.into_new(&api)?;
-    match api.node.create(Scope::of(environment), application, input.key.clone()).await? {
-        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
-        Created::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
-        Created::Taken(_) => Err(uid_taken()),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_parent()),
-        Created::Full => Err(ApiError::full()),
+    match resource::create(&api, environment, application, input.key.as_ref()).await? {
+        Creation::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
+        creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
     }
 }
 
@@ -203,26 +199,23 @@ async fn put(
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let wanted = wanted.into_new(&api)?;
-    let change = |old: Application| Application {
-        uid: wanted.uid.clone(),
-        name: wanted.name.clone(),
-        throttle_rate: wanted.throttle_rate,
-        metadata: wanted.metadata.clone(),
-        ..old
+    let change = |old: Application| {
+        Ok(Application {
+            uid: wanted.uid.clone(),
+            name: wanted.name.clone(),
+            throttle_rate: wanted.throttle_rate,
+            metadata: wanted.metadata.clone(),
+            ..old
+        })
     };
-    if let Some(changed) = replace(&api, environment, &locator, change).await? {
+    if let Some(changed) = resource::change(&api, environment, &locator, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
     }
     if let Locator::Id(_) = locator {
         return Err(scope::no_application(&app_id));
     }
-    match api.node.create(Scope::of(environment), wanted.clone(), None).await? {
-        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
-        Created::Taken(_) => Err(uid_taken()),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_parent()),
-        Created::Full => Err(ApiError::full()),
-    }
+    let new = resource::create(&api, environment, wanted, None).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
 }
 
 /// Change an application: what is absent stays.
@@ -243,14 +236,16 @@ async fn patch(
     let name = patch.name.map(|name| input::some_text("name", name, TITLE_CHARS_MAX)).transpose()?;
     let throttle_rate = patch.throttle_rate.or(patch.rate_limit).map(input::throttle_rate).transpose()?;
     let metadata = patch.metadata.map(input::metadata).transpose()?;
-    let change = |old: Application| Application {
-        uid: uid.clone().unwrap_or(old.uid),
-        name: name.clone().unwrap_or(old.name),
-        throttle_rate: throttle_rate.unwrap_or(old.throttle_rate),
-        metadata: metadata.clone().unwrap_or(old.metadata),
-        ..old
+    let change = |old: Application| {
+        Ok(Application {
+            uid: uid.clone().unwrap_or(old.uid),
+            name: name.clone().unwrap_or(old.name),
+            throttle_rate: throttle_rate.unwrap_or(old.throttle_rate),
+            metadata: metadata.clone().unwrap_or(old.metadata),
+            ..old
+        })
     };
-    let changed = replace(&api, environment, &locator, change).await?;
+    let changed = resource::change(&api, environment, &locator, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
 }
 
@@ -283,13 +278,8 @@ pub(crate) async fn find_or_create(
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.into_new(api)?;
-    match api.node.create(Scope::of(environment), wanted, None).await? {
-        // Whoever was quicker created what was wanted.
-        Created::New(application) | Created::Repeated(application) | Created::Taken(application) => Ok(application),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_parent()),
-        Created::Full => Err(ApiError::full()),
-    }
+    // Whoever was quicker created what was wanted.
+    Ok(resource::create(api, environment, wanted, None).await?.any())
 }
 
 /// An application that comes along with something is the one of the path.
@@ -301,37 +291,6 @@ pub(crate) fn check_uid(wanted: Option<&ApplicationIn>, locator: &Locator<Applic
         Some(Some(_)) => Err(ApiError::invalid_as("application_uid_mismatch", loc, "is not the uid of the path")),
         Some(None) | None => Err(ApiError::invalid_as("application_uid_missing", loc, "must be the uid of the path")),
     }
-}
-
-/// Changes an application; none if there is none.
-async fn replace(
-    api: &Api,
-    environment: EnvironmentId,
-    locator: &Locator<ApplicationId>,
-    change: impl Fn(Application) -> Application,
-) -> Result<Option<Application>, ApiError> {
-    for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) =
-            api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() }).await?
-        else {
-            return Ok(None);
-        };
-        match api.node.replace(Scope::of(environment), change(old)).await? {
-            Replaced::Done(new) => return Ok(Some(new)),
-            Replaced::Stale | Replaced::Repeated => {}
-            Replaced::Taken => return Err(uid_taken()),
-            Replaced::KeyReused => return Err(ApiError::key_reused()),
-        }
-    }
-    Err(ApiError::conflict("Others keep changing the application: try again."))
-}
-
-fn no_parent() -> ApiError {
-    ApiError::not_found("environment of the caller")
-}
-
-fn uid_taken() -> ApiError {
-    ApiError::conflict("An application with this uid exists already.")
 }
 
 impl ExcludeParams {

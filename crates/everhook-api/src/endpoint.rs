@@ -14,10 +14,9 @@ use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::SigningKeys;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Created, Locator, Order, Replaced};
-use everhook_store::dedup::DedupKey;
+use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
-use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
+use everhook_store::resource::{NewEndpoint, ResourceKey};
 
 use http::StatusCode;
 use serde::de::IgnoredAny;
@@ -28,9 +27,9 @@ use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
-use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
+use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath, InApplication, PathParams};
 use crate::state::Api;
@@ -197,7 +196,8 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
     let wanted = input.json::<EndpointIn>()?.into_new(&api, environment, application.id).await?;
-    let new = insert(&api, environment, &wanted, input.key.as_ref()).await?;
+    let new = NewEndpoint { endpoint: wanted, max: api.endpoints_max };
+    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
@@ -248,13 +248,15 @@ async fn put(
             ..wanted.clone()
         })
     };
-    if let Some(changed) = replace(&api, (environment, application.id), &locator, None, change).await? {
+    let place = (application.id, locator);
+    if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
     }
-    if let Locator::Id(_) = locator {
+    if let Locator::Id(_) = place.1 {
         return Err(scope::no_endpoint(&endpoint_id));
     }
-    let new = insert(&api, environment, &wanted, None).await?;
+    let new = NewEndpoint { endpoint: wanted, max: api.endpoints_max };
+    let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
@@ -300,9 +302,9 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
             ..old
         })
     };
-    let locator = Locator::Id(at.endpoint.id);
-    let changed = replace(&api, (at.environment, at.application), &locator, None, change).await?;
-    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::missing("endpoint", &locator))
+    let place = (at.application, Locator::Id(at.endpoint.id));
+    let changed = resource::change(&api, at.environment, &place, None, change).await?;
+    changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::missing("endpoint", &place.1))
 }
 
 /// Delete an endpoint; its open deliveries are cancelled.
@@ -314,57 +316,6 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
     let key = ResourceKey::Endpoint(at.application, at.endpoint.id);
     let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
-}
-
-/// Changes an endpoint; none if there is none. The same key again changes nothing and answers the endpoint as it is.
-pub(crate) async fn replace(
-    api: &Api,
-    (environment, application): (EnvironmentId, ApplicationId),
-    locator: &Locator<EndpointId>,
-    key: Option<&DedupKey>,
-    change: impl Fn(Endpoint) -> Result<Endpoint, ApiError>,
-) -> Result<Option<Endpoint>, ApiError> {
-    for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = api
-            .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: locator.clone() })
-            .await?
-        else {
-            return Ok(None);
-        };
-        let before = old.clone();
-        let changed = ChangedEndpoint { endpoint: change(old)?, key: key.cloned() };
-        match api.node.replace(Scope::of(environment), changed).await? {
-            Replaced::Done(new) => return Ok(Some(new)),
-            Replaced::Repeated => return Ok(Some(before)),
-            Replaced::Stale => {}
-            Replaced::Taken => return Err(uid_taken()),
-            Replaced::KeyReused => return Err(ApiError::key_reused()),
-        }
-    }
-    Err(ApiError::conflict("Others keep changing the endpoint: try again."))
-}
-
-async fn insert(
-    api: &Api,
-    environment: EnvironmentId,
-    endpoint: &Endpoint,
-    key: Option<&DedupKey>,
-) -> Result<Endpoint, ApiError> {
-    let new = NewEndpoint { endpoint: endpoint.clone(), max: api.endpoints_max };
-    match api.node.create(Scope::of(environment), new, key.cloned()).await? {
-        Created::New(new) | Created::Repeated(new) => Ok(new),
-        Created::Taken(_) => Err(uid_taken()),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(scope::no_application(&endpoint.application.to_string())),
-        Created::Full => {
-            let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
-            Err(ApiError::limit_reached(detail))
-        }
-    }
-}
-
-fn uid_taken() -> ApiError {
-    ApiError::conflict("An endpoint with this uid exists already.")
 }
 
 fn check_url(api: &Api, url: &str) -> Result<String, ApiError> {

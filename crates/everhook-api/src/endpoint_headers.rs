@@ -15,9 +15,9 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::endpoint;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
@@ -154,8 +154,8 @@ async fn change(
         let headers = change(std::mem::take(&mut old.headers))?;
         Ok(Endpoint { headers, ..old })
     };
-    let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
-    let changed = endpoint::replace(api, scope, &locator, None, change).await?;
+    let place = (at.application, Locator::Id(at.endpoint.id));
+    let changed = resource::change(api, at.environment, &place, None, change).await?;
     changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))
 }
 

@@ -11,10 +11,10 @@ use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::endpoint;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::limits::{ROTATE_GRACE_DEFAULT, ROTATE_GRACE_MAX};
+use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, AtEndpoint, EndpointPath};
 use crate::state::Api;
@@ -79,8 +79,8 @@ async fn rotate(
         let keys = rotated.map_err(|error| ApiError::limit_reached(error.to_string()))?;
         Ok(Endpoint { keys, ..old })
     };
-    let (scope, locator) = ((at.environment, at.application), Locator::Id(at.endpoint.id));
-    let changed = endpoint::replace(&api, scope, &locator, input.key.as_ref(), change).await?;
+    let place = (at.application, Locator::Id(at.endpoint.id));
+    let changed = resource::change(&api, at.environment, &place, input.key.as_ref(), change).await?;
     let changed = changed.ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))?;
     Ok(Json(EndpointSecretOut::of(&changed.keys)))
 }

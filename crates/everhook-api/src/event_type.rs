@@ -6,14 +6,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::event_type::EventType;
-use everhook_core::id::EnvironmentId;
 use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX, SCHEMAS_BYTES_MAX, SCHEMAS_MAX, TITLE_CHARS_MAX,
 };
 use everhook_core::name::{self, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{ArchivedTypes, Created, Order, Replaced, Slice};
+use everhook_store::catalog::{ArchivedTypes, Order, Slice};
 use everhook_store::piece::Piece;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
@@ -27,9 +26,10 @@ use utoipa::{IntoParams, ToSchema};
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
-use crate::limits::{REPLACE_TRIES_MAX, VISIBLE_ROUNDS_MAX};
+use crate::limits::VISIBLE_ROUNDS_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
+use crate::resource::{self, Creation};
 use crate::routes::Routes;
 use crate::scope::{InEnvironment, PathParams};
 use crate::state::Api;
@@ -189,16 +189,13 @@ async fn create(
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
     let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
-    match api.node.create(Scope::of(environment), wanted.clone(), input.key.clone()).await? {
-        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
-        Created::Taken(old) if old.archived => {
-            let revived = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await?;
+    match resource::create(&api, environment, wanted.clone(), input.key.as_ref()).await? {
+        Creation::Taken(old) if old.archived => {
+            let revive = |old: EventType| Ok(wanted.clone().in_place_of(&old));
+            let revived = resource::change(&api, environment, &wanted.name, None, revive).await?;
             revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&wanted.name))
         }
-        Created::Taken(_) => Err(exists()),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_event_type(&wanted.name)),
-        Created::Full => Err(ApiError::full()),
+        creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
     }
 }
 
@@ -235,16 +232,12 @@ async fn put(
     let name =
         Name::try_from(path.event_type_name).map_err(|error| ApiError::invalid(["path", "event_type_name"], error))?;
     let wanted = input.json::<EventTypeUpdate>()?.into_new(&api, name)?;
-    if let Some(new) = replace(&api, environment, &wanted.name, |old| wanted.clone().in_place_of(&old)).await? {
+    let change = |old: EventType| Ok(wanted.clone().in_place_of(&old));
+    if let Some(new) = resource::change(&api, environment, &wanted.name, None, change).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
-    match api.node.create(Scope::of(environment), wanted.clone(), None).await? {
-        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(new.into()))),
-        Created::Taken(_) => Err(exists()),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_event_type(&wanted.name)),
-        Created::Full => Err(ApiError::full()),
-    }
+    let new = resource::create(&api, environment, wanted, None).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
 }
 
 /// Change an event type: what is absent stays.
@@ -267,16 +260,18 @@ async fn patch(
         (one, list) => Some(check_flag(one.flatten(), list.flatten())?),
     };
     let group = patch.group_name.map(check_group).transpose()?;
-    let change = |old: EventType| EventType {
-        description: description.clone().unwrap_or(old.description),
-        archived: patch.archived.unwrap_or(old.archived),
-        deprecated: patch.deprecated.unwrap_or(old.deprecated),
-        schemas: schemas.clone().unwrap_or(old.schemas),
-        feature_flag: flag.clone().unwrap_or(old.feature_flag),
-        group_name: group.clone().unwrap_or(old.group_name),
-        ..old
+    let change = |old: EventType| {
+        Ok(EventType {
+            description: description.clone().unwrap_or(old.description),
+            archived: patch.archived.unwrap_or(old.archived),
+            deprecated: patch.deprecated.unwrap_or(old.deprecated),
+            schemas: schemas.clone().unwrap_or(old.schemas),
+            feature_flag: flag.clone().unwrap_or(old.feature_flag),
+            group_name: group.clone().unwrap_or(old.group_name),
+            ..old
+        })
     };
-    let changed = replace(&api, environment, &path.name()?, change).await?;
+    let changed = resource::change(&api, environment, &path.name()?, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
 }
 
@@ -295,7 +290,8 @@ async fn delete(
     let found = match params.expunge {
         Some(true) => api.node.delete(Scope::of(environment), ResourceKey::EventType(name.clone())).await?.is_done(),
         Some(false) | None => {
-            replace(&api, environment, &name, |old| EventType { archived: true, ..old }).await?.is_some()
+            let archive = |old: EventType| Ok(EventType { archived: true, ..old });
+            resource::change(&api, environment, &name, None, archive).await?.is_some()
         }
     };
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(path.not_found()) }
@@ -337,33 +333,6 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
         (Rights::Environment | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
     }
-}
-
-/// Changes an event type; none if there is none.
-async fn replace(
-    api: &Api,
-    environment: EnvironmentId,
-    name: &Name,
-    change: impl Fn(EventType) -> EventType,
-) -> Result<Option<EventType>, ApiError> {
-    for _ in 0..REPLACE_TRIES_MAX {
-        let Some(old) = api.read(query::FindEventType { scope: Scope::of(environment), name: name.clone() }).await?
-        else {
-            return Ok(None);
-        };
-        match api.node.replace(Scope::of(environment), change(old)).await? {
-            Replaced::Done(new) => return Ok(Some(new)),
-            Replaced::Stale | Replaced::Repeated => {}
-            Replaced::Taken => return Err(exists()),
-            Replaced::KeyReused => return Err(ApiError::key_reused()),
-        }
-    }
-    Err(ApiError::conflict("Others keep changing the event type: try again."))
-}
-
-fn exists() -> ApiError {
-    let detail = "An event type with this name exists already.";
-    ApiError::new(StatusCode::CONFLICT, "event_type_exists", detail)
 }
 
 /// Accepts schemas of draft 7; nothing they refer to is fetched.

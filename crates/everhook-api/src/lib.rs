@@ -34,6 +34,7 @@ mod portal;
 mod query;
 mod queue;
 mod redrive;
+mod resource;
 mod routes;
 mod schedule;
 mod scope;

@@ -12,7 +12,7 @@ use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::scope::Scope;
 use everhook_core::signing::{SignatureKind, SigningKeys};
 use everhook_core::time::Timestamp;
-use everhook_store::catalog::{Order, Replaced};
+use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::queue::QueueStats;
 use everhook_store::resource::{Deleted, ResourceKey};
@@ -25,9 +25,9 @@ use utoipa::{IntoParams, ToSchema};
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
 use crate::input::{self, At, FieldPath, Input};
-use crate::limits::REPLACE_TRIES_MAX;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
+use crate::resource;
 use crate::routes::Routes;
 use crate::scope::{InJobs, PathParams};
 use crate::state::Api;
@@ -186,7 +186,7 @@ async fn patch(
     let url = patch.target_url.map(|url| url.map(check_url).transpose()).transpose()?;
     // Drawn once, however often the change is tried.
     let keys = SigningKeys::new(endpoint_secret::given_or_random("secret", None, SignatureKind::Hmac256)?);
-    let changed = replace(&api, environment, &name, |old| {
+    let change = |old: Queue| {
         let target = match &url {
             None => old.target,
             Some(None) => None,
@@ -195,16 +195,16 @@ async fn patch(
                 Some(Target { url: url.clone(), keys })
             }
         };
-        Queue {
+        Ok(Queue {
             limit: patch.limit.unwrap_or(old.limit),
             key_limit: patch.key_limit.unwrap_or(old.key_limit),
             rate: rate.unwrap_or(old.rate),
             target,
             ..old
-        }
-    });
-    let changed = changed.await?;
-    show(&api, environment, changed).await
+        })
+    };
+    let changed = resource::change(&api, environment, &name, None, change).await?;
+    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
 /// Pause a queue: what runs goes on, nothing else starts.
@@ -221,8 +221,9 @@ async fn pause(
     api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
         .await?
         .ok_or_else(|| path.not_found())?;
-    let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Paused, ..old }).await?;
-    show(&api, environment, changed).await
+    let pause = |old: Queue| Ok(Queue { state: QueueState::Paused, ..old });
+    let changed = resource::change(&api, environment, &name, None, pause).await?;
+    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
 /// Let the jobs of a queue go again, whoever stopped it.
@@ -239,8 +240,9 @@ async fn resume(
     api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() })
         .await?
         .ok_or_else(|| path.not_found())?;
-    let changed = replace(&api, environment, &name, |old| Queue { state: QueueState::Open, ..old }).await?;
-    show(&api, environment, changed).await
+    let resume = |old: Queue| Ok(Queue { state: QueueState::Open, ..old });
+    let changed = resource::change(&api, environment, &name, None, resume).await?;
+    show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
 }
 
 /// Get the secret that pushed jobs are signed with.
@@ -277,26 +279,6 @@ async fn delete(
             Err(ApiError::conflict(format!("queue {:?} {rule}", path.queue)))
         }
     }
-}
-
-/// Changes a queue.
-async fn replace(
-    api: &Api,
-    environment: EnvironmentId,
-    name: &Name,
-    change: impl Fn(Queue) -> Queue,
-) -> Result<Queue, ApiError> {
-    for _ in 0..REPLACE_TRIES_MAX {
-        let old = api.read(query::FindQueue { scope: Scope::of(environment), name: name.clone() }).await?;
-        let new = change(old.unwrap_or_else(|| Queue::new(name.clone())));
-        match api.node.replace(Scope::of(environment), new.clone()).await? {
-            Replaced::Done(new) => return Ok(new),
-            Replaced::Repeated => return Ok(new),
-            Replaced::Stale | Replaced::Taken => {}
-            Replaced::KeyReused => return Err(ApiError::key_reused()),
-        }
-    }
-    Err(ApiError::conflict("Others keep changing the queue: try again."))
 }
 
 async fn show(api: &Api, environment: EnvironmentId, queue: Queue) -> Result<Json<QueueOut>, ApiError> {

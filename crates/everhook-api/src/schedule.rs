@@ -12,7 +12,7 @@ use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::scope::Scope;
 use everhook_engine::retention::MAINTENANCE_ENVIRONMENT;
-use everhook_store::catalog::{Created, Order, Replaced};
+use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
 use everhook_store::schedule::ScheduleRecord;
@@ -24,9 +24,10 @@ use utoipa::IntoParams;
 use crate::auth::Rights;
 use crate::error::ApiError;
 use crate::input::{self, FieldPath, Input};
-use crate::limits::{REPLACE_TRIES_MAX, RUNS_SHOWN};
+use crate::limits::RUNS_SHOWN;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
+use crate::resource;
 use crate::routes::Routes;
 use crate::schedule::request::ScheduleIn;
 use crate::schedule::response::{RunOut, ScheduleOut, StartsWhat};
@@ -112,13 +113,8 @@ async fn create(
     request::check_together(&schedule, &starts)?;
     let state = ScheduleState::paused();
     let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
-    match api.node.create(Scope::of(caller.environment), new.clone(), input.key.clone()).await? {
-        Created::New(new) | Created::Repeated(new) => Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now)))),
-        Created::Taken(_) => Err(ApiError::conflict("A schedule with this name exists already.")),
-        Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_schedule(&new.name)),
-        Created::Full => Err(ApiError::full()),
-    }
+    let new = resource::create(&api, caller.environment, new, input.key.as_ref()).await?.done()?;
+    Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
 }
 
 /// Get a schedule with its next five times and its latest runs.
@@ -232,29 +228,14 @@ fn no_schedule(name: &Name) -> ApiError {
     ApiError::not_found(format_args!("schedule {:?}", name.as_str()))
 }
 
-/// Changes a schedule. One that is as it is to be already is left alone, so that its state does not begin anew.
+/// Changes a schedule, which has to be there.
 async fn replace(
     api: &Api,
     Named { environment, name }: &Named,
     change: impl Fn(ScheduleRecord) -> Result<ScheduleRecord, ApiError>,
 ) -> Result<ScheduleRecord, ApiError> {
-    for _ in 0..REPLACE_TRIES_MAX {
-        let old = api
-            .read(query::FindSchedule { scope: Scope::of(*environment), name: name.clone() })
-            .await?
-            .ok_or_else(|| no_schedule(name))?;
-        let new = change(old.clone())?;
-        if new == old {
-            return Ok(old);
-        }
-        match api.node.replace(Scope::of(*environment), new.clone()).await? {
-            Replaced::Done(new) => return Ok(new),
-            Replaced::Repeated => return Ok(old),
-            Replaced::Stale | Replaced::Taken => {}
-            Replaced::KeyReused => return Err(ApiError::key_reused()),
-        }
-    }
-    Err(ApiError::conflict("Others keep changing the schedule: try again."))
+    let changed = resource::change(api, *environment, name, None, change).await?;
+    changed.ok_or_else(|| no_schedule(name))
 }
 
 /// Everything there is of a schedule.

@@ -1,0 +1,210 @@
+//! Creations and changes of resources: one loop that compares and sets, and one place that maps what the store answers.
+//!
+//! Handlers say how a record is found and what is to change of it. A change is tried again when another one came first.
+
+use everhook_core::application::Application;
+use everhook_core::endpoint::Endpoint;
+use everhook_core::event_type::EventType;
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId};
+use everhook_core::name::Name;
+use everhook_core::queue::Queue;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_store::catalog::{Created, Locator, Replaced};
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::query;
+use everhook_store::resource::{Change, ChangedEndpoint, Create, Record};
+use everhook_store::schedule::ScheduleRecord;
+use http::StatusCode;
+
+use crate::error::ApiError;
+use crate::limits::REPLACE_TRIES_MAX;
+use crate::state::Api;
+
+/// A kind of resource, as handlers find and change it.
+pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
+    /// How a path names it.
+    type Place: Sync;
+    type Changed: Change<Record = Self>;
+
+    /// With its article.
+    const NOUN: &'static str;
+    /// Whether a change that changes nothing is left out. The state of a schedule would begin anew.
+    const SKIPS_EQUAL: bool = false;
+
+    fn find(
+        api: &Api,
+        environment: EnvironmentId,
+        place: &Self::Place,
+    ) -> impl Future<Output = Result<Option<Self>, StoreError>> + Send;
+
+    fn changed(self, key: Option<DedupKey>) -> Self::Changed;
+
+    /// Another one has the uid or name.
+    fn taken() -> ApiError {
+        ApiError::conflict(format!("{} with this uid exists already.", capitalized(Self::NOUN)))
+    }
+}
+
+/// What a creation came to, where it was not refused.
+pub(crate) enum Creation<R> {
+    /// It is there, by this request or the same one before it.
+    Done(R),
+    /// This one has the uid or name.
+    Taken(R),
+}
+
+impl<R: ApiResource> Creation<R> {
+    /// The record; refuses a taken uid or name.
+    pub(crate) fn done(self) -> Result<R, ApiError> {
+        match self {
+            Creation::Done(record) => Ok(record),
+            Creation::Taken(_) => Err(R::taken()),
+        }
+    }
+
+    /// The record, whoever created it.
+    pub(crate) fn any(self) -> R {
+        match self {
+            Creation::Done(record) | Creation::Taken(record) => record,
+        }
+    }
+}
+
+/// Creates a resource.
+pub(crate) async fn create<C: Create>(
+    api: &Api,
+    environment: EnvironmentId,
+    new: C,
+    key: Option<&DedupKey>,
+) -> Result<Creation<C::Record>, ApiError> {
+    match api.node.create(Scope::of(environment), new, key.cloned()).await? {
+        Created::New(new) | Created::Repeated(new) => Ok(Creation::Done(new)),
+        Created::Taken(old) => Ok(Creation::Taken(old)),
+        Created::KeyReused => Err(ApiError::key_reused()),
+        // Only endpoints have a parent, and it was there when the request came.
+        Created::NoParent => Err(ApiError::not_found("application of the endpoint")),
+        Created::Full => {
+            let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
+            Err(ApiError::limit_reached(detail))
+        }
+    }
+}
+
+/// Changes a resource; none if it is not there. The same key again changes nothing, and answers the record as it is.
+pub(crate) async fn change<R: ApiResource>(
+    api: &Api,
+    environment: EnvironmentId,
+    place: &R::Place,
+    key: Option<&DedupKey>,
+    change: impl Fn(R) -> Result<R, ApiError>,
+) -> Result<Option<R>, ApiError> {
+    for _ in 0..REPLACE_TRIES_MAX {
+        let Some(old) = R::find(api, environment, place).await? else { return Ok(None) };
+        let new = change(old.clone())?;
+        if R::SKIPS_EQUAL && new == old {
+            return Ok(Some(old));
+        }
+        match api.node.replace(Scope::of(environment), new.changed(key.cloned())).await? {
+            Replaced::Done(new) => return Ok(Some(new)),
+            Replaced::Repeated => return Ok(Some(old)),
+            Replaced::Stale => {}
+            Replaced::Taken => return Err(R::taken()),
+            Replaced::KeyReused => return Err(ApiError::key_reused()),
+        }
+    }
+    let (_, noun) = R::NOUN.split_once(' ').unwrap_or(("", R::NOUN));
+    Err(ApiError::conflict(format!("Others keep changing the {noun}: try again.")))
+}
+
+fn capitalized(noun: &str) -> String {
+    noun.replacen('a', "A", 1)
+}
+
+impl ApiResource for Application {
+    type Place = Locator<ApplicationId>;
+    type Changed = Application;
+
+    const NOUN: &'static str = "an application";
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindApplication { scope: Scope::of(environment), locator: place.clone() }).await
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> Application {
+        self
+    }
+}
+
+impl ApiResource for Endpoint {
+    type Place = (ApplicationId, Locator<EndpointId>);
+    type Changed = ChangedEndpoint;
+
+    const NOUN: &'static str = "an endpoint";
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        let scope = AppScope::of(environment, place.0);
+        api.read(query::FindEndpoint { scope, locator: place.1.clone() }).await
+    }
+
+    fn changed(self, key: Option<DedupKey>) -> ChangedEndpoint {
+        ChangedEndpoint { endpoint: self, key }
+    }
+}
+
+impl ApiResource for EventType {
+    type Place = Name;
+    type Changed = EventType;
+
+    const NOUN: &'static str = "an event type";
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindEventType { scope: Scope::of(environment), name: place.clone() }).await
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> EventType {
+        self
+    }
+
+    fn taken() -> ApiError {
+        let detail = "An event type with this name exists already.";
+        ApiError::new(StatusCode::CONFLICT, "event_type_exists", detail)
+    }
+}
+
+impl ApiResource for Queue {
+    type Place = Name;
+    type Changed = Queue;
+
+    const NOUN: &'static str = "a queue";
+
+    /// A queue without configuration and without jobs can be configured, too.
+    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
+        let found = api.read(query::FindQueue { scope: Scope::of(environment), name: place.clone() }).await?;
+        Ok(found.or_else(|| Some(Queue::new(place.clone()))))
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> Queue {
+        self
+    }
+}
+
+impl ApiResource for ScheduleRecord {
+    type Place = Name;
+    type Changed = ScheduleRecord;
+
+    const NOUN: &'static str = "a schedule";
+    const SKIPS_EQUAL: bool = true;
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Name) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindSchedule { scope: Scope::of(environment), name: place.clone() }).await
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> ScheduleRecord {
+        self
+    }
+
+    fn taken() -> ApiError {
+        ApiError::conflict("A schedule with this name exists already.")
+    }
+}
