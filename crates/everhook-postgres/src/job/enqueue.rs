@@ -20,7 +20,7 @@ use everhook_store::store::Op;
 use everhook_store::{columns, statement};
 
 use crate::append::{LockLane, LowerLaneDue, lower_known_lanes_due};
-use crate::columns::{DueLane, DueLanes, Keys};
+use crate::columns::{DueLane, DueLanes};
 use crate::dedup::{self, Owners};
 use crate::error::Fault;
 use crate::job::batch::{self, BatchKey, Batches};
