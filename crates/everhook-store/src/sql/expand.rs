@@ -19,7 +19,7 @@ use crate::sql::cell::Part;
 use crate::sql::param::{Kind, Shape};
 use crate::sql::statement::{Dialect, Width};
 
-/// Words that are quoted where they are the name of a column.
+/// Column names that must be quoted.
 const RESERVED: [&str; 1] = ["trigger"];
 
 pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
@@ -32,7 +32,7 @@ pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
     }
 }
 
-/// Puts the fields of a `fields!` in its place.
+/// Replaces each `fields!` type by its fields.
 pub(super) fn flat(fields: &[(&'static str, Shape)]) -> Vec<(&'static str, Shape)> {
     let each = |(name, shape): &(&'static str, Shape)| match shape {
         Shape::Fields(fields) => flat(fields),
@@ -147,7 +147,7 @@ impl Expander<'_> {
         part.columns.iter().map(column).collect::<Vec<_>>().join(", ")
     }
 
-    /// The number of a field's first parameter, and its form.
+    /// Returns the number of a field's first parameter, and its shape.
     fn field(&self, name: &str, used: &mut BTreeSet<&'static str>) -> (usize, Shape) {
         let mut number = 1;
         for (field, shape) in self.fields {
