@@ -1,4 +1,4 @@
-//! The operations of the seam, each run until it succeeds or fails for good.
+//! The operations of the seam. Each is retried until it succeeds or fails for good.
 
 use std::sync::Arc;
 use std::time::Duration;
