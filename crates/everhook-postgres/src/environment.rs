@@ -1,3 +1,5 @@
+//! Environments and API keys.
+
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
 use everhook_core::application::Environment;
 use everhook_core::id::{EnvironmentId, KeyId, OrgId};

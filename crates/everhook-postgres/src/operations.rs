@@ -228,7 +228,7 @@ impl Store for PostgresStore {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]
+#[expect(clippy::disallowed_methods, reason = "measures the age of a decision, independent of the database's clock")]
 fn instant() -> Instant {
     Instant::now()
 }
