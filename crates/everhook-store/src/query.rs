@@ -72,7 +72,6 @@ macro_rules! queries {
             queries!(@share $kind $name);
         )*
 
-        /// Any read.
         #[derive(Clone, Debug)]
         pub enum Query {
             $($name($name),)*
@@ -146,7 +145,7 @@ macro_rules! answers {
 queries! {
     /// Every environment, oldest first.
     lookup Environments {} -> Vec<Environment>;
-    /// Every API key, also revoked ones, oldest first.
+    /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.
     lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
@@ -214,7 +213,7 @@ queries! {
     /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most
     /// `SESSIONS_LISTED_MAX`.
     lookup Sessions { closed_within: Duration } -> Vec<SessionRecord>;
-    /// A worker of this environment, also one whose session is closed.
+    /// A worker of this environment, even with a closed session.
     lookup FindWorker { scope: Scope, id: SessionId } -> Option<WorkerRecord>;
     /// Workers of an environment whose sessions are open, oldest first; at most `SESSIONS_LISTED_MAX`.
     search Workers { scope: Scope } -> Vec<WorkerRecord>;

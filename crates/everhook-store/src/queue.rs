@@ -71,7 +71,7 @@ impl LaneGroup {
         Limits { tasks: self.limit, tasks_per_lane: self.lane_limit, rate: self.rate }
     }
 
-    /// Whether a lease has to lock the group and count.
+    /// Whether a lease must lock the group and count its leased jobs.
     pub const fn is_limited(&self) -> bool {
         self.limits().is_any()
     }

@@ -5,7 +5,6 @@ use everhook_core::job::{JobAction, OperatorCommand};
 
 use crate::history::Redrive;
 
-/// A change of tasks.
 #[derive(Clone, Debug)]
 pub enum Steer {
     /// Puts dead deliveries back to pending, due now, with fresh tries.

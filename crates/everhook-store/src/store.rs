@@ -178,7 +178,7 @@ store! {
         [Append] fn append(append: Append) -> Vec<Appended>;
         /// Writes jobs with their tasks, in one transaction; one answer for each, in order.
         [Enqueue] fn enqueue(jobs: Arc<[NewJob]>) -> Vec<Enqueued>;
-        /// Leases due tasks, lane by lane, in turn; jobs never beyond the limits of their queues, over all sessions.
+        /// Leases due tasks; lanes take turns. The limits of a queue hold over all sessions.
         [Lease] fn lease(ask: LeaseAsk) -> LeaseGrant;
         /// Ends attempts, in one transaction; one answer for each, in order. Repeatable.
         [Settle] fn settle(ends: Arc<[Settlement]>) -> WithMade<Vec<Settled>>;
@@ -278,7 +278,6 @@ impl fmt::Display for Op {
 
 /// Reads with typed answers, on every store.
 pub trait Reads: Store {
-    /// Answers a read.
     fn read<Q: Read>(&self, query: Q) -> impl Future<Output = Result<Q::Answer, StoreError>> + Send {
         async move {
             let answer = self.answer(query.into()).await?;
@@ -291,7 +290,6 @@ impl<S: Store + ?Sized> Reads for S {}
 
 /// Resources with typed records, on every store.
 pub trait Resources: Store {
-    /// Creates a resource.
     fn create<R: Create>(
         &self,
         scope: Scope,

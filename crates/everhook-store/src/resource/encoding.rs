@@ -26,7 +26,7 @@ use crate::resource::{Parent, Resource};
 use crate::schedule::{self, ScheduleRecord};
 use crate::sql::rows::{FiringRow, ResourceRow, json};
 
-/// The columns of a resource that its record decides.
+/// The columns of a resource that follow from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub kind: ResourceKind,

@@ -61,12 +61,11 @@ pub trait Read: Sized {
     /// Decodes the value; `column` names a single cell in errors.
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault>;
 
-    /// The columns, if it is a row.
     fn columns() -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// The rows in it.
+    /// Lists the row types that it contains, for query files.
     fn parts() -> Vec<Part> {
         Vec::new()
     }

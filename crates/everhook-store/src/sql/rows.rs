@@ -199,7 +199,7 @@ row! {
     }
 }
 
-/// A job's open task: the task, its state, its holder and since when.
+/// A job's open task: the task, its state, its holder and the time of its lease.
 type OpenTaskRow = (Task, TaskState, Option<SessionId>, Timestamp);
 
 impl Read for OpenTask {
@@ -215,7 +215,7 @@ impl Read for OpenTask {
     }
 }
 
-/// A job with its open task, its last attempt, and what it reported.
+/// A job with its open task, last attempt and output.
 type JobRecordRow = (Job, Timestamp, Option<OpenTask>, Option<JobAttempt>, OutputRow);
 
 impl Read for JobRecord {

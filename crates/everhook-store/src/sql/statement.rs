@@ -34,7 +34,6 @@ pub enum Width {
 }
 
 impl Text {
-    /// Expands a query file.
     pub fn new(
         dialect: Dialect,
         name: &'static str,
@@ -66,13 +65,11 @@ impl Text {
         }
     }
 
-    /// The parameters, in the order of their numbers.
     pub fn params(&self) -> &[(Kind, Width)] {
         &self.params
     }
 }
 
-/// A statement with its values.
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
     pub text: &'static Text,
