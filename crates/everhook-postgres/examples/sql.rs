@@ -1,4 +1,4 @@
-//! Prints a statement as psql takes it, or the names of all of them; run by `cargo xtask sql`.
+//! Prints a statement in the form that psql accepts, or the names of all statements. `cargo xtask sql` runs it.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let Some(statement) = statements().into_iter().find(|statement| statement.name == wanted) else {
-        eprintln!("no statement {wanted:?}: without a name, all of them are listed");
+        eprintln!("statement {wanted:?} not found: run the command without a name to list all statements");
         return ExitCode::FAILURE;
     };
     let StoreStatement { name, types, text, descending } = statement;

@@ -1,12 +1,13 @@
--- Configuration: environments, keys, resources with the narrow tables that hot paths read; the clock and the check of statements.
+-- Configuration: environments, API keys, resources and the narrow tables that hot paths read; also the store's clock
+-- and `everhook.expect`.
 
--- The only wall clock: microseconds since the Unix epoch, read when it is called and not when the transaction began.
+-- The only wall clock: microseconds since the Unix epoch. It is read at each call, not at the start of the transaction.
 create function everhook.now_us() returns bigint
 language sql volatile parallel safe
 as $$ select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint $$;
 
--- How a statement undoes itself: what it relies on has to hold, or it ends with SQLSTATE EH001 and has written nothing. The store knows
--- that code, and tries again or another way.
+-- Undoes the calling statement if a precondition does not hold: it fails with SQLSTATE EH001 and has written nothing.
+-- The store recognises this code and retries, or chooses another way.
 create function everhook.expect(holds boolean) returns boolean
 language plpgsql volatile
 as $$
@@ -34,8 +35,10 @@ create table everhook.api_key (
     revoked_at bigint
 );
 
--- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no row.
--- No hot statement reads this table: appends and leases read `lane_group` and `lane`, which the same transactions write.
+-- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no
+-- row.
+-- No hot statement reads this table. Appends and leases read `lane_group` and `lane`, which the same transactions
+-- write.
 create table everhook.resource (
     created_at bigint not null,
     updated_at bigint not null,
@@ -55,17 +58,17 @@ create table everhook.resource (
 create unique index resource_name on everhook.resource (environment, kind, parent, name)
 where name is not null and deleted_at is null;
 
--- Resources that are not deleted, so that neither a count of endpoints nor a fan-out reads the deleted ones.
+-- Resources that are not deleted. With this index neither a count of endpoints nor a fan-out reads deleted ones.
 create index resource_open on everhook.resource (environment, kind, parent, id)
 where deleted_at is null;
 
--- The owners of lanes: an application, or a queue with configuration. It is open (0), paused (1), or stopped because its
--- target wants no more (2). The version begins with the time, so that a queue that is configured anew never has a version
--- of its predecessor.
+-- The owners of lanes: an application, or a configured queue. The group is open (0), paused (1), or stopped because its
+-- target refuses further jobs (2). Versions start at the current time, so that a deleted and reconfigured queue never
+-- repeats a version of its predecessor.
 create table everhook.lane_group (
     version bigint not null, -- raised by every change, also of an application's endpoints
-    booked_until bigint not null default 0, -- until when the rate is used up
-    rate_us bigint, -- how much time one job takes up
+    booked_until bigint not null default 0, -- the rate is used up until this time
+    rate_us bigint, -- the time that one job uses of the rate
     environment integer not null,
     limit_max integer,
     lane_limit_max integer,
@@ -78,7 +81,7 @@ create table everhook.lane_group (
 create index lane_group_pushes on everhook.lane_group (environment, id)
 where pushes;
 
--- When schedules run next. What they start is in `resource`.
+-- The next times of schedules. The jobs and messages that they start are in `resource`.
 create table everhook.schedule (
     next bigint,
     queued bigint,

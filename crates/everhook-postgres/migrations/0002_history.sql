@@ -1,7 +1,8 @@
--- History: messages, jobs, attempts, results, batches, runs of schedules, and the keys under which something is accepted once.
--- Messages, jobs and attempts are partitioned by week of the message's or job's id; the store makes the partitions, before they are needed.
+-- History: messages, jobs, attempts, results, batches, runs of schedules, and keys under which an object is accepted
+-- once. Messages, jobs and attempts are partitioned by the week of the message's or job's id. The store creates the
+-- partitions ahead.
 
--- The key begins with the application, so that it also serves the list of an application's messages.
+-- The key starts with the application, so that it also serves the list of an application's messages.
 create table everhook.message (
     created_at bigint not null,
     environment integer not null,
@@ -11,13 +12,14 @@ create table everhook.message (
     event_id text collate "C",
     channels text,
     tags text,
-    rest text, -- what few messages say, as JSON: time of delivery, content type, how long the payload is kept
+    rest text, -- members that few messages have, as JSON: delivery time, content type, payload retention
     payload bytea, -- null: removed
     primary key (environment, application, id)
 ) partition by range (id);
 
--- The key allows one attempt per task and epoch, and serves the attempts of a message or job. Attempts of deliveries and of jobs have
--- partitions of their own, because they are kept for different times; the kind ends the key only because a partitioned key needs it.
+-- The key allows one attempt per task and epoch, and finds the attempts of a message or job. Attempts of deliveries and
+-- jobs have separate partitions, because their retention periods differ. A partitioned key must contain the kind, which
+-- is why it ends with it.
 create table everhook.attempt (
     started_at bigint not null,
     duration_us bigint not null,
@@ -33,8 +35,8 @@ create table everhook.attempt (
     id bytea not null,
     session bytea, -- the holder of a job, or the holder that a delivery was taken over from
     endpoint bytea, -- of deliveries
-    url text not null, -- empty where a worker did it
-    reply bytea not null, -- of the receiver, or the note of a worker
+    url text not null, -- empty if a worker ran the job
+    reply bytea not null, -- the receiver's reply, or the worker's report
     primary key (environment, subject, task, epoch, kind)
 ) partition by list (kind);
 
@@ -61,8 +63,8 @@ create table everhook.dedup (
     vacuum_truncate = off
 );
 
--- When to erase payloads that are kept for less time than their messages. Only messages that say so have a row; the key
--- finds due rows in order.
+-- Payloads with a shorter retention period than their messages, by the time to erase them. Other messages have no row.
+-- The key finds due rows in order.
 create table everhook.payload_expiry (
     due_at bigint not null,
     environment integer not null,
@@ -71,7 +73,7 @@ create table everhook.payload_expiry (
     primary key (due_at, environment, application, message)
 );
 
--- Written once: where a job stands is what its task says, or else its last attempt.
+-- Written once. The state of a job is the state of its task, or the end of its last attempt.
 create table everhook.job (
     created_at bigint not null,
     environment integer not null,
@@ -83,7 +85,7 @@ create table everhook.job (
     concurrency_key text,
     tags text,
     batch bytea,
-    rest text, -- what most jobs do not say, as JSON
+    rest text, -- members that few jobs have, as JSON
     payload bytea, -- null: removed
     primary key (environment, id)
 ) partition by range (id);
@@ -91,11 +93,11 @@ create table everhook.job (
 create index job_batch on everhook.job (environment, batch, id)
 where batch is not null;
 
--- Only jobs that report something have a row.
+-- Only jobs that reported progress or a result have a row.
 create table everhook.job_output (
     updated_at bigint not null,
     environment integer not null,
-    result_bytes integer, -- of a result that was too large to keep
+    result_bytes integer, -- the size of a result that was too large to store
     progress smallint,
     job bytea not null,
     progress_text text,
@@ -113,7 +115,7 @@ create table everhook.batch (
     cancelled integer not null,
     skipped integer not null,
     intake smallint not null,
-    announced smallint, -- null: this phase has announced nothing
+    announced smallint, -- null: no announcement in this phase yet
     id bytea not null,
     application bytea not null,
     name text not null,
@@ -128,7 +130,7 @@ create table everhook.schedule_run (
     environment integer not null,
     kind smallint not null,
     schedule bytea not null,
-    id bytea not null, -- drawn, so that it sorts by time
+    id bytea not null, -- a generated id, which sorts by time
     object bytea,
     primary key (environment, schedule, id)
 );
@@ -141,9 +143,10 @@ create table everhook.queue_minute (
     primary key (environment, queue, minute)
 ) with (fillfactor = 50);
 
--- Once-slots: a key under which an application's messages are accepted once per phase, and the calls that came too late.
+-- Once-slots: keys under which an application's messages are accepted once per phase, and the calls that they
+-- suppressed.
 
--- The current phase is open exactly if the winner's is lower. Retention goes by `updated_at`.
+-- The current phase is open exactly if the winner's phase is lower. Retention uses `updated_at`.
 create table everhook.once_slot (
     phase bigint not null,
     winner_phase bigint not null,
@@ -157,7 +160,7 @@ create table everhook.once_slot (
     primary key (environment, application, key)
 ) with (fillfactor = 80);
 
--- Append-only, so that a call that is suppressed changes no slot: one row for all such calls of one transaction.
+-- Append-only, so that a suppressed call changes no slot. One row counts all calls that one transaction suppressed.
 create table everhook.once_suppression (
     created_at bigint not null,
     calls bigint not null,
@@ -169,10 +172,11 @@ create table everhook.once_suppression (
 
 create index once_suppression_slot on everhook.once_suppression (environment, application, key);
 
--- Weekly partitions, made and dropped with the rights of the schema's owner: the service needs none to change the schema.
+-- Weekly partitions. The functions run with the rights of the schema's owner, so that the service itself needs no right
+-- to change the schema.
 
--- Make the partitions of a week that are missing. A partition is made as a plain table and then attached: that locks out nobody who
--- reads or writes the others. Weeks are counted in the seconds that ids begin with.
+-- Creates the missing partitions of a week. Each is created as a plain table and then attached, which does not block
+-- readers and writers of the other partitions. Weeks are counted from the seconds at the start of an id.
 create function everhook.make_week(week integer) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -188,7 +192,7 @@ begin
     if week is null or low < 0 or low >= seconds_end then
         raise exception 'everhook.make_week: there is no week %', week using errcode = 'invalid_parameter_value';
     end if;
-    -- The lock of migrations: two nodes make the same one at once.
+    -- The lock of the migrations. Two nodes may create the same partition at the same time.
     perform pg_advisory_xact_lock(x'65766572686f6f6b'::bigint);
     foreach parent in array array['message', 'attempt_delivery', 'job', 'attempt_job'] loop
         part := parent || '_w' || lpad(week::text, 4, '0');
@@ -207,7 +211,7 @@ begin
 end
 $$;
 
--- Drop one partition. The caller has locked the table and seen that nothing of that week is open.
+-- Drops one partition. The caller has locked the table and checked that no task of that week is open.
 create function everhook.drop_week(parent text, week integer) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -220,5 +224,5 @@ begin
 end
 $$;
 
--- Whoever may call `everhook.send` has no business with them.
+-- Users of `everhook.send` must not call these functions.
 revoke execute on function everhook.make_week(integer), everhook.drop_week(text, integer) from public;

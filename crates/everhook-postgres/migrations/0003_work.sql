@@ -6,12 +6,12 @@ create table everhook.session (
     version text not null,
     lease_us bigint not null,
     started_at bigint not null,
-    lease_until bigint not null, -- in no index: a renewal must stay cheap
+    lease_until bigint not null, -- not indexed, so that a renewal stays cheap
     closed_at bigint,
-    role smallint not null -- of its node: all (0), api (1), worker (2)
+    role smallint not null -- the role of the node: all (0), api (1), worker (2)
 ) with (fillfactor = 50);
 
--- What the sessions of workers take.
+-- The queues and kinds that the sessions of workers take jobs from.
 create table everhook.worker (
     environment integer not null,
     session bytea not null,
@@ -22,8 +22,8 @@ create table everhook.worker (
 
 create index worker_environment on everhook.worker (environment, session);
 
--- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
--- The lanes of a queue are open: its own state says whether they give.
+-- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2). Lanes
+-- of a queue are always open: the state of the queue's lane group decides whether jobs are leased.
 create table everhook.lane (
     environment integer not null,
     id bytea not null,
@@ -39,8 +39,8 @@ create table everhook.lane (
             else greatest(next_due, hold_until)
         end
     ) stored,
-    waiting boolean not null default false, -- new deliveries wait for capacity; later ones must not overtake them
-    floor bigint not null default 0, -- no pending task is due earlier: a lease looks from here on. Never above `next_due`.
+    waiting boolean not null default false, -- new deliveries wait for a slot; later ones must not overtake them
+    floor bigint not null default 0, -- no pending task is due earlier: scans start here; never above `next_due`
     queue text collate "C", -- of jobs
     primary key (environment, id)
 ) with (
@@ -58,7 +58,8 @@ where ready_at < 9223372036854775807;
 create index lane_queue on everhook.lane (environment, queue)
 where queue is not null;
 
--- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.
+-- A task is pending (0), leased (1) or dead (2). The key starts with the subject, so that it also finds the open
+-- deliveries of a message.
 create table everhook.task (
     due_at bigint not null,
     environment integer not null,
@@ -73,12 +74,12 @@ create table everhook.task (
     subject bytea not null,
     id bytea not null,
     lane bytea not null,
-    owner bytea, -- not null exactly while it is leased
+    owner bytea, -- set exactly while the task is leased
     deadline bigint,
-    leased_at bigint, -- null: it was inserted already leased, and is due since then
-    timeout_us bigint, -- the rest is of jobs only
-    kind_hash integer, -- stands for the kind
-    limit_group bytea, -- what it is counted under while it is leased, where its queue has a limit
+    leased_at bigint, -- null: inserted already leased, at due_at
+    timeout_us bigint, -- this and the following columns: jobs only
+    kind_hash integer, -- a hash of the kind
+    limit_group bytea, -- the limited queue that counts it while it is leased
     batch bytea,
     primary key (environment, subject, id)
 ) with (
@@ -94,7 +95,7 @@ create table everhook.task (
 create index task_ready on everhook.task (environment, lane, priority, due_at, id)
 where state = 0;
 
--- Only the sweep uses it.
+-- Used by the sweep, and to count the tasks of a session.
 create index task_owner on everhook.task (owner)
 where state = 1;
 

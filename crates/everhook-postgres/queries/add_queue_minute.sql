@@ -1,4 +1,4 @@
--- Add to how many attempts ended on queues this minute. Index: the primary key.
+-- Add to the number of attempts that ended on queues in this minute. Index: the primary key.
 -- Differs: many rows at once, in key order.
 insert into everhook.queue_minute as minute (environment, queue, minute, ended)
 select environment, queue, everhook.now_us() / 60000000, sum(ended)

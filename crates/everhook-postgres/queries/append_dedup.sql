@@ -1,6 +1,7 @@
--- Take keys for objects, also expired ones; answers the keys that were had. Rows come in key order, so that two batches that share keys
--- wait for each other instead of deadlocking. Index: the primary key.
--- Differs: many rows at once.
+-- Take dedup keys for objects; an expired key can be taken again. Returns the keys that were taken. Index: the primary
+-- key.
+-- Differs: many rows at once, in key order, so that two batches that share keys wait for each other instead of
+-- deadlocking.
 with clock as materialized (
     select everhook.now_us() as now
 )

@@ -1,7 +1,9 @@
--- Append a batch in one statement that commits by itself: it was planned from what this node remembers, and nothing is written unless
--- that still holds. Answers whether it did, and the time. Indexes: the primary keys of lane_group, lane and dedup.
--- No twin: SQLite reads and writes in one process, so that a guess would save nothing.
--- A key that is someone else's must undo the statement: `everhook.expect` does. Keys come in key order, as in `append_dedup`.
+-- Append a batch in one statement that commits by itself. The batch was planned from this node's caches. Indexes: the
+-- primary keys of lane_group, lane and dedup. `agreed` checks the plan: unless every version is current and every lane
+-- is free, no row is written. Returns the result of the check, and the time. A key that another request holds must undo
+-- the whole statement, whose other inserts do not depend on `taken`: `everhook.expect` does this. Keys are taken in key
+-- order, as in `append_dedup`.
+-- No twin: SQLite reads and writes in one process, so a cached plan would save nothing.
 with clock as materialized (
     select everhook.now_us() as now
 ),

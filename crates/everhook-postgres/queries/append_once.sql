@@ -1,6 +1,8 @@
--- Make slots for their first winners; answers those that are new. It waits for whoever is just making the same one. Rows come in key
--- order, so that two batches that share slots wait for each other instead of deadlocking. Index: the primary key.
--- Differs: many rows at once, also such as are there already or will be given up again: a row that is not there cannot be locked.
+-- Create once-slots for their first winners; returns the new slots. Index: the primary key. Waits for a transaction
+-- that is creating the same slot. Rows are in key order, so that two batches that share slots wait for each other
+-- instead of deadlocking.
+-- Differs: many rows at once, including slots that exist or may be deleted again: a row must exist before it can be
+-- locked.
 insert into everhook.once_slot
     (environment, application, key, phase, winner, winner_phase, created_at, claimed_at, updated_at)
 select environment, application, key, phase, winner, winner_phase, :now, :now, :now

@@ -1,4 +1,4 @@
--- Log the calls that slots have suppressed in this transaction.
+-- Log the calls that once-slots suppressed in this transaction.
 -- Differs: many rows at once.
 insert into everhook.once_suppression (environment, application, key, winner, calls, created_at)
 select environment, application, key, winner, calls, :created_at

@@ -1,4 +1,4 @@
--- Write what became of the times of schedules.
+-- Write the runs of schedules, both started and left out.
 -- Differs: many rows at once.
 insert into everhook.schedule_run (environment, schedule, id, nominal, at, kind, object)
 select environment, schedule, id, nominal, :at, kind, object

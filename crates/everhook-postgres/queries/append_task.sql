@@ -1,4 +1,4 @@
--- Write tasks that nobody has tried: leased ones with their owner, pending ones without.
+-- Write new tasks: leased ones with their owner, pending ones without.
 -- Differs: many rows at once.
 insert into everhook.task
     (environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, owner, cancel, state)

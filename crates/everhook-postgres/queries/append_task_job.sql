@@ -1,4 +1,4 @@
--- Write the tasks of jobs, pending, that nobody has tried.
+-- Write the tasks of new jobs as pending.
 -- Differs: many rows at once.
 insert into everhook.task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, state, timeout_us, kind_hash, batch

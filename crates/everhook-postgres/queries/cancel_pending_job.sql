@@ -1,5 +1,5 @@
--- End jobs that nobody holds: their tasks leave, and an attempt says so. Index: the primary key.
--- Differs: many rows at once, and the attempts with them.
+-- Cancel jobs that no session holds: delete their tasks, and log an attempt for each. Index: the primary key.
+-- Differs: many rows at once, together with their attempts.
 with gone as (
     delete from everhook.task
     using unnest(:ended)

@@ -1,5 +1,6 @@
--- Close locked sessions past their lease, by a clock that is read now that they are locked. A lease that ends later than one granted
--- now would (the clock was set back) is cut to that, so that it can end. Index: the primary key.
+-- Close locked sessions past their lease. Index: the primary key. The clock is read here, while the locks are held: no
+-- renewal can happen between this reading and the close. After the clock was set back, a lease may end later than one
+-- granted now; it is shortened to that, so that it can expire.
 -- Differs: only sessions that `next_expired_session` locked.
 with clock as materialized (
     select everhook.now_us() as now

@@ -1,4 +1,4 @@
--- The endpoints of these lanes were deleted: their tasks come out with the next leases, to be cancelled. Index: the primary key.
+-- Close the lanes of deleted endpoints: the next leases take their tasks, to be cancelled. Index: the primary key.
 -- Differs: many rows at once, locked in key order.
 with locked as materialized (
     select lane.environment, lane.id

@@ -1,4 +1,4 @@
--- End a session. Index: the primary key.
+-- Close a session. Index: the primary key.
 update everhook.session
 set closed_at = everhook.now_us()
 where id = :id

@@ -1,6 +1,6 @@
--- Count what waits, up to a bound, and tell how long the oldest that is due has waited, in the lanes whose turn it has been longest.
--- Indexes: task_ready, task_dead, lane_ready.
--- Leased tasks are not counted: every delivery leaves a dead entry in task_owner, and a long transaction would make this walk them all.
+-- Count pending and dead tasks, up to a bound. Indexes: task_ready, task_dead, lane_ready. Also returns the waiting
+-- time of the oldest due delivery, in the lanes that have waited longest for their turn. Leased tasks are not counted:
+-- every delivery leaves a dead entry in task_owner, and during a long transaction a count would read them all.
 select
     (select count(*) from (select 1 from everhook.task where task.state = 0 limit :counted_max) as pending),
     (select count(*) from (select 1 from everhook.task where task.state = 2 limit :counted_max) as dead),

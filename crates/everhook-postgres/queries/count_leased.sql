@@ -1,5 +1,6 @@
--- Count leased tasks of limited queues, up to what may be leased: of all lanes between two. Index: task_limit_group.
--- Differs: many rows at once. A statement of its own, because its snapshot has to be younger than the lock of the queue.
+-- Count leased tasks of limited queues in a range of lanes, up to the limit. Index: task_limit_group.
+-- Differs: many rows at once. A separate statement, because its snapshot must be newer than the lock on the queue's
+-- group. Otherwise it would miss the tasks of the lease that held the lock before.
 select wanted.n, (
     select count(*)
     from (

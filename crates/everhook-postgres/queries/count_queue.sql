@@ -1,5 +1,6 @@
--- Count what is in a queue, up to a bound; since when its oldest due job waits, in the lanes that have been ready longest; and how many attempts
--- ended in the last whole minute. Indexes: lane_ready, lane_queue, task_ready, task_dead, task_owner, the primary keys.
+-- Count the jobs of a queue by state, up to a bound. Indexes: lane_ready, lane_queue, task_ready, task_dead,
+-- task_owner, the primary keys. Also returns the waiting time of the oldest due job, in the lanes that have been ready
+-- longest, and the number of attempts that ended in the last whole minute.
 with clock as materialized (
     select everhook.now_us() as now
 ),

@@ -1,4 +1,4 @@
--- How many resources of a kind a parent has, counted up to a limit. Index: resource_open.
+-- Count the resources of a kind that a parent has, up to a limit. Index: resource_open.
 select count(*)
 from (
     select 1

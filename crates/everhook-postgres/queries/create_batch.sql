@@ -1,4 +1,4 @@
--- Add a batch without jobs, unless it is there.
+-- Add a batch without jobs, unless it exists.
 insert into everhook.batch (
     environment, id, application, name, prefix, metadata, created_at, intake, phase, announced, pending, succeeded, dead, cancelled, skipped
 )

@@ -1,4 +1,4 @@
--- Give back keys that were taken for something that is not accepted after all. Index: the primary key.
+-- Release keys that this transaction took for an object that is not accepted. Index: the primary key.
 -- Differs: many rows at once.
 delete from everhook.dedup as held
 using unnest(:unwanted)

@@ -1,5 +1,5 @@
--- Remove jobs with everything that is kept of them. Indexes: the primary keys.
--- Differs: many rows at once, all tables with them.
+-- Delete jobs with their tasks, attempts and output. Indexes: the primary keys.
+-- Differs: many rows at once, from all tables.
 with task as (
     delete from everhook.task
     where task.environment = :environment

@@ -1,4 +1,4 @@
--- Stop a key for ever; it stays in the list. Index: the primary key.
+-- Revoke an API key; it stays in the list. Index: the primary key.
 update everhook.api_key
 set revoked_at = everhook.now_us()
 where id = :id

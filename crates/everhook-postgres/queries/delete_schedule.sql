@@ -1,4 +1,4 @@
--- Remove the state of a schedule, and its history. Indexes: the primary keys.
+-- Delete the state of a schedule, and its history. Indexes: the primary keys.
 -- Differs: both tables in one statement.
 with gone as (
     delete from everhook.schedule

@@ -1,8 +1,9 @@
--- The receivers said that they are gone: switch the endpoints off, hold their lanes, tell the caches. Index: the primary keys.
--- Differs: many rows at once, lanes and groups with them. Only the lane is known: it is the endpoint's id. Groups are locked
--- first and in key order, as every change of an endpoint locks its group.
+-- Disable endpoints whose receivers answered that they are gone, hold their lanes, and invalidate caches. Index: the
+-- primary keys.
+-- Differs: many rows at once, together with lanes and groups. The caller knows only the lane, whose id is the
+-- endpoint's id. Groups are locked first and in key order, because every change of an endpoint locks its group first.
 with lane as materialized (
-    select lane.environment, lane.application, lane.id, 1::smallint as kind -- from the batch, so that all of the key is
+    select lane.environment, lane.application, lane.id, 1::smallint as kind -- lets the join use the whole key
     from unnest(:wanted)
         join everhook.lane on lane.environment = any (array[wanted.environment])
             and lane.id = wanted.id

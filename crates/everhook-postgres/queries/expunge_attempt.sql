@@ -1,4 +1,5 @@
--- Remove what is kept of a reply; clients of the API know the word that stands for it. Index: the primary key, by its beginning.
+-- Erase the stored reply of an attempt; clients of the API know the placeholder. Index: the primary key, by its first
+-- columns.
 update everhook.attempt
 set reply = 'EXPUNGED'
 where kind = 0

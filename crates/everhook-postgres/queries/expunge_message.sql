@@ -1,4 +1,4 @@
--- Remove a payload for good. Index: the primary key.
+-- Erase the payload of a message. Index: the primary key.
 update everhook.message
 set payload = null
 where environment = :environment

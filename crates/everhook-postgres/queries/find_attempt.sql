@@ -1,4 +1,4 @@
--- One attempt of a message. Index: the primary key, by its beginning.
+-- Find one attempt of a message. Index: the primary key, by its first columns.
 select
     {attempt: Attempt}
 from everhook.attempt

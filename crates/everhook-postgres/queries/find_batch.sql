@@ -1,4 +1,4 @@
--- One batch. Index: the primary key.
+-- Find one batch. Index: the primary key.
 select
     batch.environment, {batch: BatchRecord}
 from everhook.batch

@@ -1,4 +1,4 @@
--- Who holds these keys. Index: the primary key.
+-- Find the objects that hold dedup keys. Index: the primary key.
 -- Differs: many rows at once.
 select held.environment, held.scope, held.hash, held.object, held.body
 from unnest(:wanted)

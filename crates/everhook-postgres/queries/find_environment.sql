@@ -1,4 +1,4 @@
--- An environment by its public id. Index: the unique one on org.
+-- Find an environment by its public id. Index: the unique index on org.
 select {Environment}
 from everhook.environment
 where org = :org;

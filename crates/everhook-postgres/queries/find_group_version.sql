@@ -1,4 +1,5 @@
--- The versions of lane groups, which tell whether cached endpoints still hold, and the time. Index: the primary key.
+-- Find the versions of lane groups, which show whether cached endpoints are current, and the time. Index: the primary
+-- key.
 -- Differs: many rows at once.
 with clock as materialized (
     select everhook.now_us() as now

@@ -1,4 +1,4 @@
--- A job with its open task, its last attempt and what it reported, in one snapshot. Indexes: the primary keys.
+-- Find a job with its open task, last attempt and output, in one snapshot. Indexes: the primary keys.
 select
     {job: Job}, job.created_at,
     {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),

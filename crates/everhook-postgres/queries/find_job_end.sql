@@ -1,5 +1,6 @@
--- The batches of jobs and how their last attempts left them. Indexes: the primary keys.
--- No twin: SQLite has one writer. A statement of its own, because it has to see what someone wrote whom `lock_task_job` waited for.
+-- Find the batches of jobs, and the ends of their last attempts. Indexes: the primary keys.
+-- No twin: SQLite has one writer. A separate statement from `lock_task_job`, because its snapshot must be newer than
+-- the locks: it must see a settlement that the lock waited for.
 select job.id, job.batch, (
     select attempt.end_state
     from everhook.attempt

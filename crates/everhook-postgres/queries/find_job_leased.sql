@@ -1,6 +1,6 @@
--- The records of jobs that were leased just now. Index: the primary key.
--- No twin: SQLite reads them one by one. A list of ids would be cheaper to look up, but while the statistics say that the table is empty,
--- the planner reads everything of the environment instead.
+-- Find the records of jobs that were just leased. Index: the primary key.
+-- No twin: SQLite reads them one by one. A comparison with a list of ids would be cheaper, but while the statistics say
+-- that the table is empty, the planner would read every job of the environment.
 select
     job.environment, {job: Job}
 from unnest(:wanted)

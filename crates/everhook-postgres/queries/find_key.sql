@@ -1,4 +1,4 @@
--- What a key that works may do. Index: the unique one on hash.
+-- Find the permissions of an active API key. Index: the unique index on hash.
 select environment
 from everhook.api_key
 where hash = :hash

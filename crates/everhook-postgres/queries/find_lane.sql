@@ -1,4 +1,4 @@
--- What an append has to know of lanes. Index: the primary key.
+-- Find the state of lanes that an append needs. Index: the primary key.
 -- Differs: many rows at once.
 select {lane: LaneRow}
 from unnest(:wanted)

@@ -1,4 +1,4 @@
--- Messages of applications. Index: the primary key.
+-- Find messages of applications. Index: the primary key.
 -- Differs: many rows at once.
 select
     message.environment, {message: Message}

@@ -1,4 +1,4 @@
--- A slot, as it is shown. Indexes: the primary key, once_suppression_slot.
+-- Find a once-slot as users see it. Indexes: the primary key, once_suppression_slot.
 select
     key, phase, winner, winner_phase, created_at, claimed_at, updated_at,
     (

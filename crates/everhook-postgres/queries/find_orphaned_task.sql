@@ -1,4 +1,5 @@
--- Whether anything is open about a message or job whose id lies between two. Index: the primary key, in each environment.
+-- Find out whether a task is open for a message or job with an id in a range. Index: the primary key, in each
+-- environment.
 -- No twin: SQLite has no partitions.
 select 1
 from (select id from everhook.environment union all select 0) as environment

@@ -1,4 +1,5 @@
--- How much waits in an outbox, how long the oldest row has, and how much was set aside; counted up to a number. Index: the primary keys.
+-- Count waiting and set-aside rows of an outbox up to a bound, and return the age of the oldest. Index: the primary
+-- keys.
 select (select count(*) from (select from everhook.outbox order by id limit :counted_max) as counted),
     (
         select (extract(epoch from clock_timestamp() - least(greatest(created_at, '1970-01-01Z'), '9999-01-01Z')) * 1000000)::bigint

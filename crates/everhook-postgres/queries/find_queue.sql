@@ -1,4 +1,4 @@
--- A queue: its configuration, if someone configured it, and whether anything is known of it. Indexes: resource_name, lane_queue.
+-- Find a queue that is configured, or has or had a job. Indexes: resource_name, lane_queue.
 select
     {resource: Queue}
 from (select :environment::int as environment, :name::text as name) as wanted
@@ -10,7 +10,7 @@ from (select :environment::int as environment, :name::text as name) as wanted
             and resource.parent = ''
             and resource.name = wanted.name
             and resource.deleted_at is null
-        limit 1 -- by key, row by row, whatever the statistics say
+        limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource on true
 where resource.name is not null
     or exists (

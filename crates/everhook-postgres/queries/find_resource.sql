@@ -1,4 +1,4 @@
--- A resource by id, also a deleted one, and the state of a schedule. Indexes: the primary keys.
+-- Find a resource by id, even a deleted one, with the state of a schedule. Indexes: the primary keys.
 select {resource: ResourceRow}, {schedule: FiringRow}
 from everhook.resource
     left join everhook.schedule on resource.kind = 4

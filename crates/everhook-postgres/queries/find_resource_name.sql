@@ -1,4 +1,4 @@
--- A resource by its uid or name, and the state of a schedule. Indexes: resource_name, the primary key.
+-- Find a resource by uid or name, with the state of a schedule. Indexes: resource_name, the primary key.
 select {resource: ResourceRow}, {schedule: FiringRow}
 from everhook.resource
     left join everhook.schedule on resource.kind = 4

@@ -1,5 +1,5 @@
--- Which of these very attempts were settled before: a repeated settlement finds its own row. Index: the primary key.
--- Differs: many rows at once. The kind leaves only the partitions of that kind to look at.
+-- Find attempts that were logged earlier: a repeated settlement finds its own row. Index: the primary key.
+-- Differs: many rows at once. The kind limits the search to the partitions of that kind.
 select batch.n
 from unnest(:batch, n)
     join everhook.attempt on attempt.kind = batch.kind

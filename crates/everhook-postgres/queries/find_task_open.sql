@@ -1,4 +1,4 @@
--- Which of these jobs wait or run. Index: the primary key.
+-- Find the jobs that are pending or leased. Index: the primary key.
 -- Differs: many rows at once.
 select task.environment, task.subject
 from unnest(:wanted)

@@ -1,4 +1,4 @@
--- A session that takes jobs of an environment. Indexes: the primary keys, task_owner.
+-- Find a session that takes jobs of an environment. Indexes: the primary keys, task_owner.
 select
     session.id, session.node, session.role, session.version, session.lease_us, session.started_at, session.lease_until - session.lease_us,
     session.closed_at, (select count(*)::int from everhook.task where task.state = 1 and task.owner = session.id), {worker: Takes}

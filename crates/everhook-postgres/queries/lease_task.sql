@@ -1,9 +1,12 @@
--- Lease due tasks of locked lanes, feed by feed, in the order of the lanes; within a lane the lower priority first. Of each lane a bounded
--- number is looked at, for whoever takes only some kinds; different kinds may have the same number: the record decides, and
--- `release_task` follows. Index: task_ready.
--- Differs: many lanes at once. Nothing but `owner is null` has to be checked, because only the holder of a lane's lock takes its tasks; a
--- check of `state` would offer the planner an index to walk from end to end. The rows are found again by their place, which is cheaper
--- than by key; a row that someone has moved meanwhile is left for the next look.
+-- Lease due tasks of locked lanes, feed by feed, in the order of the lanes. Index: task_ready. Within a lane, the task
+-- with the lower priority number goes first. `scanned` bounds the tasks that are read per lane when only some kinds are
+-- asked for. Two kinds may have the same hash: the record decides, and `release_task` puts foreign kinds back.
+-- Each limit is inside its lateral subquery, so that a lane with a large backlog is read only up to its own room. The
+-- scan starts at the lane's floor: before it, the index may hold many dead entries of tasks leased earlier.
+-- The update finds the rows by ctid, which is cheaper than by key. A row that another transaction has updated since the
+-- scan no longer matches; the next lease finds it again.
+-- Differs: many lanes at once. `owner is null` is the only check of the state, because only the holder of a lane's lock
+-- leases its tasks. A check of `state` would let the planner walk a whole index.
 update everhook.task
 set state = 1,
     owner = :owner,

@@ -1,5 +1,5 @@
--- Attempts to one endpoint between two ids, filtered. Index: attempt_endpoint.
--- Differs: `jsonb` for what a JSON array contains.
+-- List attempts to one endpoint in a range of ids, filtered. Index: attempt_endpoint.
+-- Differs: `jsonb` tests the members of a JSON array.
 select
     {attempt: Attempt}
 from everhook.attempt

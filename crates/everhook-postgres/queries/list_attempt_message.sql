@@ -1,5 +1,5 @@
--- A message's attempts between two ids, to all or to one endpoint, filtered. Index: the primary key.
--- Differs: `jsonb` for what a JSON array contains.
+-- List the attempts of a message in a range of ids, to all endpoints or to one, filtered. Index: the primary key.
+-- Differs: `jsonb` tests the members of a JSON array.
 select
     {attempt: Attempt}
 from everhook.attempt

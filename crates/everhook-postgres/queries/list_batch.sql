@@ -1,4 +1,4 @@
--- Batches between two ids. Index: the primary key.
+-- List batches in a range of ids. Index: the primary key.
 select
     batch.environment, {batch: BatchRecord}
 from everhook.batch

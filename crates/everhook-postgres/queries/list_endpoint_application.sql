@@ -1,5 +1,5 @@
--- All endpoints of applications, each with the version of the lane group it was read at: what fan-out and delivery need of
--- them. Index: the primary key of lane_group, resource_open.
+-- List the endpoints of applications as fan-out and delivery need them. Index: the primary key of lane_group,
+-- resource_open. Each row has the version of the lane group in the same snapshot, for the cache.
 -- Differs: many applications at once.
 select
     lane_group.environment, lane_group.id, lane_group.version,
@@ -14,5 +14,5 @@ from unnest(:wanted)
             and resource.kind = 1
             and resource.parent = lane_group.id
             and resource.deleted_at is null
-        offset 0 -- application by application, whatever the statistics say
+        offset 0 -- one lookup per application, whatever the statistics say
     ) as endpoint on true;

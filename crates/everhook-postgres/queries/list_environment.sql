@@ -1,4 +1,4 @@
--- Every environment, oldest first.
+-- List every environment, oldest first.
 select {Environment}
 from everhook.environment
 order by id;

@@ -1,6 +1,6 @@
--- Lanes of concurrency keys in which nothing waits and nothing is dead. Indexes: lane_queue, task_dead.
--- Differs: a bounded number of them; `lock_lane_idle` and `prune_lane` ask again. That of a queue itself is known by how its id is derived
--- (`everhook_core::job::lane`).
+-- List lanes of concurrency keys without pending or dead tasks. Indexes: lane_queue, task_dead. The lane of the queue
+-- itself is excluded: its id is derived from the queue's name (`everhook_core::job::lane`).
+-- Differs: a bounded number of lanes; `lock_lane_idle` and `prune_lane` check them again.
 select lane.environment, lane.id, lane.queue
 from everhook.lane
 where lane.queue is not null

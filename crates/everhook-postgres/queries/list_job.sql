@@ -1,5 +1,5 @@
--- Jobs between two ids, filtered. Index: the primary key; the others for each job that is looked at.
--- Differs: `jsonb` for what a JSON array contains; what is not ASCII is compared as it is.
+-- List jobs in a range of ids, filtered. Index: the primary key; those of the other tables for each job.
+-- Differs: `jsonb` tests the members of a JSON array; only ASCII letters are compared without case.
 select
     {job: Job; payload = null::bytea}, job.created_at,
     {task: Task}, task.state, task.owner, greatest(task.leased_at, task.due_at),

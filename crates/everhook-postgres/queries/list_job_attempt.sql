@@ -1,4 +1,4 @@
--- The latest attempts of a job, newest first. Index: the primary key.
+-- List the latest attempts of a job, newest first. Index: the primary key.
 select {JobAttempt}
 from everhook.attempt
 where kind = 1

@@ -1,4 +1,4 @@
--- As `list_job`, the jobs of a batch. Index: job_batch.
+-- List the jobs of a batch, like `list_job`. Index: job_batch.
 -- Differs: as in `list_job`.
 select
     {job: Job; payload = null::bytea}, job.created_at,

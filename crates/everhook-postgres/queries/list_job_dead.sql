@@ -1,4 +1,4 @@
--- As `list_job`, dead jobs. Index: task_dead_job.
+-- List dead jobs, like `list_job`. Index: task_dead_job.
 -- Differs: as in `list_job`.
 select
     {job: Job; payload = null::bytea}, job.created_at,

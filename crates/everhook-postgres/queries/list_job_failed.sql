@@ -1,4 +1,4 @@
--- The dead jobs of a batch, for its announcement. Indexes: task_dead_batch, the primary keys.
+-- List the dead jobs of a batch for its announcement. Indexes: task_dead_batch, the primary keys.
 select
     {job: Job; payload = null::bytea},
     attempt.reply, attempt.started_at + attempt.duration_us

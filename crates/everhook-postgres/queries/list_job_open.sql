@@ -1,4 +1,4 @@
--- As `list_job`, pending or leased jobs. Index: the primary key of task.
+-- List pending or leased jobs, like `list_job`. Index: the primary key of task.
 -- Differs: as in `list_job`.
 select
     {job: Job; payload = null::bytea}, job.created_at,

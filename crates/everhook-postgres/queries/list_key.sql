@@ -1,4 +1,4 @@
--- Every key, oldest first.
+-- List every API key, oldest first.
 select {KeyRecord}
 from everhook.api_key
 order by created_at, id;

@@ -1,5 +1,6 @@
--- An application's messages between two ids, filtered, until they have the bytes of a page. Index: the primary key.
--- Differs: `jsonb` for what a JSON array contains. The rows are sized here, before they are sent; a payload is not unpacked for that.
+-- List an application's messages in a range of ids, filtered, up to the bytes of a page. Index: the primary key.
+-- Differs: `jsonb` tests the members of a JSON array. The page is cut here, before rows are sent; `octet_length` does
+-- not decompress a payload.
 select environment, {Message}
 from (
     select

@@ -1,7 +1,9 @@
--- The next rows of an outbox, oldest first, up to a number of rows and of bytes, each with its flaw if it has one that nobody could
--- read it with; a row with a flaw is not read. Rows that someone else has locked are left for later. Index: the primary key.
--- Differs: the rows are locked, though whoever relays is alone: an operator at work on a row holds up nobody. Lists may be nested,
--- hold nulls, and be far longer than they are stored, and times may be endless: what is too large is told before it is unpacked.
+-- List the next rows of an outbox, oldest first, up to a number of rows and bytes. Index: the primary key. A row that
+-- the relay could not decode has a flaw, and its content is not read. Rows that another transaction has locked are
+-- skipped.
+-- Differs: the rows are locked although there is one relay, so that an operator who edits a row does not block it.
+-- Lists may be nested, contain nulls, and be much larger than their stored form; times may be infinite. Oversized
+-- values are therefore detected before they are decompressed.
 with next as materialized (
     select id, created_at, deliver_at,
         case when is_small then channels end as channels,

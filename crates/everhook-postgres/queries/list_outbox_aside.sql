@@ -1,6 +1,6 @@
--- Rows that were set aside, by id, until they have the bytes of a page. Index: the primary key.
--- Differs: what made a row unreadable is shown as far as it can be: long texts and lists cut off, lists made plain, times brought
--- into the years that can be told.
+-- List rows that were set aside, by id, up to the bytes of a page. Index: the primary key.
+-- Differs: the values that made a row unreadable are shown as far as possible. Long texts and lists are cut, nested
+-- lists are flattened, and times are limited to the supported years.
 select id, (extract(epoch from made_at) * 1000000)::bigint,
     (extract(epoch from clock_timestamp() - made_at) * 1000000)::bigint,
     left(environment, 300), left(application, 300), left(event_type, 300), left(payload, 1048576), left(event_id, 300),

@@ -1,5 +1,5 @@
--- Queues between two names, configured or used. Indexes: resource_name; lane_queue, jumping from queue to queue.
--- Differs: SQLite jumps by itself.
+-- List configured or used queues in a range of names. Indexes: resource_name; lane_queue, one lookup per queue.
+-- Differs: the recursion skips from queue to queue in the index. SQLite does that by itself.
 with recursive used (name) as (
     (
         select lane.queue
@@ -48,7 +48,7 @@ from (
             and resource.parent = ''
             and resource.name = known.name
             and resource.deleted_at is null
-        limit 1 -- by key, row by row, whatever the statistics say
+        limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource on true
 order by known.name :order
 limit :limit;

@@ -1,5 +1,5 @@
--- Configured queues by id, each with the version of its lane group. Indexes: the primary keys.
--- No twin: SQLite reads queues one by one, by `find_resource`.
+-- List configured queues by id, each with the version of its lane group. Indexes: the primary keys.
+-- No twin: SQLite reads queues one by one, with `find_resource`.
 select lane_group.environment, lane_group.id, lane_group.version, {resource: Queue}
 from unnest(:wanted)
     join everhook.lane_group on lane_group.environment = any (array[wanted.environment])
@@ -11,5 +11,5 @@ from unnest(:wanted)
             and resource.kind = 3
             and resource.parent = ''
             and resource.id = wanted.id
-        limit 1 -- by key, row by row, whatever the statistics say
+        limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource;

@@ -1,5 +1,5 @@
--- The kinds of jobs of a queue that have been due longest, in the lanes that have been ready longest. Indexes: lane_ready, task_ready, the
--- primary key of job.
+-- List the kinds of the jobs of a queue that have been due longest. Indexes: lane_ready, task_ready, the primary key of
+-- job. Only the lanes that have been ready longest are read.
 with clock as materialized (
     select everhook.now_us() as now
 ),

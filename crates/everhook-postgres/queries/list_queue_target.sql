@@ -1,4 +1,4 @@
--- The open queues that have a target. Indexes: lane_group_pushes, the primary key of resource.
+-- List the open queues with a target. Indexes: lane_group_pushes, the primary key of resource.
 select resource.environment, resource.name
 from everhook.lane_group
     cross join lateral (
@@ -8,7 +8,7 @@ from everhook.lane_group
             and resource.kind = 3
             and resource.parent = ''
             and resource.id = lane_group.id
-        limit 1 -- by key, row by row, whatever the statistics say
+        limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource
 where lane_group.pushes
     and lane_group.state = 0

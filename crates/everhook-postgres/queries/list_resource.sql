@@ -1,4 +1,4 @@
--- Resources between two ids; applications also by their endpoints. Index: resource_open.
+-- List resources in a range of ids; applications may be filtered by their endpoints. Index: resource_open.
 select {resource: ResourceRow}
 from everhook.resource
 where resource.environment = :environment

@@ -1,6 +1,6 @@
--- Resources between two names, up to a state, until they have the bytes of a page; and the states of schedules. Indexes:
--- resource_name, the primary key.
--- Differs: the rows are sized here, before they are sent, each with how many there were.
+-- List resources in a range of names, up to a state and the bytes of a page. Indexes: resource_name, the primary key.
+-- Schedules are listed with their states.
+-- Differs: the page is cut here, before rows are sent. Each row has the number of rows before the cut.
 select {ResourceRow}, {FiringRow}, listed_rows
 from (
     select

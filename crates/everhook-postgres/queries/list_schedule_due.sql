@@ -1,5 +1,5 @@
--- Schedules by id. Index: the primary key.
--- No twin: SQLite reads them one by one, by `find_resource`.
+-- List schedules by id. Index: the primary key.
+-- No twin: SQLite reads them one by one, with `find_resource`.
 select {resource: ResourceRow}
 from unnest(:wanted)
     cross join lateral (
@@ -9,5 +9,5 @@ from unnest(:wanted)
             and resource.kind = 4
             and resource.parent = ''
             and resource.id = wanted.id
-        limit 1 -- by key, row by row, whatever the statistics say
+        limit 1 -- one lookup by key per row, whatever the statistics say
     ) as resource;

@@ -1,4 +1,4 @@
--- The latest runs of a schedule, newest first. Index: the primary key.
+-- List the latest runs of a schedule, newest first. Index: the primary key.
 select {Run}
 from everhook.schedule_run
 where environment = :environment

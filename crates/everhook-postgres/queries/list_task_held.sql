@@ -1,4 +1,4 @@
--- The jobs that a session holds. Index: task_owner.
+-- List the jobs that a session holds. Index: task_owner.
 select
     {task: Task}
 from everhook.task

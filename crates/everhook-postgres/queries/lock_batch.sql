@@ -1,5 +1,6 @@
--- Batches, locked, to tell them what was done to their jobs. Index: the primary key.
--- No twin: SQLite has one writer. Locks are taken in key order, so that two transactions wait for each other instead of deadlocking.
+-- Lock batches, to update them with changes of their jobs. Index: the primary key.
+-- No twin: SQLite has one writer. Locks are taken in key order, so that two transactions wait for each other instead of
+-- deadlocking.
 select
     batch.environment, {batch: BatchRecord}
 from unnest(:wanted)

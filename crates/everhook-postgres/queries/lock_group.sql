@@ -1,5 +1,6 @@
--- The same as `next_group`, of queues with a limit or a rate, locked, so that nobody else counts at the same time; those that another lease
--- holds are left out. Index: the primary key.
+-- Lock the lane groups of limited queues, with the columns of `next_group`. Index: the primary key. The lock lets only
+-- one lease count and take at a time. Groups that another lease has locked are skipped: the caller asks again soon
+-- instead of waiting.
 -- No twin: SQLite has one writer.
 select wanted.n, everhook.now_us(), {lane_group: LaneGroup}
 from unnest(:wanted, n)

@@ -1,4 +1,5 @@
--- Lock lanes that `list_expired_lane` has found, if still nothing waits in them, against everyone who might add to them. Index: the primary key.
+-- Lock idle lanes that `list_expired_lane` found, if they are still empty. Index: the primary key. The full lock keeps
+-- out transactions that would add a task.
 -- No twin: SQLite has one writer.
 select lane.environment, lane.id
 from unnest(:idle)

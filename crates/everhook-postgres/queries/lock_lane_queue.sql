@@ -1,4 +1,5 @@
--- Lock some lanes of a queue against everyone who might add to them or take from them, in key order like everybody else. Index: lane_queue.
+-- Lock lanes of a queue against leases and against new tasks, in key order like all other statements. Index:
+-- lane_queue.
 -- No twin: SQLite has one writer.
 select lane.id
 from everhook.lane

@@ -1,4 +1,4 @@
--- A resource that is not deleted, locked until it is replaced. Index: the primary key.
+-- Lock a resource that is not deleted, until it is replaced. Index: the primary key.
 -- No twin: SQLite has one writer.
 select {resource: ResourceRow}
 from everhook.resource

@@ -1,4 +1,4 @@
--- The state of a schedule, locked. Index: the primary key.
+-- Lock the state of a schedule. Index: the primary key.
 -- No twin: SQLite has one writer.
 select {schedule: FiringRow}
 from everhook.schedule

@@ -1,5 +1,6 @@
--- The open tasks of jobs, locked, to do what an operator asks for. Index: the primary key.
--- No twin: SQLite has one writer. Locks are taken in key order, so that two operators wait for each other instead of deadlocking.
+-- Lock the open tasks of jobs for an operator's command. Index: the primary key.
+-- No twin: SQLite has one writer. Locks are taken in key order, so that two operators wait for each other instead of
+-- deadlocking.
 select
     {task: Task}, task.state
 from unnest(:wanted)

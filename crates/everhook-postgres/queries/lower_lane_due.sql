@@ -1,8 +1,14 @@
--- Tell lanes when their next task is due, that new ones wait, and how long to rest. Whoever leaves a pending task behind does this before it
--- commits. Index: the primary key.
--- Differs: the key share lock keeps a drain out until the task is visible; a drain that was first is waited for, and `touched` then sees
--- what it left. Only lanes whose time has to become earlier are written, or that begin to wait or to rest: the floor is never above the
--- time. Locks are taken in key order. SQLite has `hold_lane` for the rest.
+-- Lower the due times of lanes, mark them as waiting, and hold them back. Index: the primary key. Every transaction
+-- that leaves a pending task behind runs this before its commit. `lock_lane` runs just before, in a statement of its
+-- own.
+-- The race: a lease finds the lane empty and sets `next_due` to "never", while this transaction has a pending task that
+-- the lease cannot see yet. The key share lock prevents it: `mark_lane_empty` needs the full lock, and does not get it
+-- until this transaction has committed. If `mark_lane_empty` came first, `lock_lane` waited for it, and `touched` sees
+-- its result.
+-- A lane is written only if its due time must become earlier, or if it starts to wait or to rest. Appends to a busy
+-- lane therefore only share the lock, and do not wait for each other. The floor is lowered too, so that it never
+-- exceeds `next_due`.
+-- Differs: locks are taken in key order. SQLite holds lanes back with `hold_lane`.
 with clock as materialized (
     select everhook.now_us() as now
 ),

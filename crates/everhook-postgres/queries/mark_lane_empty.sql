@@ -1,8 +1,10 @@
--- Say of lanes that nothing waits in them, where nobody is just adding to them; `recompute_lane_due` then corrects it. Index: the primary key.
--- Differs: the full lock waits out nobody: a lane that someone touches stays ready and is looked at again. It has to be had before the
--- statement begins that looks for what waits, or a task that commits in between would be missed; and it has to be the first that the
--- transaction does to the lane after its own lock: who touches the lane by an older snapshot gets past a write that is not exclusive, and
--- would see what was before.
+-- Mark lanes as empty; first half, completed by `recompute_lane_due`. Index: the primary key.
+-- The full lock conflicts with the key share lock of every transaction that is adding a task. Such a lane is skipped:
+-- it stays ready, and the next lease checks it again.
+-- Two orders matter. The lock must be held before the statement starts that searches the next task: a task that commits
+-- in between would be missed. And this must be the first write of the lease to the lane: a key share lock with an older
+-- snapshot does not wait for a committed write that was not exclusive, and would return the lane as it was before.
+-- Differs: SQLite has one writer and needs no lock.
 with free as materialized (
     select lane.environment, lane.id
     from unnest(:wanted)

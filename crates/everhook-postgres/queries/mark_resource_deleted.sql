@@ -1,4 +1,4 @@
--- Delete a resource, or all of a parent; the rows stay, their uids are free. Index: resource_open.
+-- Mark a resource, or all of a parent, as deleted; the rows stay, and their uids become free. Index: resource_open.
 update everhook.resource
 set deleted_at = everhook.now_us(),
     revision = revision + 1

@@ -1,4 +1,4 @@
--- Keep where schedules stand, and the last job that each of them started. Index: the primary key.
+-- Write the states of schedules, and the last job that each started. Index: the primary key.
 -- Differs: many rows at once.
 update everhook.schedule
 set next = moved.next,

@@ -1,5 +1,6 @@
--- When the next task of lanes is due that have given all that was. Index: task_ready.
--- No twin: SQLite writes it down in the lane at once; here every write of a lane costs who reads it later, see `scan_cursor`.
+-- Find the due time of the next task of lanes whose due tasks are all leased. Index: task_ready.
+-- No twin: SQLite writes it into the lane at once. Here every version of a lane row costs its later readers, see
+-- `scan_cursor`.
 select wanted.n, first.due_at
 from unnest(:wanted, n)
     cross join lateral (

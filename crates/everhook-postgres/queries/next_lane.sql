@@ -1,6 +1,9 @@
 -- Lock the lanes of feeds that have been ready longest. Indexes: lane_ready, the primary key of lane_group.
--- Differs: many feeds at once. Locked against other leases, but not against those who touch a lane; lanes that another lease holds are
--- skipped. Of queues that are not locked, only those that are open and have no limit give theirs.
+-- `for no key update` conflicts with other leases but not with the key share locks of appends, so a lease and an append
+-- of one lane run in parallel. Lanes that another lease holds are skipped: that lease is already taking their tasks.
+-- Without `locked`, only lanes of deliveries and of open queues without limits are returned. The lane group is checked
+-- again in this statement, because a limit may have been set since `next_group` read it.
+-- Differs: many feeds at once.
 with clock as materialized (
     select everhook.now_us() as now
 )
@@ -13,7 +16,7 @@ from clock
         where lane.feed = wanted.feed
             and lane.ready_at <= clock.now
             and lane.ready_at < 9223372036854775807
-            and lane.id <> all (:full::bytea[]) -- no room for more of these
+            and lane.id <> all (:full::bytea[]) -- lanes without free capacity
         order by lane.ready_at
         limit :limit
         for no key update skip locked

@@ -1,6 +1,6 @@
--- Lock the schedules that are to be looked at, those that are late most first. Index: schedule_look.
--- Differs: those that another node looks at are skipped. What they start is read by the next statement: a change that was
--- committed before the lock is not in the snapshot of this one.
+-- Lock due schedules, those that are overdue longest first. Index: schedule_look.
+-- Differs: schedules that another node has locked are skipped. Their resources are read by the next statement: a change
+-- that was committed before the lock is not in the snapshot of this one.
 select schedule.environment, schedule.id, {schedule: FiringRow}
 from everhook.schedule
 where schedule.look_at <= :now

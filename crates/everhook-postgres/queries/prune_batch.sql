@@ -1,4 +1,4 @@
--- Forget batches of which no job is open or dead. Index: the primary key.
+-- Prune batches without open or dead jobs. Index: the primary key.
 with old as materialized (
     select batch.environment, batch.id
     from everhook.batch

@@ -1,4 +1,4 @@
--- Forget keys that have expired, of some pages of the table: there is no index on when they do, which every key would pay for.
+-- Prune expired keys in some pages of the table. No index: one on the expiry would make every insert more expensive.
 -- Differs: page by page, so that each statement is bounded.
 delete from everhook.dedup
 where ctid >= :low::text::tid

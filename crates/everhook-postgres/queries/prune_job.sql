@@ -1,5 +1,5 @@
--- Forget jobs that succeeded or were cancelled, with their attempts and what they reported. Indexes: the primary keys.
--- Differs: partitions are looked at from the oldest on, in no order within one. Those that can go as a whole went before.
+-- Prune jobs that succeeded or were cancelled, with their attempts and output. Indexes: the primary keys.
+-- Differs: partitions are read from the oldest on, in no order within one. Whole weeks have been dropped before.
 with old as materialized (
     select job.environment, job.id
     from everhook.job

@@ -1,7 +1,7 @@
--- Remove lanes of concurrency keys in which nothing is, and that `lock_lane_idle` has locked. Indexes: the primary key of lane, task_ready,
+-- Delete lanes that `lock_lane_idle` has locked, if they have no task. Indexes: the primary key of lane, task_ready,
 -- task_dead, task_owner.
--- Differs: a statement of its own, because it needs a snapshot that is younger than the locks: a task that someone added before they were had is
--- seen, and whoever comes later finds no lane and makes it again.
+-- Differs: a separate statement, because its snapshot must be newer than the locks. It sees a task that was added
+-- before them. A transaction that adds a task later finds no lane, and creates it again.
 with leased as materialized (
     select distinct task.environment, task.lane
     from everhook.task

@@ -1,5 +1,5 @@
--- Forget messages without open deliveries, with their attempts. Indexes: the primary keys.
--- Differs: partitions are looked at from the oldest on, in no order within one. Those that can go as a whole went before.
+-- Prune messages without open deliveries, with their attempts. Indexes: the primary keys.
+-- Differs: partitions are read from the oldest on, in no order within one. Whole weeks have been dropped before.
 with old as materialized (
     select message.environment, message.application, message.id
     from everhook.message

@@ -1,5 +1,6 @@
--- Forget slots that nobody claimed or reset since, with the calls that they suppressed. Indexes: the primary key, once_suppression_slot.
--- Differs: skips what someone claims at this moment.
+-- Prune once-slots without a claim or reset since, with their suppressed calls. Indexes: the primary key,
+-- once_suppression_slot.
+-- Differs: skips slots that another transaction is claiming.
 with old as materialized (
     select slot.environment, slot.application, slot.key
     from everhook.once_slot as slot

@@ -1,7 +1,7 @@
--- Erase payloads that are due, and forget their due times. A message may be gone already. Indexes: the primary keys.
--- The time is a parameter: a clock in the condition would keep the index from ending the scan at the first later row.
--- The locked rows are deleted by their place, because a join could scan the table: they are never updated.
--- Differs: many rows at once; skips rows that another node erases at this moment.
+-- Erase due payloads, and delete their due times. A message may already be pruned. Indexes: the primary keys. The time
+-- is a parameter: a clock function in the condition would keep the index scan from ending at the first later row. The
+-- locked rows are deleted by ctid, because a join could scan the table; such rows are never updated.
+-- Differs: many rows at once; skips rows that another node is erasing.
 with due as materialized (
     select ctid as place, environment, application, message
     from everhook.payload_expiry

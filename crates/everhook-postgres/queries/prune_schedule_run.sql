@@ -1,4 +1,4 @@
--- Forget runs of schedules, but for the latest of each. Index: the primary key.
+-- Prune runs of schedules, except the latest of each. Index: the primary key.
 with old as materialized (
     select run.environment, run.schedule, run.id
     from everhook.schedule

@@ -1,4 +1,4 @@
--- Forget sessions that were closed and hold nothing, with what they took. Scans sessions, which are few; index: task_owner.
+-- Prune closed sessions that hold no task, with their workers. Scans sessions, which are few; index: task_owner.
 with old as materialized (
     select session.id
     from everhook.session

@@ -1,5 +1,5 @@
--- Forget deliveries that were given up. Indexes: task_dead, the primary keys.
--- Differs: skips what someone puts back at this moment.
+-- Prune dead deliveries. Indexes: task_dead, the primary keys.
+-- Differs: skips tasks that an operator is redriving.
 with old as materialized (
     select task.environment, task.subject, task.id
     from everhook.task

@@ -1,4 +1,4 @@
--- Keep how far a job is, if it is its worker's; answers whose it is. Indexes: the primary keys.
+-- Store the progress of a job if the caller holds it; returns the holder. Indexes: the primary keys.
 with held as materialized (
     select task.owner, task.epoch
     from everhook.task

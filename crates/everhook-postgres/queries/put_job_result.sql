@@ -1,4 +1,4 @@
--- Keep what came out of jobs. Index: the primary key.
+-- Store the results of jobs. Index: the primary key.
 -- Differs: many rows at once.
 insert into everhook.job_output as kept (environment, job, result, result_bytes, updated_at)
 select environment, job, result, result_bytes, everhook.now_us()

@@ -1,4 +1,4 @@
--- Add the state of a schedule, or begin it anew. Index: the primary key.
+-- Add the state of a schedule, or start it anew. Index: the primary key.
 insert into everhook.schedule (environment, id, next, queued, look_at)
 values (:environment, :id, :next, :queued, :look_at)
 on conflict (environment, id) do update

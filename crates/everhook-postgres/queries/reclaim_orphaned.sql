@@ -1,7 +1,10 @@
--- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Scans sessions, which are few; indexes: task_owner,
--- between one open session and the next, and the primary key of task.
--- No twin: SQLite chooses by `next_orphan` and takes over by `reclaim_task`. Skips what someone is settling at this moment. Never looks at what open sessions hold: every delivery leaves a dead entry in
--- task_owner, and while a long transaction keeps them, going from owner to owner would walk over millions.
+-- Take over tasks whose owner is not an open session; the sweep settles them as abandoned. Scans sessions, which are
+-- few; indexes: task_owner, in the gaps between open sessions, and the primary key of task.
+-- The statement reads only the gaps between the ids of open sessions, never the tasks of these. Every delivery leaves a
+-- dead entry in task_owner, and during a long transaction a walk from owner to owner would read millions of them.
+-- Closed sessions, and owners without a session row, lie in the gaps.
+-- No twin: SQLite selects with `next_orphan` and takes over with `reclaim_task`. Skips tasks that another transaction
+-- is settling.
 with open_session as materialized (
     select session.id
     from everhook.session

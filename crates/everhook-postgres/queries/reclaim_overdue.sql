@@ -1,5 +1,6 @@
--- Take over jobs whose time is over, of those that the store watches. Indexes: task_deadline, the primary keys.
--- No twin: SQLite chooses by `next_overdue` and takes over by `reclaim_task`. Skips what someone is settling at this moment.
+-- Take over jobs past their timeout whose holders the store watches. Indexes: task_deadline, the primary keys.
+-- No twin: SQLite selects with `next_overdue` and takes over with `reclaim_task`. Skips tasks that another transaction
+-- is settling.
 with clock as materialized (
     select everhook.now_us() as now
 ),

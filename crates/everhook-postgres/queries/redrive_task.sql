@@ -1,5 +1,5 @@
--- Put dead tasks of a lane back to pending with fresh tries. Index: task_dead.
--- Differs: many rows at once; skips what someone else puts back at this moment.
+-- Make dead tasks of a lane pending again, with fresh tries. Index: task_dead.
+-- Differs: many rows at once; skips tasks that another transaction is redriving.
 with dead as materialized (
     select task.environment, task.subject, task.id
     from everhook.task

@@ -1,5 +1,5 @@
--- Put back what the same transaction has leased: the kind was not asked for. Index: the primary key.
--- No twin: SQLite reads the record first.
+-- Put back tasks that this transaction leased although their kind was not asked for. Index: the primary key.
+-- No twin: SQLite reads the record before it leases.
 update everhook.task
 set state = 0,
     owner = null,

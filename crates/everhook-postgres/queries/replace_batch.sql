@@ -1,4 +1,4 @@
--- Keep where batches stand. Index: the primary key.
+-- Write the states of batches. Index: the primary key.
 -- Differs: many rows at once.
 update everhook.batch
 set intake = told.intake,

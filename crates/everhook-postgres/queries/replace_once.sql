@@ -1,5 +1,5 @@
--- Say what was decided of slots that this transaction has locked: a new winner, or a new phase for the old one. Index: the primary key.
--- Differs: many rows at once; those without a winner were made for claims that were refused, and go.
+-- Write the decisions about locked once-slots: a new winner, or a new phase for the old winner. Index: the primary key.
+-- Differs: many rows at once. Slots without a winner were created for claims that were refused, and are deleted.
 with decided as materialized (
     select environment, application, key, phase, winner, winner_phase
     from unnest(:decided)

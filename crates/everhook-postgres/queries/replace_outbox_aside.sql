@@ -1,4 +1,4 @@
--- Change what is wrong with a row that was set aside. Index: the primary key.
+-- Correct a row that was set aside. Index: the primary key.
 update everhook.outbox_aside
 set environment = coalesce(:environment, environment),
     application = coalesce(:application, application),

@@ -1,4 +1,4 @@
--- Have jobs wait that wait or are dead: until another time, some with fresh tries. Index: the primary key.
+-- Reschedule pending or dead jobs, some with fresh tries. Index: the primary key.
 -- Differs: many rows at once.
 update everhook.task
 set state = 0,

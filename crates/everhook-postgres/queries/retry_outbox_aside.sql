@@ -1,4 +1,5 @@
--- Put rows that were set aside back, under the ids they had; where another row has the id now, they stay. Index: the primary key.
+-- Put rows that were set aside back under their old ids; if another row has the id now, they stay. Index: the primary
+-- key.
 -- Differs: many rows at once, moved by one statement.
 with aside as materialized (
     select *

@@ -1,4 +1,4 @@
--- How far one search of jobs looks, as `scan_message`. Index: the primary key.
+-- Find the last id that one search of jobs reads, like `scan_message`. Index: the primary key.
 select id
 from everhook.job
 where environment = :environment

@@ -1,4 +1,4 @@
--- How far one search of a batch's jobs looks, as `scan_message`. Index: job_batch.
+-- Find the last id that one search of a batch's jobs reads, like `scan_message`. Index: job_batch.
 select id
 from everhook.job
 where environment = :environment

@@ -1,4 +1,4 @@
--- How far one search of messages looks: the id of the last row, none if the list ends before. Index: the primary key.
+-- Find the last id that one search of messages reads; none if the list ends before. Index: the primary key.
 select id
 from everhook.message
 where environment = :environment

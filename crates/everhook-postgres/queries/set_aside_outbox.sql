@@ -1,4 +1,4 @@
--- Move rows that cannot be relayed out of the way, each with its error. Index: the primary key.
+-- Move rows that cannot be relayed aside, each with its error. Index: the primary key.
 -- Differs: many rows at once, moved by one statement.
 with bad as (
     delete from everhook.outbox

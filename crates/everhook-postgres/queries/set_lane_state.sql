@@ -1,4 +1,4 @@
--- Open or hold a lane; one that is closing stays so. Index: the primary key.
+-- Open or hold a lane; a closing lane stays closing. Index: the primary key.
 update everhook.lane
 set state = :state
 where environment = :environment

@@ -1,8 +1,8 @@
--- End attempts whose tasks leave the table, in one statement. Index: the primary key.
--- Fenced by task, epoch and owner; a task that has an owner is leased, so that `state` need not be named. Naming it would offer the
--- planner the owner index to walk.
--- Differs: many rows at once, and the attempts with them. `any (array[…])` instead of `=` leaves one way to join, whatever the
--- statistics say of a table that fills and empties: for each row of the batch one look-up by key.
+-- End attempts whose tasks leave the table. Index: the primary key.
+-- Fenced by task, epoch and owner: a holder that lost its task matches no row, and nothing is written for it. A task
+-- with an owner is leased, so `state` is not compared: this would let the planner walk the owner index.
+-- Differs: many rows at once, together with their attempts. `any (array[…])` instead of `=` leaves the planner one way
+-- to join, whatever the statistics say of a table that fills and empties: one lookup by key for each row of the batch.
 with gone as (
     delete from everhook.task
     using unnest(:batch, n)

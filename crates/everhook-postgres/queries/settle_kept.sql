@@ -1,5 +1,5 @@
--- End attempts whose tasks stay in the table, pending or dead; answers when each is due again. Index: the primary key.
--- Differs: as in `settle_gone`; pending and dead ones in one statement.
+-- End attempts whose tasks stay in the table, pending or dead; returns when each is due again. Index: the primary key.
+-- Differs: as in `settle_gone`; pending and dead tasks in one statement.
 with clock as materialized (
     select everhook.now_us() as now
 ),

@@ -1,5 +1,6 @@
--- The targets of queues want no more: stop the queues of these lanes, if they are open. Indexes: the primary keys, resource_name.
--- Differs: many rows at once, locked in key order. A queue that has lost its configuration meanwhile has no target to stop for.
+-- Stop the open queues of lanes whose targets refuse further jobs. Indexes: the primary keys, resource_name.
+-- Differs: many rows at once, locked in key order. A queue whose configuration was deleted meanwhile has no target to
+-- stop for.
 with locked as materialized (
     select resource.environment, resource.kind, resource.parent, resource.id
     from (
@@ -19,7 +20,7 @@ with locked as materialized (
                 and resource.name = told.queue
                 and resource.deleted_at is null
                 and resource.state = 0
-            limit 1 -- by key, row by row, whatever the statistics say
+            limit 1 -- one lookup by key per row, whatever the statistics say
             for no key update
         ) as resource
 ),

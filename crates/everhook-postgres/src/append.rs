@@ -1,7 +1,8 @@
 //! Append: messages with their deliveries, many requests in one transaction.
 //!
-//! The long way, for what `direct` cannot guess. Round trips: begin and read what planning needs; take the keys, if there are
-//! any; lock the once-slots, if there are any; write everything and commit.
+//! This is the general way, for batches that `optimistic_append` cannot plan from caches. Round trips: begin and read
+//! endpoints and lanes; take the keys, if there are any; lock the once-slots, if there are any; write everything and
+//! commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -51,36 +52,37 @@ row! {
     }
 }
 
-/// Locks lanes against drains, then tells them when their next task is due. Two statements, so that the second sees
-/// what every drain before the lock has left: a lock by an old snapshot gets past a write that is not exclusive, and
-/// may then show what was before a drain that followed it.
+/// Locks lanes against being marked empty, then lowers their due times.
+///
+/// Two statements, so that the second sees the result of every lease before the lock. A lock with an older snapshot
+/// does not wait for a committed write that was not exclusive, and may then return the lane as it was before that
+/// lease.
 pub(crate) fn lower_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue) {
     (LockLane { wanted: wanted.keys(), strict: false }, LowerLaneDue { wanted })
 }
 
-/// As `lower_lanes_due`, for lanes that somebody may have emptied and removed meanwhile: without one of them the
-/// transaction is undone, and run again.
+/// Like `lower_lanes_due`, for lanes that retention may have deleted in the meantime. If one is missing, the
+/// transaction is undone and run again.
 pub(crate) fn lower_known_lanes_due(wanted: DueLanes) -> (LockLane, LowerLaneDue) {
     (LockLane { wanted: wanted.keys(), strict: true }, LowerLaneDue { wanted })
 }
 
-/// What an append has to know of lanes.
 #[derive(Default)]
 struct Lanes {
-    /// Tasks may be leased from them at once.
+    /// Their tasks may be inserted already leased.
     free: HashSet<(EnvironmentId, LaneId)>,
-    /// New deliveries wait in them, and the lane says so.
+    /// The lane row is already marked as waiting.
     waiting: HashSet<(EnvironmentId, LaneId)>,
 }
 
-/// A member of the batch that is accepted, with what is to be written for it.
+/// An accepted message, with the rows to write for it.
 struct Written {
     environment: EnvironmentId,
     message: Arc<Message>,
     tasks: Vec<PlannedTask>,
 }
 
-/// What became of a member.
+/// The decision about one message of the batch.
 enum AppendDecision {
     Accepted(Written),
     Decided(Appended),
@@ -97,7 +99,7 @@ impl PostgresStore {
         self.append_as(&self.database.tx().await?, append).await
     }
 
-    /// Appends messages within a transaction that does other things, too; nobody takes their deliveries at once.
+    /// Appends messages within a larger transaction. No delivery is inserted already leased.
     pub(crate) async fn append_within(&self, tx: &Tx<'_>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, Fault> {
         self.append_as(&tx.part(), &Append { fast: None, messages }).await
     }
@@ -105,6 +107,8 @@ impl PostgresStore {
     async fn append_as(&self, tx: &Tx<'_>, append: &Append) -> Result<Vec<Appended>, Fault> {
         let (sets, now, Lanes { free, waiting }) = self.read_for_plan(tx, append).await?;
         let wanted = append.messages.iter().map(|new| (new.environment, new.keys.as_slice(), new.message.id.0));
+        // Every append locks in the same order: dedup keys, once-slots, lanes, each in key order. Two appends that
+        // share rows therefore wait for each other and never deadlock.
         let mut owners = Owners::take(tx, dedup::claims(wanted)).await?;
 
         let mut planner = Planner { store: self, fast: append.fast.as_ref(), sets: &sets, free, now };
@@ -112,6 +116,8 @@ impl PostgresStore {
         let decide = |new| planner.decide(new, &mut owners, &mut slots);
         let members: Vec<AppendDecision> = append.messages.iter().map(decide).collect();
         let written: Vec<&Written> = members.iter().filter_map(AppendDecision::written).collect();
+        // The rollback also releases the keys. A part of a larger transaction must not roll back: `correct` releases
+        // the keys.
         if tx.is_whole() && written.is_empty() && !slots.has_suppressed() {
             tx.roll_back().await?;
         } else {
@@ -122,7 +128,8 @@ impl PostgresStore {
         Ok(members.into_iter().map(AppendDecision::answer).collect())
     }
 
-    /// Begins, and reads endpoints and lanes. Lanes are guessed from the cache, so that one round trip does.
+    /// Begins, and reads endpoints and lanes. The lanes are guessed from the cache, so that one round trip is enough in
+    /// the usual case.
     async fn read_for_plan(&self, tx: &Tx<'_>, append: &Append) -> Result<(EndpointSets, Timestamp, Lanes), Fault> {
         let applications: BTreeSet<AppKey> = append.messages.iter().map(app_key).collect();
         let guess = |key: &AppKey| self.cache.peek(key.0, key.1);
@@ -131,7 +138,7 @@ impl PostgresStore {
         let find_lane = lane_keys(&guessed).nonempty().map(|wanted| FindLane { wanted });
         let (found, mut lane_rows) = tx.begin((FindGroupVersion { wanted: applications }, find_lane)).await?;
 
-        // Without any application nothing is planned, and no time is needed.
+        // Without any application nothing is planned, and the time is not needed.
         let now = found.first().map_or(Timestamp::default(), |(_, _, _, now)| *now);
         let version = |(environment, id, version, _)| ((environment, id), version);
         let versions: HashMap<AppKey, i64> = found.into_iter().map(version).collect();
@@ -148,7 +155,7 @@ impl PostgresStore {
 }
 
 impl Lanes {
-    /// Lanes that are open, do not rest, and in which nothing new waits are free.
+    /// A lane is free if it is open, does not rest, and has no waiting deliveries.
     fn new(rows: &[LaneRow], now: Timestamp) -> Lanes {
         let mut lanes = Lanes::default();
         for row in rows {
@@ -179,7 +186,7 @@ impl AppendDecision {
     }
 }
 
-/// Decides one member after the other.
+/// Decides the messages of a batch one after the other.
 struct Planner<'a> {
     store: &'a PostgresStore,
     fast: Option<&'a FastPath>,
@@ -214,7 +221,7 @@ impl Planner<'_> {
             let fast = fast?;
             let slot = free.contains(&(environment, lane)).then(|| Slot::reserve(&fast.slots, lane)).flatten();
             if slot.is_none() {
-                // A later message must not overtake the one that waits now.
+                // A later message must not overtake this one, which now waits.
                 free.remove(&(environment, lane));
             }
             slot
@@ -228,7 +235,7 @@ fn app_key(new: &NewMessage) -> AppKey {
     (new.environment, new.message.application)
 }
 
-/// The lanes of every endpoint that wants one of these messages.
+/// Returns the lanes of every endpoint that wants one of these messages.
 fn wanted_lanes(
     messages: &[NewMessage],
     endpoints: impl Fn(&AppKey) -> Option<Arc<EndpointSet>>,
@@ -237,7 +244,7 @@ fn wanted_lanes(
     let mut seen = HashSet::new();
     for new in messages {
         let message = &new.message;
-        // Most of a batch is alike; ten thousand endpoints are not to be asked again for each message.
+        // Most messages of a batch are alike. Ten thousand endpoints are not filtered again for each of them.
         if !seen.insert((app_key(new), &message.event_type, &message.channels)) {
             continue;
         }
@@ -252,9 +259,11 @@ pub(crate) fn lane_keys(lanes: &BTreeSet<(EnvironmentId, LaneId)>) -> Keys {
     Keys::of(lanes.iter().map(|(environment, lane)| (*environment, lane.0)))
 }
 
-/// The lanes of pending tasks in key order, so that two batches cannot deadlock, each with the time when its first task
-/// is due. New tasks wait if they are due now. A lane that is marked as waiting is not marked again: once it is
-/// drained, the tasks before these are gone, and later ones need not wait.
+/// Returns the lanes of pending tasks, each with the due time of its first task. They are in key order, so that two
+/// batches cannot deadlock.
+///
+/// A task that is due now marks its lane as waiting. A lane already marked as waiting is not written again: once it is
+/// drained, the earlier tasks are gone, and later ones need not queue behind these.
 fn due_lanes<'p>(
     pending: impl Iterator<Item = &'p PlannedTask>,
     waiting: &HashSet<(EnvironmentId, LaneId)>,
@@ -272,7 +281,7 @@ fn due_lanes<'p>(
     lanes.into_iter().map(due_lane).collect()
 }
 
-/// Writes messages and tasks, tells the lanes of those that wait, and commits if that is all, in one round trip.
+/// Writes messages and tasks, lowers the due times of lanes, and commits unless it is a part, in one round trip.
 async fn write(
     tx: &Tx<'_>,
     fast: Option<&FastPath>,
@@ -285,6 +294,8 @@ async fn write(
     let holder = |planned: &PlannedTask| planned.slot.as_ref().and(fast).map(|fast| fast.session);
     let tasks: Tasks = planned().map(|planned| TaskRow::new(&planned.task, holder(planned))).collect();
     let lanes = due_lanes(planned().filter(|planned| planned.slot.is_none()), waiting, now);
+    // The lock on the lanes lasts until the commit, which makes the tasks visible. Until then no lease can mark the
+    // lanes as empty, so none of these tasks is forgotten.
     let (lock_lane, lower_lane_due) = lanes.nonempty().map(lower_lanes_due).unzip();
     let expiring = |written: &&Written| ExpiryRow::new(written.environment, &written.message);
     let expiries: Expiries = written.iter().filter_map(expiring).collect();

@@ -1,4 +1,4 @@
-//! What waits, counted.
+//! The number of waiting tasks, and the use of the pool.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 statement! {
-    // Pending tasks, dead tasks, and for how long the first one is due, in micros.
+    // Returns pending tasks, dead tasks, and the waiting time of the oldest due task in microseconds.
     CountBacklog = "count_backlog" { counted_max: usize, lanes_max: usize, priority: i16 } -> Option<(i64, i64, i64)>;
 }
 
 impl PostgresStore {
-    /// Counts what waits, up to the bound.
+    /// Counts waiting tasks, up to the bound.
     pub(crate) async fn backlog_once(&self) -> Result<Backlog, Fault> {
         let (counted_max, lanes_max, priority) = (BACKLOG_COUNTED_MAX, BACKLOG_LANES_MAX, PRIORITY_DEFAULT);
         let counted = self.database.read(CountBacklog { counted_max, lanes_max, priority }).await?;
-        let (pending, dead, due_for) = counted.ok_or(Fault::Contended("the count gave no answer"))?;
+        let (pending, dead, due_for) = counted.ok_or(Fault::Contended("the count returned no row"))?;
         Ok(Backlog {
             pending: pending.unsigned_abs(),
             dead: dead.unsigned_abs(),
@@ -28,7 +28,7 @@ impl PostgresStore {
         })
     }
 
-    /// How busy the pool is. What is neither idle nor still to be opened is in use.
+    /// Returns the use of the pool. A connection is in use if it is open and not idle.
     pub(crate) fn connections(&self) -> PoolUse {
         let status = self.database.pool.status();
         PoolUse { max: status.max_size, busy: status.size.saturating_sub(status.available), waiting: status.waiting }

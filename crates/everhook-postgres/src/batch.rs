@@ -1,4 +1,4 @@
-//! Batches as users see them. What tells them of their jobs is in `job::batch`.
+//! Batches as users see them. `job::batch` updates them with the changes of their jobs.
 
 use everhook_core::batch::{Batch, BatchChange, Intake};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId};
@@ -68,7 +68,7 @@ impl PostgresStore {
         let Some((_, record)) = tx.run(create).await? else {
             tx.roll_back().await?;
             let known = self.find_batch_once(environment, new.id).await?;
-            return known.map(Created::Repeated).ok_or(Fault::Contended("a batch was there and is gone"));
+            return known.map(Created::Repeated).ok_or(Fault::Contended("the batch was deleted while it was created"));
         };
         tx.commit().await?;
         Ok(Created::New(record))

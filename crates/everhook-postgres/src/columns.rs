@@ -1,4 +1,4 @@
-//! Rows that several statements take as arrays.
+//! Row types that several statements take as arrays.
 
 use std::time::Duration;
 
@@ -13,13 +13,11 @@ columns! {
     /// Objects by environment and id: lanes, applications, jobs, batches.
     pub(crate) Keys of Key { environment: EnvironmentId, id: Id }
 
-    /// Jobs whose tasks are asked for.
+    /// Jobs whose tasks are wanted.
     pub(crate) Subjects of Subject { environment: EnvironmentId, subject: Id }
 
-    /// Tasks by their keys.
     pub(crate) TaskKeys of TaskKeyRow { environment: EnvironmentId, subject: Id, id: TaskId }
 
-    /// New messages.
     pub(crate) Messages of MessageRow<'a> {
         environment: EnvironmentId,
         application: ApplicationId,
@@ -32,7 +30,7 @@ columns! {
         rest: Option<String>,
     }
 
-    /// Payloads that are kept for less time than their messages, with the time when to erase them.
+    /// Payloads with a shorter retention period than their messages, with the time to erase them.
     pub(crate) Expiries of ExpiryRow {
         due_at: Timestamp,
         environment: EnvironmentId,
@@ -40,7 +38,6 @@ columns! {
         message: MessageId,
     }
 
-    /// New tasks, pending or leased.
     pub(crate) Tasks of TaskRow {
         environment: EnvironmentId,
         subject: Id,
@@ -55,7 +52,7 @@ columns! {
         state: TaskState,
     }
 
-    /// Lanes with the time when their next task is due, whether new deliveries wait in them, and how long they rest.
+    /// Lanes with the due time of their next task, whether new deliveries wait in them, and the time to hold them back.
     pub(crate) DueLanes of DueLane {
         environment: EnvironmentId, id: LaneId, due_at: Timestamp, waits: bool, hold_us: Duration,
     }
@@ -68,14 +65,14 @@ impl Keys {
 }
 
 impl DueLane {
-    /// A lane with a task that is due then.
+    /// A lane with a task that is due at `due_at`.
     pub(crate) fn new(environment: EnvironmentId, id: LaneId, due_at: Timestamp) -> DueLane {
         DueLane { environment, id, due_at, waits: false, hold_us: Duration::ZERO }
     }
 }
 
 impl DueLanes {
-    /// The same lanes without what is said of them.
+    /// The keys of the lanes.
     pub(crate) fn keys(&self) -> Keys {
         let id = self.id.iter().map(|lane| lane.0).collect();
         Keys { environment: self.environment.clone(), id }
@@ -105,7 +102,7 @@ impl<'a> MessageRow<'a> {
 }
 
 impl ExpiryRow {
-    /// The expiry of a payload, if its message names a time.
+    /// Returns the expiry of a payload, if its message has one.
     pub(crate) fn new(environment: EnvironmentId, message: &Message) -> Option<ExpiryRow> {
         let due_at = message.rest.payload_until?;
         Some(ExpiryRow { due_at, environment, application: message.application, message: message.id })
@@ -113,7 +110,7 @@ impl ExpiryRow {
 }
 
 impl TaskRow {
-    /// A task, leased by `holder` or pending.
+    /// A task that is leased by `holder`, or pending.
     pub(crate) fn new(task: &Task, holder: Option<SessionId>) -> TaskRow {
         TaskRow {
             environment: task.key.environment,

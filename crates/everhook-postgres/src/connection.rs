@@ -1,8 +1,8 @@
-//! Opens connections: deadlines, planner settings, TLS, and the task that drives each of them.
+//! Opens connections: deadlines, planner settings, TLS, and the task that drives each connection.
 //!
-//! Refuses to let a commit pass whose wait for the synchronous standby was cancelled. The server says so in a warning just
-//! before it reports success; the driver then closes the connection instead of passing the success on, so that the commit
-//! ends like every other one whose reply was lost: in doubt.
+//! A commit whose wait for the synchronous standby was cancelled must not count as confirmed. The server reports this
+//! in a warning just before it reports success. The driver then closes the connection instead of passing the success
+//! on. The commit ends like every commit whose reply was lost: in doubt.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,33 +22,34 @@ use crate::error::PostgresOpenError;
 use crate::hosts::{Hosts, connect_wait, want_primary};
 use crate::tls::MakeTls;
 
-/// How long a connection may take to open, where there is one host.
+/// The most time that opening a connection may take with one host.
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
-/// Unanswered bytes and silence end a connection after about this; nothing else bounds a commit.
+/// A silent peer ends a connection after about this time. No other deadline applies to a commit.
 const DEAD_PEER_WAIT: Duration = Duration::from_secs(10);
 
-/// Where the statements of the store do not differ from one run to the next, their plans must not either: each is planned once. Left to
-/// itself, the server plans most of the hot ones whenever they run, because it expects arrays to be longer than they are.
+/// Settings that fix the plan of each statement: it is planned once. By default the server would plan most hot
+/// statements on each run, because it expects arrays to be longer than they are.
 const PLANNER: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
                        -c plan_cache_mode=force_generic_plan -c default_transaction_isolation=read\\ committed \
                        -c idle_in_transaction_session_timeout=5s";
-/// How a transaction begins behind a pooler. A node that vanishes within one (no power, no network) hangs up on nobody, and
-/// the server would keep its locks for hours: nothing of the lanes it was leasing from could be leased, or added to them.
+/// Begins a transaction behind a pooler, where a connection has no settings of its own. A node that loses power or
+/// network does not close its connection, and the server would keep its locks for hours. No lease or append could then
+/// use the lanes that the node had locked.
 pub(crate) const BEGIN_POOLED: &str =
     "begin isolation level read committed; set local idle_in_transaction_session_timeout = '5s'";
-/// How it begins where the connection has the same limit.
+/// Begins a transaction on a connection that has this time limit already.
 pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
-/// How the server is reached.
+/// The route to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Settings can be given with the connection.
+    /// The connection carries settings.
     Direct,
-    /// A pooler is in between, which takes no settings.
+    /// A pooler is in between, which accepts no settings.
     Pooler,
 }
 
-/// The settings of a connection to `url`.
+/// Returns the settings of a connection to `url`.
 pub(crate) fn settings(url: &str, route: Route) -> Result<Config, PostgresOpenError> {
     let mut config: Config = url.parse().map_err(PostgresOpenError::BadUrl)?;
     if config.get_application_name().is_none() {
@@ -69,7 +70,7 @@ pub(crate) fn settings(url: &str, route: Route) -> Result<Config, PostgresOpenEr
     Ok(config)
 }
 
-/// Hosts and ports, for people; no secrets.
+/// Returns hosts and ports for messages, without secrets.
 pub(crate) fn address(config: &Config) -> String {
     let ports = config.get_ports();
     let one = |(index, host): (usize, &Host)| {
@@ -84,11 +85,11 @@ pub(crate) fn address(config: &Config) -> String {
     if all.is_empty() { "localhost".to_owned() } else { all.join(",") }
 }
 
-/// Opens connections for the pool, and those that others have for themselves.
+/// Opens connections for the pool, and for users with a connection of their own.
 #[derive(Clone)]
 pub(crate) struct Connector {
     tls: MakeTls,
-    /// Shared by clones: where one of them got through the others begin.
+    /// Shared by clones: each starts with the host that worked last.
     hosts: Arc<Hosts>,
 }
 
@@ -103,7 +104,7 @@ impl Connector {
         self.open_listening(config, |_| {}).await
     }
 
-    /// Opens a connection that passes on what other connections notify of.
+    /// Opens a connection that passes on notifications of other connections.
     pub(crate) async fn open_listening(
         &self,
         config: &Config,
@@ -115,7 +116,7 @@ impl Connector {
         Ok((client, driver))
     }
 
-    /// Opens a connection, or says why not, within the time that one may take.
+    /// Opens a connection within the connect deadline.
     pub(crate) async fn open_now(&self, config: &Config) -> Result<Client, PostgresOpenError> {
         let opened = timeout(connect_wait(config), self.open(config)).await;
         let failed = |source| PostgresOpenError::Connect { address: address(config), source };
@@ -137,7 +138,7 @@ impl Connect for Connector {
     }
 }
 
-/// Moves bytes until the connection ends, or until the server says that it did not wait for the standby.
+/// Moves bytes until the connection ends, or until the server reports that a commit did not wait for the standby.
 async fn drive<T: TlsStream + Unpin>(
     mut connection: tokio_postgres::Connection<Socket, T>,
     mut hear: impl FnMut(Notification),
@@ -149,7 +150,7 @@ async fn drive<T: TlsStream + Unpin>(
                 return;
             }
             Some(Ok(AsyncMessage::Notice(notice))) => {
-                debug!(postgres.severity = notice.severity(), "postgres says: {}", notice.message());
+                debug!(postgres.severity = notice.severity(), "notice from postgres: {}", notice.message());
             }
             Some(Ok(AsyncMessage::Notification(notification))) => hear(notification),
             Some(Ok(_)) => {}
@@ -162,7 +163,7 @@ async fn drive<T: TlsStream + Unpin>(
     }
 }
 
-/// The text may be translated; the routine that speaks is not.
+/// The text may be translated, the name of the routine is not.
 fn is_cancelled_standby_wait(notice: &DbError) -> bool {
     notice.code() == &SqlState::WARNING
         && (notice.routine() == Some("SyncRepWaitForLSN") || notice.message().contains("synchronous replication"))

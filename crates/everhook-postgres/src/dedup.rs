@@ -1,4 +1,5 @@
-//! Dedup keys inside a transaction: taken before anything is written, so that of two equal requests one waits.
+//! Dedup keys inside a transaction. They are taken before anything is written, so that one of two equal requests waits
+//! for the other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -38,10 +39,10 @@ pub(crate) fn row_key(environment: EnvironmentId, key: &DedupKey) -> RowKey {
     (environment.0, key.scope.to_db(), key.hash)
 }
 
-/// Keys to take, each for an object; in key order, so that two batches cannot deadlock.
+/// Keys to take, each for an object, in key order, so that two batches cannot deadlock.
 pub(crate) type Claims<'a> = BTreeMap<RowKey, (&'a DedupKey, Id)>;
 
-/// The keys of a batch, each for the first object that wants it.
+/// Collects the keys of a batch, each for the first object that wants it.
 pub(crate) fn claims<'k>(wanted: impl Iterator<Item = (EnvironmentId, &'k [DedupKey], Id)>) -> Claims<'k> {
     let mut claims = Claims::new();
     for (environment, keys, object) in wanted {
@@ -52,13 +53,13 @@ pub(crate) fn claims<'k>(wanted: impl Iterator<Item = (EnvironmentId, &'k [Dedup
     claims
 }
 
-/// Who has which key while a batch is decided: someone before it, or a member of it.
+/// The holders of keys while a batch is decided: earlier requests, or members of the batch.
 pub(crate) struct Owners<'k> {
-    /// Not had.
+    /// Keys of earlier requests.
     foreign: HashMap<RowKey, KeyHolder>,
-    /// Had, as it was written: for the first member that wants it.
+    /// Keys of this transaction, as they were written: each for the first member that wants it.
     written: HashMap<RowKey, KeyHolder>,
-    /// Which key a member has, and for which object.
+    /// Keys of accepted members, each with its object.
     claimed: HashMap<RowKey, (&'k DedupKey, KeyHolder)>,
 }
 
@@ -74,7 +75,7 @@ impl<'k> Owners<'k> {
             let missed = || claims.keys().filter(|key| !had.contains(*key));
             owners.foreign = holders(tx, missed()).await?;
             if missed().any(|key| !owners.foreign.contains_key(key)) {
-                return Err(Fault::Contended("a key was given back while it was looked at"));
+                return Err(Fault::Contended("a dedup key was released while its holder was read"));
             }
         }
         for row_key in had {
@@ -85,7 +86,7 @@ impl<'k> Owners<'k> {
         Ok(owners)
     }
 
-    /// Which of these keys are someone else's, and whose.
+    /// Returns the keys that an earlier request or member holds, with their holders.
     pub(crate) fn taken<'n>(&self, environment: EnvironmentId, keys: &'n [DedupKey]) -> Vec<(&'n DedupKey, KeyHolder)> {
         let mut taken = Vec::new();
         for key in keys {
@@ -96,14 +97,15 @@ impl<'k> Owners<'k> {
         taken
     }
 
-    /// Has a member keep keys, for itself or for another object.
+    /// Assigns keys to an object: the member itself, or the winner that suppressed it.
     pub(crate) fn claim(&mut self, environment: EnvironmentId, keys: impl Iterator<Item = &'k DedupKey>, object: Id) {
         for key in keys {
             self.claimed.insert(row_key(environment, key), (key, KeyHolder { object, body: key.body }));
         }
     }
 
-    /// Makes the rows say what was decided: a member that was not accepted gives its keys back or leaves them to a later one.
+    /// Corrects the written rows after the decisions: a refused member releases its keys, or leaves them to a later
+    /// member.
     pub(crate) async fn correct(&self, tx: &Tx<'_>) -> Result<(), Fault> {
         let is_right =
             |key: &RowKey, holder: &KeyHolder| self.claimed.get(key).is_some_and(|(_, claim)| claim == holder);
@@ -121,16 +123,17 @@ impl<'k> Owners<'k> {
         if claims.is_empty() || take(tx, &claims).await?.len() == claims.len() {
             return Ok(());
         }
-        Err(Fault::Contended("a key was lost that this transaction held"))
+        Err(Fault::Contended("a dedup key of this transaction was lost"))
     }
 }
 
-/// Takes keys; answers which were had. It waits for whoever is just taking the same one.
+/// Takes keys and returns those that were free. Waits for a transaction that is taking the same key.
 pub(crate) async fn take(tx: &Tx<'_>, claims: &Claims<'_>) -> Result<HashSet<RowKey>, Fault> {
     Ok(tx.run(AppendDedup { wanted: new_keys(claims) }).await?.into_iter().collect())
 }
 
-/// Who holds keys that could not be had. By a statement of its own, so that it sees whom `take` waited for.
+/// Finds the holders of keys that were not free. A separate statement, so that its snapshot includes the transaction
+/// that `take` waited for.
 pub(crate) async fn holders(
     tx: &Tx<'_>,
     keys: impl Iterator<Item = &RowKey>,
@@ -140,12 +143,12 @@ pub(crate) async fn holders(
     Ok(held.into_iter().map(read).collect())
 }
 
-/// Gives keys back that were taken in this transaction.
+/// Releases keys that this transaction took.
 pub(crate) async fn give_back<'a>(tx: &Tx<'_>, keys: impl Iterator<Item = &'a RowKey>) -> Result<(), Fault> {
     tx.run(DeleteDedup { unwanted: hashes(keys) }).await.map(drop)
 }
 
-/// Takes one key for one object; answers its holder if it is someone else's.
+/// Takes one key for one object; returns the holder if the key is not free.
 pub(crate) async fn take_one(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -157,17 +160,17 @@ pub(crate) async fn take_one(
         return Ok(None);
     }
     let holder = holders(tx, [row_key].iter()).await?.remove(&row_key);
-    holder.map(Some).ok_or(Fault::Contended("a key was given back while it was looked at"))
+    holder.map(Some).ok_or(Fault::Contended("a dedup key was released while its holder was read"))
 }
 
-/// The object that a key stands for, outside of any transaction.
+/// Finds the object of a key, outside of any transaction.
 pub(crate) async fn find(database: &Database, environment: EnvironmentId, key: &DedupKey) -> Result<Option<Id>, Fault> {
     let row_key = row_key(environment, key);
     let found = database.read(FindDedup { wanted: hashes([&row_key].into_iter()) }).await?;
     Ok(found.first().map(|(_, _, _, object, _)| *object))
 }
 
-/// Keys to take, as a statement takes them.
+/// Converts keys to the rows of a statement.
 pub(crate) fn new_keys<'k>(claims: &'k Claims<'_>) -> NewKeys<'k> {
     let new_key = |((environment, scope, hash), (key, object)): (&'k RowKey, &'k (&DedupKey, Id))| NewKey {
         environment: *environment,

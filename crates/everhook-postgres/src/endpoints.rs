@@ -1,4 +1,4 @@
-//! The endpoints of applications inside a transaction: from the cache where their version is known, else read.
+//! The endpoints of applications inside a transaction: cached ones if their version is current, otherwise read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use crate::error::Fault;
 use crate::tx::Tx;
 
 statement! {
-    // An application without endpoints is one row without an endpoint.
+    // An application without endpoints yields one row without an endpoint.
     ListEndpointApplication = "list_endpoint_application" { wanted: Keys }
         -> Vec<(EnvironmentId, ApplicationId, i64, Option<Endpoint>)>;
 }
 
-/// An application of an environment.
 pub(crate) type AppKey = (EnvironmentId, ApplicationId);
-/// Endpoint sets by application; one that does not exist is not there.
+/// Endpoint sets by application. Applications that do not exist are missing.
 pub(crate) type EndpointSets = HashMap<AppKey, Arc<EndpointSet>>;
 
-/// The endpoints of applications at versions that were read in this transaction.
+/// Returns the endpoints of applications at the versions that this transaction has read.
 pub(crate) async fn load(
     tx: &Tx<'_>,
     cache: &EndpointCache,

@@ -21,13 +21,13 @@ statement! {
 
 impl PostgresStore {
     pub(crate) async fn ensure_environment_once(&self, org: OrgId, name: &str) -> Result<Environment, Fault> {
-        // Looked for first: every insert that is in vain uses up a number.
+        // Look first: every failed insert uses up a number of the identity column.
         if let Some(found) = self.database.read(FindEnvironment { org }).await? {
             return Ok(found);
         }
         self.database.write(CreateEnvironment { org, name }).await?;
         let found = self.database.read(FindEnvironment { org }).await?;
-        found.ok_or(Fault::Refused("the name is another environment's"))
+        found.ok_or(Fault::Refused("another environment already has this name"))
     }
 
     pub(crate) async fn list_environments_once(&self) -> Result<Vec<Environment>, Fault> {

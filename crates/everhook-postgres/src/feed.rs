@@ -1,8 +1,8 @@
-//! Feeds that a lease takes from: what their queues allow, by state, limits and rates, and their lanes, locked.
+//! The feeds of a lease: the state, limits and rates of their queues, and their locked lanes. Called by `lease`.
 //!
-//! A queue with a limit or a rate is locked first; what is leased of it is counted by a statement that begins when the lock
-//! is held, and every lease of it marks what it takes. So nothing has to be counted down when a task ends, however it ends.
-//! Called by `lease`.
+//! A queue with a limit or a rate is locked first. A statement that starts after the lock counts its leased tasks, and
+//! every lease marks the tasks that it takes with the limit group. The count is therefore never stored: nothing has to
+//! be counted down when a task ends, in whatever way it ends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::resource::ListQueueGroup;
 use crate::tx::Tx;
 
 columns! {
-    /// Feeds by their keys; those of queues have an environment.
+    /// Feeds by their keys; only queues have an environment.
     pub(crate) FeedNames of FeedName<'a> { environment: EnvironmentId, feed: &'a [u8] }
 
     /// Leased tasks to count: those of a limit group in a range of lanes, up to a bound.
@@ -38,11 +38,11 @@ row! {
     }
 }
 
-/// The number of a queue that was asked for, the time, and its lane group if the queue has a configuration.
+/// The number of an asked queue, the time, and its lane group if the queue is configured.
 type GroupRow = (usize, Timestamp, Option<LaneGroup>);
 
-/// The number of a feed that was asked for, a lane of it, the version of its group unless the application was deleted, and
-/// the time.
+/// The number of an asked feed, a lane of it, the version of its group unless the application was deleted, and the
+/// time.
 type LaneOfFeed = (usize, NextLaneRow, Option<i64>, Timestamp);
 
 statement! {
@@ -50,23 +50,23 @@ statement! {
     LockGroup = "lock_group" { wanted: Keys } -> Vec<GroupRow>;
     pub(crate) NextLane<'a> = "next_lane" { wanted: FeedNames<'a>, full: Vec<LaneId>, limit: usize, locked: bool }
         -> Vec<LaneOfFeed>;
-    // The number of a feed, and how long until a lane of it is ready, in micros; negative if it is.
+    // Returns the number of a feed, and the microseconds until one of its lanes is ready; negative if one is ready now.
     pub(crate) NextReady<'a> = "next_ready" { wanted: FeedNames<'a>, full: Vec<LaneId> } -> Vec<(usize, i64)>;
-    // The number of a range, and how many are leased in it.
+    // Returns the number of a range, and its leased tasks.
     CountLeased<'a> = "count_leased" { wanted: GateRanges<'a> } -> Vec<(usize, usize)>;
 }
 
-/// Sorts behind every lane.
+/// Sorts after every lane.
 const LANE_ABOVE: [u8; ID_BYTES + 1] = [0xff; ID_BYTES + 1];
 
-/// A feed that is asked for tasks, once.
+/// A feed of the request; each feed is asked once.
 pub(crate) struct AskedFeed<'a> {
     ask: &'a FeedAsk,
     key: FeedKey,
 }
 
 impl<'a> AskedFeed<'a> {
-    /// The feeds of an ask that it has room for. One that is named twice would be counted twice.
+    /// Returns the feeds with free capacity. A feed that is named twice is asked once, or its tasks would count twice.
     pub(crate) fn all(ask: &'a LeaseAsk) -> Vec<AskedFeed<'a>> {
         let mut named = HashSet::with_capacity(ask.feeds.len());
         let with_room = ask.feeds.iter().filter(|asked| asked.capacity > 0);
@@ -79,7 +79,7 @@ impl<'a> AskedFeed<'a> {
         FeedName { environment, feed: self.key.as_bytes() }
     }
 
-    /// The lane group of a queue. Lanes of endpoints have those of their applications.
+    /// The lane group of a queue. Lanes of endpoints belong to the groups of their applications.
     fn group(&self) -> Option<(EnvironmentId, Id)> {
         match &self.ask.feed {
             Feed::Deliveries => None,
@@ -88,14 +88,14 @@ impl<'a> AskedFeed<'a> {
     }
 }
 
-/// A feed that tasks may be taken from; its queue is locked, if it has a limit or a rate.
+/// A feed that tasks may be leased from. The queue is locked if it has a limit or a rate.
 pub(crate) struct OpenFeed<'a> {
     asked: &'a AskedFeed<'a>,
     group: LaneGroup,
-    /// Leased tasks that are counted under its limit.
+    /// Leased tasks that count towards its limit.
     leased: usize,
     pub(crate) target: Option<Arc<Target>>,
-    /// It had a limit or a rate when it was looked at.
+    /// Whether the group is locked, because it had a limit or a rate when it was read.
     is_locked: bool,
     pub(crate) allowance: Allowance,
 }
@@ -114,12 +114,12 @@ impl<'a> OpenFeed<'a> {
         self.asked.name()
     }
 
-    /// What its leased tasks are counted under, if it has a limit.
+    /// The group that counts its leased tasks, if it has a limit.
     pub(crate) fn limit_group(&self) -> Option<Id> {
         self.asked.group().filter(|_| self.group.is_limited()).map(|(_, id)| id)
     }
 
-    /// The limit of a lane with a concurrency key, and what it is counted under.
+    /// The limit of a lane with a concurrency key, and the group that counts it.
     fn lane_limit(&self, lane: LaneId) -> Option<(Id, u32)> {
         self.limit_group().filter(|group| *group != lane.0).zip(self.group.lane_limit)
     }
@@ -127,14 +127,14 @@ impl<'a> OpenFeed<'a> {
 
 /// A lane that this lease has locked.
 pub(crate) struct ReadyLane {
-    /// Which of the open feeds.
+    /// The index of its open feed.
     pub(crate) feed: usize,
     pub(crate) row: NextLaneRow,
-    /// None if the application was deleted, or it is the lane of a queue.
+    /// None if the application was deleted, and for lanes of queues.
     pub(crate) version: Option<i64>,
-    /// How many tasks it may give: by the asker's room, and by the limit of its concurrency key.
+    /// The most tasks that it may give, by the capacity of the asking node and the limit of its concurrency key.
     pub(crate) room: usize,
-    /// By the limit of its concurrency key alone.
+    /// The most tasks by the limit of its concurrency key alone.
     pub(crate) key_room: usize,
 }
 
@@ -148,23 +148,23 @@ impl ReadyLane {
     }
 }
 
-/// The feeds that tasks may be taken from now, in the order of the asks, and their lanes.
+/// The feeds that tasks may be leased from now, in the order of the request, and their lanes.
 pub(crate) struct OpenFeeds<'a> {
     pub(crate) feeds: Vec<OpenFeed<'a>>,
-    /// In the order in which they are asked.
+    /// In the order of their turns.
     pub(crate) lanes: Vec<ReadyLane>,
     pub(crate) now: Timestamp,
-    /// Another lease holds a queue with a limit.
+    /// Another lease has locked a limited queue.
     pub(crate) is_held: bool,
-    /// How many lanes of each feed are looked at.
+    /// The most lanes to lock for each feed.
     pub(crate) share: usize,
-    /// How long until a lane of each feed was ready, before anything was taken.
+    /// The time until a lane of each feed was ready, before this lease took anything.
     pub(crate) ready: Vec<(usize, i64)>,
 }
 
 impl<'a> OpenFeeds<'a> {
-    /// Begins, reads the asked queues, locks lanes of feeds without limits, all in one round trip; then locks queues with
-    /// limits, counts what is leased of them, and locks their lanes.
+    /// Begins, reads the asked queues, and locks lanes of feeds without limits, in one round trip. Then locks limited
+    /// queues, counts their leased tasks, and locks their lanes.
     pub(crate) async fn open(
         tx: &Tx<'_>,
         targets: &TargetCache,
@@ -181,20 +181,23 @@ impl<'a> OpenFeeds<'a> {
         let next_lane = NextLane { wanted: wanted(), full: full.clone(), limit: share, locked: false };
         let next_ready = NextReady { wanted: wanted(), full: full.clone() };
         let next_group = groups.nonempty().map(|wanted| NextGroup { wanted });
+        // The lanes of limited queues are not locked here. Their group must be locked before their tasks are counted,
+        // or two leases would count the same free capacity and exceed the limit together.
         let (found, lanes, ready) = tx.begin((next_group, next_lane, next_ready)).await?;
-        // Where neither a queue nor a lane was found, there is nothing to take at any time.
+        // If neither a queue nor a lane was found, nothing is leased and the time is not needed.
         let times = found.iter().map(|(_, now, ..)| *now).chain(lanes.first().map(|(.., now)| *now));
         let now = times.max().unwrap_or_default();
         let mut open =
             OpenFeeds { feeds: Vec::new(), lanes: Vec::new(), now, is_held: false, share, ready: Vec::new() };
         let mut places = open.open_queues(tx, asked, &of_queues, found).await?;
         open.load_targets(tx, targets, &mut places).await?;
-        // What was read of a queue is older than its lanes: they do not count where it says something else.
+        // The groups were read before the lanes, and a change may lie in between. `next_lane` returns no lanes of a
+        // queue that has a limit by now. Lanes of a queue that was read as limited are left out here, and locked below.
         let unlocked = |n: usize| places.iter().position(|at| *at == n).filter(|feed| !open.feeds[*feed].is_locked);
         let lanes = lanes_of(lanes, asked.len(), unlocked)?;
         for (n, wait) in ready {
             let n = place(n, asked.len())?;
-            // Numbered like the open feeds.
+            // Renumbered to the open feeds, starting at 1.
             open.ready.extend(places.iter().position(|at| *at == n).map(|feed| (feed + 1, wait)));
         }
         open.lanes = lanes;
@@ -203,7 +206,7 @@ impl<'a> OpenFeeds<'a> {
         Ok(open)
     }
 
-    /// Adds the feeds that are open, and locks queues with limits; answers which of the asked ones they are.
+    /// Adds the open feeds, and locks limited queues. Returns the indexes of the open feeds in the request.
     async fn open_queues(
         &mut self,
         tx: &Tx<'_>,
@@ -241,7 +244,8 @@ impl<'a> OpenFeeds<'a> {
         Ok(places)
     }
 
-    /// Gives queues that push their targets; a queue whose target has gone meanwhile is closed to this lease.
+    /// Loads the targets of queues that push. A queue whose target was removed in the meantime is left out of this
+    /// lease.
     async fn load_targets(&mut self, tx: &Tx<'_>, targets: &TargetCache, places: &mut Vec<usize>) -> Result<(), Fault> {
         let mut missing = Vec::new();
         for open in self.feeds.iter_mut().filter(|open| open.group.pushes) {
@@ -263,7 +267,7 @@ impl<'a> OpenFeeds<'a> {
         Ok(())
     }
 
-    /// Counts what is leased of locked queues, and adds their lanes.
+    /// Counts the leased tasks of locked queues, and adds their lanes.
     async fn lock_lanes(&mut self, tx: &Tx<'_>, full: Vec<LaneId>) -> Result<(), Fault> {
         let locked: Vec<usize> = (0..self.feeds.len()).filter(|n| self.feeds[*n].is_locked).collect();
         if locked.is_empty() {
@@ -284,7 +288,7 @@ impl<'a> OpenFeeds<'a> {
         Ok(())
     }
 
-    /// Says how much room feeds and lanes have, and which lane goes first.
+    /// Computes the free capacity of feeds and lanes, and sorts the lanes by turn.
     async fn make_room(&mut self, tx: &Tx<'_>, ask: &LeaseAsk) -> Result<(), Fault> {
         for open in &mut self.feeds {
             let used = Used { leased: open.leased, booked_until: open.group.booked_until };
@@ -305,7 +309,7 @@ impl<'a> OpenFeeds<'a> {
             let free = free_by_lane.get(&lane.row.id).copied().unwrap_or(ask.per_lane);
             lane.room = lane.key_room.min(free).min(self.feeds[lane.feed].allowance.room()).min(ask.tasks_max());
         }
-        // The feed goes first whose lanes wait longest.
+        // The feed whose lanes have waited longest goes first.
         let mut first = vec![Timestamp::NEVER; self.feeds.len()];
         for lane in self.lanes.iter().filter(|lane| lane.room > 0) {
             first[lane.feed] = first[lane.feed].min(lane.row.ready_at);
@@ -316,13 +320,14 @@ impl<'a> OpenFeeds<'a> {
 }
 
 impl OpenFeeds<'_> {
-    /// How long until a feed may have something to give that has a lane ready after `wait`; none if its limit is reached.
+    /// Returns the time until a feed can give tasks, if one of its lanes is ready after `wait`; none if its limit is
+    /// reached.
     pub(crate) fn wait(&self, feed: usize, wait: Duration) -> Option<Duration> {
         let allowance = &self.feeds[feed].allowance;
         (!allowance.is_full()).then(|| wait.max(allowance.free_at(self.now).since(self.now)))
     }
 
-    /// The earliest time at which one of the feeds may have something to give.
+    /// Returns the earliest time at which one of the feeds can give tasks.
     pub(crate) fn next_ready(&self, ready: &[(usize, i64)]) -> Result<Option<Duration>, Fault> {
         let mut earliest = None;
         for (n, micros) in ready {
@@ -342,7 +347,7 @@ async fn tx_counts(tx: &Tx<'_>, counts: &LeasedCounts) -> Result<Vec<(usize, usi
     counts.read(&counted)
 }
 
-/// The lanes of asked feeds, of those that have a place.
+/// Converts rows to lanes of the feeds that have an index.
 fn lanes_of(
     rows: Vec<LaneOfFeed>,
     asked: usize,
@@ -356,25 +361,25 @@ fn lanes_of(
     Ok(lanes)
 }
 
-/// The place in a list of what a statement calls its `n`th.
+/// Converts the `n`th row of a statement to an index.
 pub(crate) fn place(n: usize, asked: usize) -> Result<usize, Fault> {
     n.checked_sub(1).filter(|n| *n < asked).ok_or(Fault::Corrupt { table: "lane", column: "n" })
 }
 
-/// Leased tasks to count, each range with its position in the caller's list.
+/// Leased tasks to count, each range with its index in the caller's list.
 struct LeasedCounts(Vec<Range>);
 
 struct Range {
     place: usize,
     limit_group: Id,
-    /// None: all lanes.
+    /// None means all lanes.
     lane: Option<LaneId>,
-    /// No more are counted, because more cannot matter.
+    /// Counting stops here, because a larger number makes no difference.
     most: u32,
 }
 
 impl LeasedCounts {
-    /// The statement that counts; none if there is nothing to count.
+    /// Returns the statement that counts; none if there is nothing to count.
     fn statement(&self) -> Option<CountLeased<'_>> {
         let mut wanted = GateRanges::default();
         for Range { limit_group, lane, most, .. } in &self.0 {
@@ -388,7 +393,7 @@ impl LeasedCounts {
         wanted.nonempty().map(|wanted| CountLeased { wanted })
     }
 
-    /// How many are leased, by place.
+    /// Returns the numbers of leased tasks, by index.
     fn read(&self, counted: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Fault> {
         let read = |(n, leased): &(usize, usize)| Ok((self.0[place(*n, self.0.len())?].place, *leased));
         counted.iter().map(read).collect()

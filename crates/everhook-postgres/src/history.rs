@@ -1,4 +1,4 @@
-//! What happened: messages, attempts, where a message stands.
+//! Messages, attempts and delivery states.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,7 +26,7 @@ use crate::lease::{FindMessage, MessageKey};
 use crate::store::PostgresStore;
 
 fields! {
-    /// The subject of a list of attempts: a message or an endpoint.
+    /// The filter of a list of attempts; `of` is a message or an endpoint.
     AttemptSearch<'a> {
         environment: EnvironmentId,
         of: Id,
@@ -52,7 +52,7 @@ statement! {
         after: Timestamp, channel: Option<&'a str>, tag: Option<&'a str>, event_types: Option<Vec<&'a str>>,
         limit: usize, bytes_max: usize, order: Order,
     } -> Vec<(EnvironmentId, Message)>;
-    // A search looks at a bounded number of rows: this finds the last one.
+    // A search reads a bounded number of rows: this finds the last one.
     ScanMessage<'a> = "scan_message" {
         environment: EnvironmentId, application: ApplicationId, above: &'a [u8], below: &'a [u8], skipped: usize,
         order: Order,
@@ -101,7 +101,7 @@ impl PostgresStore {
         Ok(self.database.read(FindMessage { wanted }).await?.pop().map(|(_, message)| message))
     }
 
-    /// Which message an event id stands for.
+    /// Finds the message of an event id.
     async fn find_event(
         &self,
         environment: EnvironmentId,
@@ -171,7 +171,7 @@ impl PostgresStore {
         filter: &AttemptFilter,
     ) -> Result<Piece<Attempt, AttemptId>, Fault> {
         let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
-        // The few attempts of one message are sorted: there is no way to look at some of them only.
+        // A message has few attempts, which are sorted after the search. A part of them cannot be read in order.
         if let (true, AttemptsOf::Endpoint(endpoint)) = (filter.is_selective(), filter.of) {
             let (above, below) = (range.above.as_slice(), range.below.as_slice());
             let (skipped, order) = (skipped(filter.scan), slice.order);
@@ -237,7 +237,7 @@ impl PostgresStore {
     }
 }
 
-/// How many rows are skipped to come to the last one that a search looks at.
+/// Returns the number of rows before the last one that a search reads.
 pub(crate) fn skipped(scan: usize) -> usize {
     scan.saturating_sub(1)
 }
@@ -258,7 +258,7 @@ fn texts(names: &[Name]) -> Option<Vec<&str>> {
     (!names.is_empty()).then(|| names.iter().map(Name::as_str).collect())
 }
 
-/// From which status on, and below which. 0 is no status at all, and not the hundred behind it.
+/// Returns the first status of the range, and the first one above it. Class 0 is only the status 0.
 fn statuses(class: Option<u16>) -> (i32, i32) {
     match class {
         None => (i32::MIN, i32::MAX),
@@ -267,7 +267,7 @@ fn statuses(class: Option<u16>) -> (i32, i32) {
     }
 }
 
-/// What is known of one life of a delivery.
+/// One life of a delivery: an open task, or an ended one.
 struct Trace {
     endpoint: Endpoint,
     deleted: bool,
@@ -288,7 +288,7 @@ impl Trace {
         Ok(Trace { endpoint, deleted: deleted_at.is_some(), task, epoch, trace, due_at })
     }
 
-    /// The newest life counts, an open task before its attempts, the last attempt before earlier ones.
+    /// The newest life counts; within it an open task before attempts, and a later attempt before earlier ones.
     fn rank(&self) -> (TaskId, bool, i32) {
         (self.task, matches!(self.trace, DeliveryTrace::Open(_)), self.epoch)
     }

@@ -1,7 +1,7 @@
-//! Several hosts in one URL: one of them is the primary, and which one changes.
+//! Several hosts in one URL. One of them is the primary, and that may change.
 //!
-//! They are tried one after the other, beginning with the one that worked last. The driver would do that by itself, but it
-//! waits for a host that is there and does not speak as long as it is let.
+//! Hosts are tried one after the other, starting with the one that worked last. The driver can do this too, but it
+//! waits for an unresponsive host until the connect timeout.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,30 +13,30 @@ use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use crate::connection::CONNECT_WAIT;
 use crate::tls::{MakeTls, Stream};
 
-/// How long a host may take before the next one is asked.
+/// The time for one host before the next one is tried.
 const HOST_WAIT: Duration = Duration::from_secs(2);
 
-/// How long opening a connection may take, whichever host it is.
+/// Returns the most time that opening a connection may take, over all hosts.
 pub(crate) fn connect_wait(config: &Config) -> Duration {
     let others = u32::try_from(count(config).saturating_sub(1)).unwrap_or(u32::MAX);
     CONNECT_WAIT.saturating_add(HOST_WAIT.saturating_mul(others))
 }
 
-/// Several hosts stand for one server that can be written to; the others are its standbys.
+/// Several hosts are one writable server and its standbys, so the connection must be writable.
 pub(crate) fn want_primary(config: &mut Config) {
     if count(config) > 1 {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
 }
 
-/// Remembers which host worked last.
+/// Remembers the host that worked last.
 #[derive(Default)]
 pub(crate) struct Hosts {
     last: AtomicUsize,
 }
 
 impl Hosts {
-    /// Opens a connection to the first host that is up to it. The last one asked is given all the time there is.
+    /// Connects to the first host that accepts. The last host gets the full connect timeout.
     pub(crate) async fn connect(
         &self,
         config: &Config,
@@ -62,7 +62,7 @@ fn count(config: &Config) -> usize {
     config.get_hosts().len().max(config.get_hostaddrs().len()).max(1)
 }
 
-/// The same settings for one of the hosts.
+/// Returns the settings for one of the hosts.
 fn only(config: &Config, index: usize) -> Config {
     let mut one = Config::new();
     match config.get_hosts().get(index) {

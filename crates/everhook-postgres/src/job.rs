@@ -1,4 +1,4 @@
-//! Jobs: found, listed, steered. Enqueue and batches have files of their own; jobs are leased and settled with deliveries, in `lease` and `settle`.
+//! Jobs: finding, listing, steering, enqueueing, and their batches. `lease` and `settle` lease and settle them.
 
 pub(crate) mod batch;
 pub(crate) mod enqueue;

@@ -1,8 +1,8 @@
-//! Lease: lock ready lanes of the asked feeds in fair order, take a bounded number of due tasks from each.
+//! Lease: locks ready lanes of the asked feeds in fair order, and takes a bounded number of due tasks from each.
 //!
-//! `core::lane` decides how much a lane gives and where it stands afterwards. The protocol that loses no wake-up is in
-//! `queries/lower_lane_due.sql` and `queries/mark_lane_empty.sql`. What is leased is read completely before the commit, so
-//! that nothing is owned that could not be told.
+//! `core::lane` decides how much a lane gives and its next state. `queries/lower_lane_due.sql` and
+//! `queries/mark_lane_empty.sql` explain the protocol that loses no wake-up. All records are read before the commit, so
+//! that a session never owns a task that the caller did not get.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,18 +27,16 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Feeds by number, with how many tasks each may give.
+    /// Feeds by number, with the most tasks of each.
     FeedRooms of FeedRoom { n: u32, capacity: usize }
 
-    /// Lanes to look through, each with the number of its feed, from its floor to a due time, for so many tasks among so
-    /// many.
+    /// Lanes to scan from `floor` to `due_until`: at most `capacity` tasks among the first `scanned`.
     LaneScans of LaneScan {
         environment: EnvironmentId, id: LaneId, feed: u32, floor: Timestamp, due_until: Timestamp, scanned: usize,
         capacity: usize,
     }
 
-    /// Lanes whose next task is looked for from their floor, and when it is their turn again, if they have to wait for
-    /// it.
+    /// Lanes whose next task is searched from their floor. `turn_at` is set if the lane must wait for its turn.
     LaneLooks of LaneLook { environment: EnvironmentId, id: LaneId, floor: Timestamp, turn_at: Option<Timestamp> }
 
     /// Messages by their keys.
@@ -85,9 +83,9 @@ statement! {
     ReleaseTask = "release_task" { foreign_kind: TaskKeys };
 }
 
-/// How far what is taken from a lane gets ahead of its floor before the floor of a lane with a backlog is raised.
+/// In a lane with a backlog, the floor is raised when the leased tasks are this far ahead of it.
 const FLOOR_STEP: Duration = Duration::from_millis(50);
-/// When to ask again for a queue with a limit that another lease holds at this moment.
+/// The time until the next try for a limited queue that another lease has locked.
 const HELD_BY_ANOTHER: Duration = Duration::from_millis(10);
 
 type LaneKey = (EnvironmentId, LaneId);
@@ -108,7 +106,7 @@ impl PostgresStore {
         let told = lease.turn(&taken);
         let (tasks, ready) = lease.tell(std::mem::take(&mut taken.tasks), &jobs, &told).await?;
         lease.remember(&taken, &told);
-        // What is committed has to be told, whatever can be said of the time of the next look.
+        // The lease is committed and must be returned, even if the time of the next one is unknown.
         let ready = lease.open.next_ready(&ready).unwrap_or_default();
         Ok(LeaseGrant { tasks, next_ready: ready.into_iter().chain(told.next_stay).chain(held).min() })
     }
@@ -122,39 +120,39 @@ struct Lease<'l> {
     open: OpenFeeds<'l>,
 }
 
-/// What a lease took from the lanes that have room, in the order in which they are asked.
+/// The leased tasks of the lanes with free capacity, in the order of their turns.
 struct Taken {
     tasks: Vec<Task>,
-    /// The lanes, as places in the list of locked ones.
+    /// The lanes, as indexes of the locked lanes.
     lanes: Vec<usize>,
-    /// Where the look at each lane began.
+    /// The start of the scan of each lane.
     begun: Vec<Timestamp>,
-    /// When the next task of each lane is due.
+    /// The due time of the next task of each lane.
     next_due: Vec<Timestamp>,
 }
 
 /// The records of leased jobs.
 type Jobs = HashMap<(EnvironmentId, Id), Arc<Job>>;
 
-/// What lanes are told after a lease.
+/// The writes to lanes after a lease.
 #[derive(Default)]
 struct Told {
-    /// One for each lane that was asked.
+    /// One for each scanned lane.
     turns: Vec<Turn>,
-    /// Lanes that are emptied first, and where their next task is looked for.
+    /// Lanes to mark as empty, and the start of the search for their next task.
     empty: LaneLooks,
     back: Vec<LaneKey>,
     delay: Vec<LaneKey>,
     calm: Vec<LaneKey>,
-    /// Lanes that have nothing to give now, or are looked at again without being asked.
+    /// Lanes without tasks to lease now, or whose next time is already known.
     known: Vec<LaneId>,
-    /// How long until a lane that stays as it is has to be looked at again.
+    /// The time until an unwritten lane must be scanned again.
     next_stay: Option<Duration>,
 }
 
 impl Lease<'_> {
-    /// Leases due tasks of lanes with room, and reads the records of jobs: those of a kind that was not asked for are put
-    /// back. Before it takes nothing, it looks through all lanes from their floors.
+    /// Leases due tasks of lanes with free capacity, and reads the records of jobs. Jobs of other kinds than asked for
+    /// are put back.
     async fn take(&self) -> Result<(Taken, Jobs), Fault> {
         let lanes: Vec<usize> = (0..self.open.lanes.len()).filter(|n| self.open.lanes[*n].room > 0).collect();
         let floors: Vec<Timestamp> = lanes.iter().map(|n| self.open.lanes[*n].row.floor).collect();
@@ -165,6 +163,8 @@ impl Lease<'_> {
         let begun: Vec<Timestamp> = lanes.iter().map(begin).collect();
         let is_whole = begun == floors;
         let mut taken = self.take_from(lanes, begun).await?;
+        // A cached position may be too far ahead: a transaction that commits late may insert a task behind it. Before
+        // the lease reports that no task is due, it scans from the floors.
         if taken.tasks.is_empty() && !is_whole {
             taken = self.take_from(taken.lanes, floors).await?;
         }
@@ -180,12 +180,13 @@ impl Lease<'_> {
         }
         let asked = || taken.lanes.iter().map(|n| &self.open.lanes[*n]);
         let (now, priorities) = (self.open.now, self.priorities());
-        // A store of many lanes writes them all, see `core::lane`.
+        // With more lanes than this, every scanned lane is written, so the next due times are not needed: see
+        // `core::lane`.
         let wanted = (taken.lanes.len() <= STAY_LANES_MAX).then(|| lane_keys(asked().map(ReadyLane::key)));
         let next_due = wanted.map(|wanted| NextDue { wanted, priorities: priorities.clone(), after: now });
         let lease_task = self.lease_task(&taken, priorities);
         let (mut tasks, found) = self.tx.run((lease_task, next_due)).await?;
-        // An update tells its rows in the order of its plan, which is nobody's promise.
+        // An update returns its rows in the order of its plan, which is not guaranteed.
         let order: HashMap<LaneKey, usize> = asked().enumerate().map(|(n, lane)| (lane.key(), n)).collect();
         tasks.sort_by_key(|task| {
             let turn = order.get(&(task.key.environment, task.lane)).copied();
@@ -229,7 +230,7 @@ impl Lease<'_> {
         }
     }
 
-    /// The priorities that tasks of the asked feeds may have.
+    /// Returns the priorities that tasks of the asked feeds may have.
     fn priorities(&self) -> Vec<i16> {
         let all = self.open.feeds.iter().map(|open| open.feed().priorities());
         all.max_by_key(|priorities| priorities.len()).unwrap_or_default().to_vec()
@@ -243,7 +244,7 @@ impl Lease<'_> {
         Ok(found.into_iter().map(|(environment, job)| ((environment, job.id.0), Arc::new(job))).collect())
     }
 
-    /// Puts back what is of a kind that was not asked for: two kinds may stand for the same number.
+    /// Puts back jobs of other kinds than asked for: two kinds may have the same hash.
     async fn put_back_foreign(&self, tasks: Vec<Task>, jobs: &Jobs) -> Result<Vec<Task>, Fault> {
         let kinds = &self.ask.kinds;
         let is_asked = |task: &Task| {
@@ -256,7 +257,7 @@ impl Lease<'_> {
         Ok(tasks)
     }
 
-    /// Decides where lanes stand, and counts what was taken against the limits of their feeds.
+    /// Decides the next state of the lanes, and counts the leased tasks against the limits of their feeds.
     fn turn(&mut self, taken: &Taken) -> Told {
         let mut given: HashMap<LaneKey, (usize, Timestamp)> = HashMap::new();
         for task in &taken.tasks {
@@ -274,7 +275,7 @@ impl Lease<'_> {
             left -= gave.min(left);
             open.allowance.take(gave);
             let given = Given { room: lane.room, asked, gave, is_foreign: !self.ask.kinds.is_empty() };
-            // What was taken last says nothing of tasks with another priority.
+            // The due time of the last leased task says nothing about tasks with other priorities.
             let is_vague = open.feed().priorities().len() > 1 && gave >= asked;
             let is_due_for_write = is_vague || lane.is_closing() || cursors.is_old(lane.key(), now);
             scanned.push(Scanned { given, last_due, next_due: *next_due, is_due_for_write });
@@ -287,9 +288,9 @@ impl Lease<'_> {
         told
     }
 
-    /// Tells every lane what comes next for it, keeps what rates have given, reads messages and how long until each feed
-    /// has a lane that is ready, and commits; in one round trip where nothing else has to be read. Where there is nothing
-    /// to tell it rolls back.
+    /// Writes the lanes and the used rates, reads messages and the time until each feed has a ready lane, and commits.
+    ///
+    /// This takes one round trip if no messages are needed. If there is nothing to write, it rolls back.
     async fn tell(
         &self,
         tasks: Vec<Task>,
@@ -309,7 +310,9 @@ impl Lease<'_> {
         let booked = self.booked();
         let keys = |lanes: &[LaneKey]| lane_keys(lanes.iter().copied()).nonempty();
         let empty = told.empty.clone().nonempty();
-        // Sent in this order. Lanes that could not be emptied are turned and calmed all the same.
+        // The order matters. Marking empty must be the first write to a lane, because only the exclusive lock makes
+        // waiting appends see it; `mark_lane_empty.sql` explains the race. Recomputing needs a snapshot after these
+        // locks. A lane that could not be marked empty still moves to the back and loses its waiting mark.
         let writes = (
             empty.as_ref().map(|empty| MarkLaneEmpty { wanted: empty.keys() }),
             empty.clone().map(|wanted| RecomputeLaneDue { wanted, priorities: self.priorities() }),
@@ -338,7 +341,7 @@ impl Lease<'_> {
         self.open.feeds.iter().filter_map(booked).collect()
     }
 
-    /// The messages of deliveries, each once.
+    /// Returns the keys of the messages of deliveries, each once.
     fn message_keys(&self, tasks: &[Task]) -> MessageKeys {
         let key = |lane: &ReadyLane| Some((lane.key(), lane.row.application?));
         let applications: HashMap<LaneKey, ApplicationId> = self.open.lanes.iter().filter_map(key).collect();
@@ -350,7 +353,7 @@ impl Lease<'_> {
         keys.into_iter().map(|(environment, application, id)| MessageKey { environment, application, id }).collect()
     }
 
-    /// The endpoints of deliveries, as of the lease.
+    /// Returns the endpoints of deliveries, as of the lease.
     async fn load_endpoints(&self, tasks: &[Task]) -> Result<EndpointSets, Fault> {
         let used: HashSet<LaneKey> = tasks.iter().map(|task| (task.key.environment, task.lane)).collect();
         let lanes = self.open.lanes.iter().filter(|lane| used.contains(&lane.key()));
@@ -358,7 +361,7 @@ impl Lease<'_> {
         endpoints::load(self.tx, &self.store.cache, &lanes.filter_map(version).collect()).await
     }
 
-    /// Adds what tasks are about.
+    /// Adds messages, endpoints, jobs and targets to the tasks.
     fn attach(
         &self,
         tasks: Vec<Task>,
@@ -388,7 +391,7 @@ impl Lease<'_> {
         tasks.into_iter().map(attach).collect()
     }
 
-    /// Keeps how far lanes were looked through that were not written.
+    /// Remembers the scan positions of lanes that were not written.
     fn remember(&self, taken: &Taken, told: &Told) {
         let cursors = &self.store.scan_cursors;
         for ((n, turn), begun) in taken.lanes.iter().zip(&told.turns).zip(&taken.begun) {
@@ -425,7 +428,8 @@ impl Told {
                 self.known.push(lane.row.id);
             }
             Turn::Stay { next, .. } => {
-                // What is said of lanes that stay is no longer what they say.
+                // The row of a lane that stays says that it is ready, so `next_ready` must skip it: its real time is
+                // `next`.
                 self.known.push(lane.row.id);
                 self.calm.extend((lane.row.waiting && next > now).then_some(key));
                 if !is_spent && let Some(wait) = open.wait(lane.feed, next.since(now)) {
@@ -436,8 +440,8 @@ impl Told {
         self.known.extend(is_spent.then_some(lane.row.id));
     }
 
-    /// Adds lanes that the limit of their concurrency key keeps from giving anything. They are not to stand before others
-    /// whenever someone looks.
+    /// Adds lanes whose concurrency key has reached its limit. If they fill the feed's share of lanes, they are
+    /// delayed, or every lease would lock them again before all others.
     fn add_blocked(&mut self, open: &OpenFeeds<'_>) {
         for lane in open.lanes.iter().filter(|lane| lane.key_room == 0) {
             self.known.push(lane.row.id);

@@ -1,7 +1,7 @@
-//! How many tasks one lease takes, so that what they bring with them fits into its time and into memory.
+//! The number of tasks per lease, so that their payloads fit into the deadline and into memory.
 //!
-//! Payloads are read after their tasks were chosen. So it goes by what the last leases brought: where that was too much, the next one takes
-//! less; where it was little, more again.
+//! Payloads are read after the tasks are chosen, so the number follows from earlier leases. After a lease with too many
+//! bytes the next one takes fewer tasks; after a small one the number grows again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,17 +12,17 @@ use everhook_store::lease::Leased;
 
 use crate::error::Fault;
 
-/// Payload bytes one lease should bring.
+/// The payload bytes that one lease should return.
 const LEASE_BYTES: usize = APPEND_BATCH_BYTES_MAX;
 
-/// Those of a store.
+/// The sizings of a store, one for each kind of task.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseSizings {
     pub(crate) deliveries: LeaseSizing,
     pub(crate) jobs: LeaseSizing,
 }
 
-/// What the last leases have taught.
+/// The number of tasks that the last leases suggest.
 #[derive(Debug)]
 pub(crate) struct LeaseSizing(AtomicUsize);
 
@@ -33,12 +33,12 @@ impl Default for LeaseSizing {
 }
 
 impl LeaseSizing {
-    /// How many of so many tasks to take.
+    /// Returns the number of tasks to take out of `wanted`.
     pub(crate) fn limit(&self, wanted: usize) -> usize {
         wanted.min(self.0.load(Ordering::Relaxed))
     }
 
-    /// Learns from a lease of at most so many; `weigh` tells how many tasks it brought, and how many bytes with them.
+    /// Learns from a lease of at most `wanted` tasks. `weigh` returns its tasks and their bytes.
     pub(crate) fn learn<T>(
         &self,
         wanted: usize,
@@ -56,7 +56,6 @@ impl LeaseSizing {
         lease
     }
 
-    /// A lease brought this.
     fn record_batch(&self, tasks: usize, bytes: usize) {
         let limit = self.0.load(Ordering::Relaxed);
         if bytes > LEASE_BYTES {
@@ -66,13 +65,13 @@ impl LeaseSizing {
         }
     }
 
-    /// A lease of so many tasks took too long.
+    /// Records that a lease of this many tasks exceeded its deadline.
     fn record_timeout(&self, wanted: usize) {
         self.0.store((self.limit(wanted) / 4).max(1), Ordering::Relaxed);
     }
 }
 
-/// Bytes of the payloads of tasks; a message that goes to many endpoints was read once.
+/// Returns the payload bytes of tasks. A message for many endpoints counts once, because it is read once.
 pub(crate) fn payload_bytes(tasks: &[Leased]) -> usize {
     let mut messages: Vec<&Message> = tasks.iter().filter_map(|leased| leased.message()).map(|it| &**it).collect();
     messages.sort_unstable_by_key(|message| message.id);

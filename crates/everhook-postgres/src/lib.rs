@@ -1,8 +1,8 @@
-//! The shared store: one PostgreSQL, any number of nodes.
+//! The shared store: one PostgreSQL server, any number of nodes.
 //!
-//! READ COMMITTED throughout. Everything is in the schema `everhook` and named in full, so that it works behind a pooler
-//! that hands out connections transaction by transaction. Refuses to run on a schema it does not know and on a server that
-//! would lose what it confirmed. Decides nothing: decisions are in the core, statements in `queries/`.
+//! All transactions are READ COMMITTED. All objects are in the schema `everhook` and have qualified names, so that the
+//! store works behind a transaction pooler. The store refuses an unknown schema, and a server that could lose confirmed
+//! writes. It makes no decisions: these are in the core, and the statements are in `queries/`.
 
 mod append;
 mod backlog;
@@ -54,5 +54,5 @@ pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};
 pub use crate::url::{check_url, shown_url};
 
-/// How query files are expanded.
+/// The dialect for query files.
 const DIALECT: Dialect = Dialect::Postgres;

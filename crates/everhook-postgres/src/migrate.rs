@@ -1,7 +1,7 @@
-//! Brings the schema to what this binary knows: forward only, one transaction for each step, under a lock.
+//! Brings the schema to the version of this binary: forward only, one transaction per step, under a lock.
 //!
-//! The schema keeps the oldest version that a binary has to know to work with it, so that an older binary goes on running
-//! while a newer one is rolled out, and one that is too old is told so instead of breaking things.
+//! The schema records the oldest version that a binary must know to work with it. An older binary keeps running while a
+//! newer one is rolled out, and a binary that is too old is refused instead of damaging data.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
@@ -12,7 +12,7 @@ use crate::error::PostgresOpenError;
 /// One step.
 struct Migration {
     name: &'static str,
-    /// What a binary has to know to work with the schema after this step.
+    /// The version that a binary must know to work with the schema after this step.
     compatible_from: i32,
     sql: &'static str,
 }
@@ -25,27 +25,27 @@ const MIGRATIONS: [Migration; 4] = [
     Migration { name: "outbox", compatible_from: 4, sql: include_str!("../migrations/0004_outbox.sql") },
 ];
 
-/// The version this binary knows and needs.
+/// The version that this binary knows and needs.
 pub(crate) const SCHEMA_VERSION: i32 = 4;
 const _: () = assert!(SCHEMA_VERSION as usize == MIGRATIONS.len());
 
-/// Everyone who migrates waits for this one lock; "everhook" in ASCII.
+/// The lock of all migrations; "everhook" in ASCII.
 const SCHEMA_LOCK: i64 = 0x6576_6572_686f_6f6b;
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresMigrationReport {
-    /// The version it found; 0 if there was no schema.
+    /// The version before; 0 if there was no schema.
     pub from: i32,
-    /// The version it left.
+    /// The version afterwards.
     pub to: i32,
-    /// The names of the steps it took.
+    /// The names of the applied steps.
     pub applied: Vec<&'static str>,
 }
 
-/// Creates or upgrades the schema. Running it again, or twice at once, is harmless.
+/// Creates or upgrades the schema. Repeated or concurrent calls are harmless.
 pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenError> {
-    // What it does works through a pooler as well, where there is nothing else.
+    // The migration also works through a pooler, which may be the only route.
     let config = settings(url, Route::Pooler)?;
     let address = address(&config);
     let client = Connector::new(&config)?.open_now(&config).await?;
@@ -74,7 +74,7 @@ pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenE
     Ok(report)
 }
 
-/// What a schema says of itself.
+/// The version of a schema, and the oldest binary version that can use it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SchemaVersion {
     pub(crate) version: i32,
@@ -83,7 +83,7 @@ pub(crate) struct SchemaVersion {
     foreign_step: Option<String>,
 }
 
-/// Refuses a schema that this binary cannot work with.
+/// Refuses a schema that this binary cannot use.
 pub(crate) fn check(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
     if found.version == 0 {
         return Err(PostgresOpenError::NoSchema { address: address.to_owned() });
@@ -112,10 +112,10 @@ fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenE
     })
 }
 
-/// What is there; version 0 if nothing is.
+/// Reads the version of the schema; 0 if there is none.
 pub(crate) async fn read_version(client: &Client) -> Result<SchemaVersion, tokio_postgres::Error> {
     let absent = "select to_regclass('everhook.schema_version') is null";
-    // Unnamed: this is also asked through a pooler.
+    // Unnamed statements, because the query may go through a pooler.
     let rows = client.query_typed(absent, &[]).await?;
     if rows.first().map_or(Ok(true), |row| row.try_get(0))? {
         return Ok(SchemaVersion::default());

@@ -1,8 +1,8 @@
-//! Once-slots: claimed inside the transaction that appends the message; shown and reset for the API.
+//! Once-slots: claimed in the transaction that appends the message; read and reset for the API.
 //!
-//! A batch locks every slot that it wants, in key order and after its dedup keys, before it decides anything; so it decides
-//! by what is committed, and nobody decides by what it might still take back. What is not there cannot be locked: slots are
-//! made for the first member that wants them, and unmade if nobody gets them. A batch without claims sends nothing.
+//! A batch locks all of its slots before it decides anything, in key order and after its dedup keys. It therefore
+//! decides on committed rows only. A row that does not exist cannot be locked: missing slots are created for the first
+//! member that wants them, and deleted if no member wins them. A batch without claims sends no statement.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,10 +21,9 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Slots by their keys.
     SlotKeys of SlotKeyRow<'a> { environment: EnvironmentId, application: ApplicationId, key: &'a str }
 
-    /// Slots; without a winner where nobody got one.
+    /// Slots; those without a winner are to be deleted.
     Slots of SlotRow<'a> {
         environment: EnvironmentId,
         application: ApplicationId,
@@ -34,7 +33,7 @@ columns! {
         winner_phase: Option<Phase>,
     }
 
-    /// Calls that slots have suppressed.
+    /// Calls that slots suppressed.
     SuppressedCalls of SuppressedCall<'a> {
         environment: EnvironmentId,
         application: ApplicationId,
@@ -62,11 +61,11 @@ type SlotKey = (EnvironmentId, ApplicationId, Name);
 
 /// A slot that this transaction has locked.
 struct HeldSlot {
-    /// As it was before; none if it was made here.
+    /// The slot before this transaction; none if this transaction created it.
     before: Option<OnceSlot>,
-    /// As it is in the table.
+    /// The slot in the table.
     kept: OnceSlot,
-    /// As it is to be, if a member of the batch got it.
+    /// The new slot, if a member of the batch won it.
     decided: Option<OnceSlot>,
 }
 
@@ -78,7 +77,8 @@ pub(crate) struct SlotClaims {
 }
 
 impl SlotClaims {
-    /// Locks every slot that one of these messages wants. It waits for whoever is just claiming or resetting one of them.
+    /// Locks every slot that one of these messages wants. Waits for a transaction that is claiming or resetting one of
+    /// them.
     pub(crate) async fn lock(tx: &Tx<'_>, messages: &[NewMessage], now: Timestamp) -> Result<SlotClaims, Fault> {
         let mut wanted: BTreeMap<SlotKey, OnceSlot> = BTreeMap::new();
         for new in messages {
@@ -92,7 +92,7 @@ impl SlotClaims {
             return Ok(SlotClaims::default());
         }
         let make = AppendOnce { fresh: slots(wanted.iter().map(|(key, slot)| (key, Some(slot)))), now };
-        // In one round trip, but each with a snapshot of its own: the second one sees whom the first one waited for.
+        // One round trip, but two snapshots: the second statement sees the transactions that the first one waited for.
         let (made, locked) = tx.run((make, ClaimOnce { wanted: slot_keys(wanted.keys()) })).await?;
         let made: HashSet<SlotKey> = made.into_iter().collect();
         let mut held = BTreeMap::new();
@@ -102,12 +102,12 @@ impl SlotClaims {
             held.insert(key, HeldSlot { before, kept, decided: None });
         }
         if wanted.keys().any(|key| !held.contains_key(key)) {
-            return Err(Fault::Contended("a slot was removed while it was looked at"));
+            return Err(Fault::Contended("a once-slot was deleted while it was locked"));
         }
         Ok(SlotClaims { held, suppressed: Suppressions::default() })
     }
 
-    /// Gives a message that is accepted otherwise its slot; if it is another's, answers whose.
+    /// Assigns the slot to an otherwise accepted message. Returns the winner if another message has the slot.
     pub(crate) fn take(&mut self, new: &NewMessage) -> Option<MessageId> {
         let claim = new.once.as_ref()?;
         let (environment, application, key) = (new.environment, new.message.application, claim.key.clone());
@@ -124,12 +124,12 @@ impl SlotClaims {
         }
     }
 
-    /// Whether there is something to remember although nothing was accepted.
+    /// Whether suppressed calls must be logged although nothing was accepted.
     pub(crate) fn has_suppressed(&self) -> bool {
         !self.suppressed.is_empty()
     }
 
-    /// Makes the rows say what was decided, and logs what was suppressed.
+    /// Writes the decided slots, and logs the suppressed calls.
     pub(crate) async fn write(&self, tx: &Tx<'_>, now: Timestamp) -> Result<(), Fault> {
         let wrong = self.held.iter().filter(|(_, held)| match held.decided {
             Some(decided) => decided != held.kept,
@@ -150,7 +150,7 @@ impl SlotClaims {
     }
 }
 
-/// Slots as statements take them.
+/// Converts slots to the rows of a statement.
 fn slots<'a>(wanted: impl Iterator<Item = (&'a SlotKey, Option<&'a OnceSlot>)>) -> Slots<'a> {
     let row = |((environment, application, key), slot): (&'a SlotKey, Option<&'a OnceSlot>)| SlotRow {
         environment: *environment,

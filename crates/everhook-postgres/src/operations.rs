@@ -1,4 +1,4 @@
-//! The operations of the seam, each run until it succeeds or fails for good.
+//! The operations of the seam. Each is retried until it succeeds or fails for good.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,7 +228,7 @@ impl Store for PostgresStore {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a decision is under way, whatever the database's clock does")]
+#[expect(clippy::disallowed_methods, reason = "measures the age of a decision, independent of the database's clock")]
 fn instant() -> Instant {
     Instant::now()
 }

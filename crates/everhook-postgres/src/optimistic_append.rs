@@ -1,7 +1,7 @@
-//! Append in one round trip, where that can be: planned from what this node remembers, checked by the statement that writes.
+//! Append in one round trip: planned from this node's caches, checked by the statement that writes.
 //!
-//! It serves the usual case: known endpoints, free lanes, room on this node, keys that nobody has. Whatever else there is
-//! goes the long way, in `append`; a guess that was wrong has written nothing.
+//! It serves the usual case: cached endpoints, free lanes, free slots on this node, unused keys. Every other batch goes
+//! the general way, in `append`. A wrong guess writes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 columns! {
-    /// Lane groups of applications at the versions that the guess is about.
+    /// Lane groups of applications, at the versions of the plan.
     KnownGroups of KnownGroup { environment: EnvironmentId, id: ApplicationId, version: i64 }
 
-    /// New messages, which have no `rest`.
+    /// New messages without a `rest` column.
     DirectMessages of DirectMessage<'a> {
         environment: EnvironmentId,
         application: ApplicationId,
@@ -40,7 +40,7 @@ columns! {
         payload: Option<&'a [u8]>,
     }
 
-    /// New tasks, which are due now.
+    /// New tasks that are due now.
     DirectTasks of DirectTask {
         environment: EnvironmentId,
         subject: Id,
@@ -56,7 +56,7 @@ columns! {
 }
 
 statement! {
-    // Whether the guess was right, and the time.
+    // Returns whether the guess was right, and the time.
     pub(crate) AppendDirect<'a> = "append_direct" {
         known: KnownGroups,
         free: Keys,
@@ -66,10 +66,10 @@ statement! {
     } -> Option<(bool, Timestamp)>;
 }
 
-/// How many batches go the long way after a guess was wrong: what made it wrong, such as a backlog, lasts a while.
+/// The number of batches that go the general way after a wrong guess. Its cause, such as a backlog, lasts a while.
 const COOLDOWN_BATCHES: usize = 16;
 
-/// Whether to guess.
+/// Decides whether a guess is worthwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Speculations {
     cooldown_batches: AtomicUsize,
@@ -86,7 +86,7 @@ impl Speculations {
     }
 }
 
-/// A batch as it would be written if the guess is right.
+/// A batch as it is written if the guess is right.
 struct Speculation<'a> {
     applications: Vec<(AppKey, i64)>,
     lanes: BTreeSet<(EnvironmentId, LaneId)>,
@@ -95,13 +95,14 @@ struct Speculation<'a> {
 }
 
 impl PostgresStore {
-    /// Appends in one round trip; none if this batch has to go the long way.
+    /// Appends in one round trip; none if this batch must go the general way.
     pub(crate) async fn append_direct(&self, append: &Append) -> Result<Option<Vec<Appended>>, Fault> {
         if !self.speculations.is_worth_it() {
             return Ok(None);
         }
         let Some(speculation) = self.speculation(append) else { return Ok(None) };
         let written = match self.write_speculation(append, &speculation).await {
+            // Another request holds one of the keys. The general way finds out which answer that means.
             Err(Fault::Undone) => None,
             written => written?,
         };
@@ -124,7 +125,7 @@ impl PostgresStore {
         let mut speculation =
             Speculation { applications: Vec::new(), lanes: BTreeSet::new(), claims: Claims::new(), tasks: Vec::new() };
         for new in &append.messages {
-            // A once-slot is decided under its row's lock, and the single statement writes no `rest` column.
+            // A once-slot is decided under its row's lock, and the statement writes no `rest` column.
             if new.once.is_some() || new.message.rest != Rest::default() {
                 return None;
             }
@@ -139,15 +140,18 @@ impl PostgresStore {
                 None => speculation.applications.push((key, set.version)),
             }
             for claim in &new.keys {
-                // Of two equal ones in a batch the second has to be told so.
+                // Of two messages with the same key, the second gets another answer. The statement cannot tell them
+                // apart.
                 if speculation.claims.insert(row_key(new.environment, claim), (claim, new.message.id.0)).is_some() {
                     return None;
                 }
             }
+            // The slots are reserved before the write. If the guess is wrong, dropping the speculation releases them.
             let take_slot = |lane| Slot::reserve(&append.fast.as_ref()?.slots, lane);
             let at = new.message.id.0.timestamp();
             let tasks = plan(new.environment, &new.message, &set, &self.ids, at, new.deliver_at, take_slot);
-            // What waits touches its lane, which takes more than a guess.
+            // A pending task must lower the due time of its lane under a lock, which a single statement cannot do
+            // safely.
             if tasks.iter().any(|planned| planned.slot.is_none()) {
                 return None;
             }
@@ -157,7 +161,7 @@ impl PostgresStore {
         Some(speculation)
     }
 
-    /// Writes if the guess is right; answers the store's time, or none if it was wrong.
+    /// Writes if the guess is right. Returns the store's time, or none if the guess was wrong.
     async fn write_speculation(
         &self,
         append: &Append,
@@ -176,7 +180,7 @@ impl PostgresStore {
             fresh: append.messages.iter().map(DirectMessage::new).collect(),
             begun: speculation.tasks.iter().flatten().map(|planned| DirectTask::new(&planned.task, session)).collect(),
         };
-        let (is_right, now) = self.database.write(write).await?.ok_or(Fault::Contended("an append gave no answer"))?;
+        let (is_right, now) = self.database.write(write).await?.ok_or(Fault::Contended("append returned no row"))?;
         Ok(is_right.then_some(now))
     }
 }

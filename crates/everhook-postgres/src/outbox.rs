@@ -1,8 +1,9 @@
-//! The outbox in a PostgreSQL: the store's own, or one that belongs to someone else.
+//! The outbox in a PostgreSQL database: the store's own, or another one.
 //!
-//! The holder in the one row of `outbox_relay` relays. No transaction is open while it does; `finish` removes its rows
-//! only if it still is the holder. Neither commit waits for the disk. A claim that is lost lets a second relay in, and
-//! rows that come back are relayed again: both find the messages accepted.
+//! The holder in the single row of `outbox_relay` relays. No transaction is open meanwhile; `finish` deletes rows only
+//! if the claim is still held. Neither commit waits for the disk. A lost claim lets a second relay in, and rows that
+//! reappear are relayed again. Both are harmless, because the messages were already accepted under the keys of the
+//! rows.
 
 use std::time::Duration;
 
@@ -30,12 +31,12 @@ use crate::store::pool;
 use crate::tx::Database;
 
 columns! {
-    /// Rows that are set aside, each with the reason.
+    /// Rows to set aside, each with the reason.
     BadRows of BadRow<'a> { id: i64, error: &'a str }
 }
 
 row! {
-    /// What a row says after its number.
+    /// The columns of a row after its number.
     struct Said in "outbox" {
         created_at: Timestamp,
         age: i64,
@@ -68,7 +69,7 @@ statement! {
         "lock_claim",
         "select 1 from everhook.outbox_relay where uuid_send(holder) = :holder for no key update"
     ) { holder: &'a [u8; CLAIM_BYTES] } -> Option<i32>;
-    // A row with a flaw is not read: it says nothing.
+    // A row with a flaw has no content.
     ListOutbox = "list_outbox" { rows_max: usize, bytes_max: usize, row_bytes_max: usize }
         -> Vec<(i64, Option<String>, Option<Said>)>;
     NoSync = ("no_sync", "set local synchronous_commit = off") {};
@@ -78,7 +79,7 @@ statement! {
     ) { floor: Option<Id> };
     DeleteOutbox = ("delete_outbox", "delete from everhook.outbox where id = any (:ids)") { ids: Vec<i64> };
     SetAsideOutbox<'a> = "set_aside_outbox" { judged: BadRows<'a> };
-    // How many rows there are, how old the first one is, and how many were set aside.
+    // Returns the number of rows, the age of the oldest, and the number of rows set aside.
     FindOutboxStatus = "find_outbox_status" { counted_max: usize } -> Option<(i64, Option<i64>, i64)>;
     ListOutboxAside = "list_outbox_aside" { after: i64, limit: usize, bytes_max: usize }
         -> Vec<(i64, Said, Timestamp, String)>;
@@ -92,23 +93,23 @@ statement! {
     };
 }
 
-/// Rows of customers' transactions.
+/// An outbox in a PostgreSQL database.
 pub struct PostgresOutbox {
     pub(crate) database: Database,
 }
 
-/// Connections to a database that only holds an outbox: one that relays, one for those who look.
+/// Connections to a database that holds only an outbox: one for the relay, one for status and operators.
 const POOL_SIZE: usize = 2;
 
 impl PostgresOutbox {
-    /// The outbox in a database that need not be there yet: it is connected to when it is looked into.
+    /// Opens an outbox. The database may be unreachable: the first connection is made at the first use.
     pub fn in_database(url: &str, pooler: bool) -> Result<PostgresOutbox, PostgresOpenError> {
         let settings = settings(url, if pooler { Route::Pooler } else { Route::Direct })?;
         let connector = Connector::new(&settings)?;
         Ok(PostgresOutbox { database: Database { pool: pool(settings, connector, POOL_SIZE)?, pooler } })
     }
 
-    /// Makes an outbox in a database that is not Everhook's own. Doing it again is harmless.
+    /// Creates an outbox in a database that is not Everhook's own. Repeatable.
     pub async fn install(url: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
         let client = Connector::new(&config)?.open_now(&config).await?;
@@ -123,7 +124,7 @@ impl PostgresOutbox {
         client.batch_execute(&format!("begin; {} commit", schema::POSTGRES)).await.map_err(failed)
     }
 
-    /// Lets a role call `everhook.send`, and nothing else.
+    /// Grants a role the right to call `everhook.send`, and nothing else.
     pub async fn grant(url: &str, role: &str) -> Result<(), PostgresOpenError> {
         let config = settings(url, Route::Pooler)?;
         let client = Connector::new(&config)?.open_now(&config).await?;
@@ -137,7 +138,7 @@ impl PostgresOutbox {
     }
 
     async fn take_once(&self) -> Result<Taken, Fault> {
-        // Most looks find nothing: they cost one short statement, and no transaction.
+        // Most polls find an empty outbox: they cost one short statement and no transaction.
         if self.database.read(AnyOutbox {}).await?.is_none() {
             return Ok(Taken::Nothing);
         }
@@ -149,29 +150,29 @@ impl PostgresOutbox {
         let (rows_max, bytes_max) = (OUTBOX_BATCH_MAX, OUTBOX_BATCH_BYTES_MAX);
         let list = ListOutbox { rows_max, bytes_max, row_bytes_max: OUTBOX_ROW_BYTES_MAX };
         let (_, rows, claim) = tx.finish((NoSync {}, list, ClaimOutbox { span_us: micros(OUTBOX_CLAIM) })).await?;
-        let claim = Claim(claim.ok_or(Fault::Contended("the outbox gave no claim"))?);
+        let claim = Claim(claim.ok_or(Fault::Contended("the claim of the outbox returned no row"))?);
         let floor = floor.and_then(|floor| Id::from_slice(&floor));
         let mut batch = OutboxBatch { identity, floor, ..OutboxBatch::default() };
         for (id, flaw, said) in rows {
             match (flaw, said) {
                 (None, Some(said)) => batch.rows.push(said.row(id)),
                 (flaw, _) => {
-                    batch.unreadable.push((id, flaw.unwrap_or_else(|| "it cannot be read".to_owned())));
+                    batch.unreadable.push((id, flaw.unwrap_or_else(|| "the row cannot be read".to_owned())));
                 }
             }
         }
         if batch.is_empty() {
-            // Its rows are locked by someone else.
+            // Another transaction has locked the rows.
             self.finish_once(claim, &Done::default()).await?;
             return Ok(Taken::Nothing);
         }
         Ok(Taken::Rows(claim, batch))
     }
 
-    /// Removes relayed rows and moves bad ones aside, if the claim still stands.
+    /// Deletes relayed rows and sets bad ones aside, if the claim is still held.
     async fn finish_once(&self, claim: Claim, done: &Done) -> Result<Finished, Fault> {
         let tx = self.database.tx().await?;
-        // The lock keeps others from taking the claim until the commit, however late this is.
+        // The lock prevents other relays from taking the claim until the commit, even if the claim has expired.
         if tx.begin(LockClaim { holder: &claim.0 }).await?.is_none() {
             tx.roll_back().await?;
             return Ok(Finished::Lost);
@@ -188,7 +189,7 @@ impl PostgresOutbox {
 
     async fn status_once(&self) -> Result<OutboxStatus, Fault> {
         let found = self.database.read(FindOutboxStatus { counted_max: OUTBOX_COUNTED_MAX }).await?;
-        let (depth, oldest, set_aside) = found.ok_or(Fault::Contended("the outbox gave no answer"))?;
+        let (depth, oldest, set_aside) = found.ok_or(Fault::Contended("the status of the outbox returned no row"))?;
         let count = |rows: i64| u64::try_from(rows).unwrap_or_default();
         Ok(OutboxStatus { depth: count(depth), oldest_age: oldest.map(span), set_aside: count(set_aside) })
     }
@@ -234,7 +235,7 @@ impl Said {
     }
 }
 
-/// Its clock may have been set back.
+/// Negative if the clock was set back; then the age is zero.
 fn span(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
@@ -242,7 +243,7 @@ fn span(micros: i64) -> Duration {
 #[async_trait]
 impl Outbox for PostgresOutbox {
     async fn take(&self) -> Result<Taken, StoreError> {
-        // Not run again here: the relay looks again soon enough.
+        // Not retried here: the relay polls again soon.
         self.take_once().await.map_err(|fault| fault.into_store_error(Op::TakeOutbox))
     }
 

@@ -1,7 +1,8 @@
-//! Weekly partitions of messages, jobs and their attempts, by the id of the message or job: made ahead, and on demand when one is missing.
+//! Weekly partitions of messages, jobs and their attempts, by the id of the message or job.
 //!
-//! Weeks are counted in the seconds that ids begin with, so that every id has exactly one. Functions of the schema make and drop them
-//! with its owner's rights (`migrations/0002_history.sql`): the service's own role may be one without any.
+//! They are created ahead, and on demand if one is missing. Weeks are counted from the seconds at the start of an id,
+//! so that every id belongs to one week. Functions of the schema create and drop them with the rights of its owner
+//! (`migrations/0002_history.sql`), so that the service's role needs no right to change the schema.
 
 use everhook_core::id::{ID_BYTES, Id};
 use everhook_core::time::Timestamp;
@@ -11,7 +12,7 @@ use crate::error::Fault;
 use crate::tx::Database;
 
 statement! {
-    // Finds something if a task is open about a message or job with an id in this range.
+    // Returns a row if a task is open for a message or job with an id in this range.
     pub(crate) FindOrphanedTask<'a> = "find_orphaned_task" { low: &'a [u8], high: &'a [u8] } -> Option<i32>;
     ListPartition = (
         "list_partition",
@@ -22,12 +23,12 @@ statement! {
 }
 
 const WEEK_SECS: u32 = 7 * 24 * 3600;
-/// Weeks that are made ahead.
+/// Weeks that are created ahead.
 const WEEKS_AHEAD: u32 = 2;
-/// How long a drop may wait for its lock, and everyone else behind it.
+/// The most time that a drop waits for its lock. All other transactions wait behind it.
 const LOCK_WAIT_MS: u32 = 100;
 
-/// A week's worth of ids.
+/// The ids of one week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Week(u32);
 
@@ -37,20 +38,20 @@ impl Week {
         Week(u32::from_be_bytes([a, b, c, d]) / WEEK_SECS)
     }
 
-    /// This week and those that are made ahead.
+    /// Returns this week and the weeks that are created ahead.
     pub(crate) fn current(now: Timestamp) -> Vec<Week> {
         let Week(first) = Week::of(&Id::floor(now));
         (first..=first.saturating_add(WEEKS_AHEAD)).map(Week).collect()
     }
 
-    /// The bytes that its ids lie between.
+    /// Returns the bounds of its ids: inclusive, exclusive.
     pub(crate) fn ids(self) -> (Vec<u8>, Vec<u8>) {
         let edge = |week: u32| week.checked_mul(WEEK_SECS).map(|secs| secs.to_be_bytes().to_vec());
         (edge(self.0).unwrap_or_default(), edge(self.0 + 1).unwrap_or_else(|| vec![0xff; ID_BYTES + 1]))
     }
 }
 
-/// The oldest week that a table has a partition for.
+/// Finds the oldest week with a partition of a table.
 pub(crate) async fn oldest(database: &Database, table: &str) -> Result<Option<Week>, Fault> {
     let mut oldest = None;
     for name in database.read(ListPartition { parent: format!("everhook.{table}") }).await? {
@@ -60,16 +61,16 @@ pub(crate) async fn oldest(database: &Database, table: &str) -> Result<Option<We
     Ok(oldest)
 }
 
-/// Drops the partitions of a week, unless something is open about what is in them; says whether it did.
+/// Drops the partitions of a week, unless a task is open for one of its rows; returns whether it did.
 pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: Week) -> Result<bool, Fault> {
     let (low, high) = week.ids();
     let tx = database.tx().await?;
     tx.begin(()).await?;
-    // Parents first: that is the order in which everyone else takes them.
+    // Parents are locked in the order in which all other transactions lock them, to avoid deadlocks.
     let parents = tables.map(|table| format!("only everhook.{table}")).join(", ");
     let lock = format!("set local lock_timeout = '{LOCK_WAIT_MS}ms'; lock table {parents} in access exclusive mode");
     tx.run_text(&lock).await?;
-    // Under the lock nobody can begin to work with what is in it.
+    // Checked again under the lock: no transaction can now add a task for a row of this week.
     let is_used = tx.run(FindOrphanedTask { low: &low, high: &high }).await?.is_some();
     if is_used {
         tx.roll_back().await?;
@@ -81,7 +82,7 @@ pub(crate) async fn drop_unused(database: &Database, tables: [&str; 2], week: We
     Ok(true)
 }
 
-/// Makes the partitions of these weeks that are missing.
+/// Creates the missing partitions of these weeks.
 pub(crate) async fn ensure(database: &Database, weeks: &[Week]) -> Result<(), Fault> {
     let tx = database.tx().await?;
     tx.begin(()).await?;

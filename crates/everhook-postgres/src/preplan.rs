@@ -1,5 +1,6 @@
-//! Makes the first transactions as fast as the later ones: connections are opened, and what runs all the time is planned on them, before
-//! anyone waits for it. Connections that the pool opens later plan their statements as they meet them.
+//! Makes the first transactions as fast as later ones: opens connections and plans the hot statements on them at start.
+//!
+//! Connections that the pool opens later plan their statements at first use.
 
 use everhook_store::sql::statement::{Statement, Text};
 use everhook_store::store::Op;
@@ -14,10 +15,10 @@ use crate::optimistic_append::AppendDirect;
 use crate::settle::{SettleGone, SettleKept};
 use crate::store::PostgresStore;
 
-/// As many as are busy when all of that is done at once, with some for what a node looks after besides.
+/// Enough for accepting, leasing and settling at the same time, and for some background work.
 const CONNECTIONS: usize = 6;
 
-/// What accepting, leasing and settling send.
+/// The statements of accepting, leasing and settling.
 const HOT: [fn() -> &'static Text; 12] = [
     AppendDirect::text,
     NextLane::text,
@@ -34,15 +35,17 @@ const HOT: [fn() -> &'static Text; 12] = [
 ];
 
 impl PostgresStore {
-    /// Opens connections and has them plan; for a server, before it is ready. Does nothing behind a pooler, where nothing is planned ahead.
-    /// Where it cannot, those who come first wait instead.
+    /// Opens connections and plans the hot statements; a server calls it before it is ready.
+    ///
+    /// Does nothing behind a pooler, where no statement is planned ahead. If it fails, the first transactions are
+    /// slower.
     pub async fn preplan(&self) {
         let database = &self.database;
         if database.pooler {
             return;
         }
         let connections = CONNECTIONS.min(database.pool.status().max_size);
-        // At once, so that none of them gets the connection of another.
+        // All at once, so that none gets the connection of another.
         let plan = async |_| database.tx().await?.plan(HOT.iter().map(|text| text())).await;
         if let Err(fault) = try_join_all((0..connections).map(plan)).await {
             let error = fault.into_store_error(Op::PlanStatements);

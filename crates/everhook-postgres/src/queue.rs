@@ -1,4 +1,4 @@
-//! Queues as users see them. How many jobs they give is decided in `feed`.
+//! Queues as users see them. `feed` decides how many jobs they give.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::resource;
 use crate::retention::PruneLane;
 use crate::store::PostgresStore;
 
-/// Lanes whose oldest jobs are looked at for statistics: those that have been ready longest.
+/// The most lanes whose oldest jobs are read for statistics: those that have been ready longest.
 const LANES_LOOKED_AT: usize = 100;
 
 columns! {
-    /// Attempts that ended, by queue.
+    /// Numbers of ended attempts, by queue.
     EndedCounts of EndedCount<'a> { environment: EnvironmentId, queue: &'a str, ended: u64 }
 }
 
@@ -38,7 +38,7 @@ row! {
 }
 
 statement! {
-    // None in it for a queue that nobody configured.
+    // The inner option is none for a queue without configuration.
     FindQueue<'a> = "find_queue" { environment: EnvironmentId, name: &'a str } -> Option<Option<Queue>>;
     ListQueue<'a> = "list_queue" {
         environment: EnvironmentId, above: &'a str, below: &'a str, limit: usize, order: Order,
@@ -82,7 +82,8 @@ impl PostgresStore {
             tx.begin(()).await?;
             let (queue, limit) = (name.as_str(), QUEUE_LANES_DELETED_MAX);
             let lanes = tx.run(LockLaneQueue { environment, queue, limit }).await?;
-            // It leaves lanes alone in which a job is. Whoever adds one later finds no lane, and makes it again.
+            // `prune_lane` keeps lanes with a job. A transaction that adds a job later finds no lane, and creates it
+            // again.
             let idle = Keys::of(lanes.iter().map(|lane| (environment, lane.0)));
             let removed = tx.run(PruneLane { idle }).await?;
             if removed < lanes.len() as u64 {
@@ -109,7 +110,7 @@ impl PostgresStore {
         let (queue, counted_max, lanes_max) = (name.as_str(), QUEUE_COUNTED_MAX, LANES_LOOKED_AT);
         let feed = queue_id(environment, name);
         let count = CountQueue { environment, queue, feed, counted_max, lanes_max };
-        let counted = self.database.read(count).await?.ok_or(Fault::Contended("the count gave no answer"))?;
+        let counted = self.database.read(count).await?.ok_or(Fault::Contended("the count returned no row"))?;
         let list = ListQueueKind { environment, feed, lanes_max, jobs_max: QUEUE_KINDS_LOOKED_AT };
         Ok(QueueStats {
             pending: counted.pending.unsigned_abs(),

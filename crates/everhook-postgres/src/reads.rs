@@ -1,4 +1,4 @@
-//! The reads of the seam: every one has its share and its deadline here.
+//! The reads of the seam. Each gets its share and its deadline here.
 
 use everhook_core::resource::ResourceKind;
 use everhook_store::answers;
@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 
 impl PostgresStore {
-    /// Runs a read; a search when it is the turn of its environment.
+    /// Runs a read. A search waits for the turn of its environment first.
     pub(crate) async fn run_read(&self, query: &Query) -> Result<Answer, StoreError> {
         let (op, share) = (Op::Read(query.name()), query.share());
         let Some(environment) = share else { return self.run_plain(op, || Box::pin(self.answer_once(query))).await };

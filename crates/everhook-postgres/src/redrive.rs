@@ -1,4 +1,4 @@
-//! To have it happen again: one more attempt on request, and dead deliveries put back.
+//! Resend and redrive: one more attempt on request, and dead deliveries made pending again.
 
 use everhook_core::id::{EndpointId, EnvironmentId, ID_BYTES, Id, MessageId, TaskId};
 use everhook_core::resource::ResourceKind;
@@ -53,7 +53,7 @@ impl PostgresStore {
         let key = TaskKey { environment, subject: resend.message.0, id: TaskId(self.ids.next(now)) };
         let task = new_delivery(key, resend.endpoint.lane(), Trigger::Manual, now);
         let append_task = AppendTask { fresh: [TaskRow::new(&task, None)].into_iter().collect() };
-        // It may be overtaken: somebody asked for one more attempt, nobody waits behind it.
+        // Later deliveries may overtake this one: it does not mark the lane as waiting.
         tx.finish((append_task, lower_lanes_due(due_lane(environment, resend.endpoint, now)))).await?;
         Ok(Resent::Pending)
     }
@@ -62,7 +62,7 @@ impl PostgresStore {
         let since = redrive.since.map_or(Id::MIN, Id::floor);
         let until = redrive.until.map_or(vec![0xff; ID_BYTES + 1], |until| Id::floor(until).as_bytes().to_vec());
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
         let put_back = RedriveTask {
             environment,
             lane: redrive.endpoint,
@@ -82,7 +82,7 @@ impl PostgresStore {
     }
 }
 
-/// The lane of an endpoint in which a task is due now that others may overtake.
+/// The lane of an endpoint with a task that is due now and may be overtaken.
 fn due_lane(environment: EnvironmentId, endpoint: EndpointId, now: Timestamp) -> DueLanes {
     [DueLane::new(environment, endpoint.lane(), now)].into_iter().collect()
 }

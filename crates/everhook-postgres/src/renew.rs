@@ -1,4 +1,4 @@
-//! Renewals, on a connection of their own: no load on the pool can keep a node from saying that it lives.
+//! Renewals of sessions on a connection of their own, so that a busy pool cannot delay them.
 
 use everhook_core::id::SessionId;
 use everhook_core::time::Timestamp;
@@ -24,7 +24,7 @@ statement! {
         -> Option<String>;
 }
 
-/// The connection for renewals; it is opened when it is needed and again when it broke.
+/// The connection for renewals. It is opened at first use, and again after it broke.
 pub(crate) struct Renewals {
     config: Config,
     connector: Connector,
@@ -38,18 +38,18 @@ struct RenewalLine {
     timeline: Timeline,
 }
 
-/// Which history of the database was last written to: another one after a standby took over.
+/// The timeline of the database at the last renewal. It changes when a standby takes over.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Timeline {
     #[default]
     NotAsked,
     Known(String),
-    /// Some services do not tell: there a takeover is not noticed.
+    /// Some services hide the timeline: there a takeover is not noticed.
     NotTold,
 }
 
 impl Timeline {
-    /// Takes in an answer; says whether it is another one than before.
+    /// Stores the new timeline; returns whether it differs from the previous one.
     fn moves_to(&mut self, answer: Option<String>) -> bool {
         let now = answer.map_or(Timeline::NotTold, Timeline::Known);
         let before = std::mem::replace(self, now);
@@ -68,10 +68,10 @@ impl Renewals {
         Renewals { config, connector, pooler, line: Mutex::default() }
     }
 
-    /// Extends a session. A renewal that was written without our knowing only lasts longer than we believe, so that a lost
-    /// reply is no doubt but a failure.
+    /// Extends a session. A renewal whose reply is lost only lasts longer than the node believes, so it counts as a
+    /// failure, not as in doubt.
     pub(crate) async fn renew(&self, session: SessionId) -> Result<Renewed, Fault> {
-        // One at a time: they share a connection, and a second one would only wait for the same server.
+        // One at a time: renewals share a connection, and a second one would wait for the same server.
         let mut line = self.line.lock().await;
         let open = match line.open.take().filter(|open| !open.client.is_closed()) {
             Some(open) => open,
@@ -79,7 +79,7 @@ impl Renewals {
         };
         let renew = RenewSession { id: session }.call();
         let renewal = send(&open.client, &open.prepared, &renew);
-        // None where nothing new is known.
+        // None if the timeline is unknown.
         let timeline = async {
             if line.timeline == Timeline::NotTold {
                 return None;
@@ -89,14 +89,14 @@ impl Renewals {
                 Err(error) => error.as_db_error().map(|_| None),
             }
         };
-        // In one round trip; only the first of them has to succeed.
+        // One round trip; only the renewal must succeed.
         let (renewed, timeline) = within(async {
             let (renewed, timeline) = join(renewal, timeline).await;
             Ok((renewed?, timeline))
         })
         .await?;
         let moved = timeline.is_some_and(|timeline| line.timeline.moves_to(timeline));
-        // Kept only if it worked: whatever went wrong, the next renewal begins with a new connection.
+        // The connection is kept only after a success: after any failure, the next renewal opens a new one.
         line.open = Some(open);
         let Some(at) = renewed.read::<Option<Timestamp>>()? else { return Ok(Renewed::Closed) };
         Ok(if moved { Renewed::Moved(at) } else { Renewed::Open(at) })

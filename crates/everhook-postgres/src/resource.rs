@@ -1,7 +1,7 @@
 //! Resources of every kind: one table, and one function for each operation.
 //!
-//! A change also writes the narrow tables that hot paths read, in the same transaction: `resource::projection`. Locks are
-//! taken in one order: an application, its lane group, its endpoints, their lanes.
+//! A change also writes the narrow tables that hot paths read, in the same transaction: see `resource::projection`.
+//! Locks are taken in one order: an application, its lane group, its endpoints, their lanes.
 
 mod projection;
 
@@ -31,7 +31,7 @@ use crate::error::Fault;
 use crate::store::PostgresStore;
 use crate::tx::{Database, Tx};
 
-/// How often a creation looks again when the resource in its way disappears.
+/// The number of attempts of a creation whose conflicting resource disappears.
 const LOOKS_MAX: usize = 3;
 
 fields! {
@@ -47,7 +47,7 @@ fields! {
     }
 }
 
-/// A row with the state of a schedule.
+/// A row, with the state of a schedule.
 type Stored = (ResourceRow, Option<FiringRow>);
 
 statement! {
@@ -63,7 +63,7 @@ statement! {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, above: &'a [u8], below: &'a [u8], limit: usize,
         having: Having, order: Order,
     } -> Vec<ResourceRow>;
-    // Each with the number of rows that the list had before it was cut because of its bytes.
+    // Each row has the number of rows before the list was cut at the bytes of a page.
     ListResourceName<'a> = "list_resource_name" {
         environment: EnvironmentId, kind: ResourceKind, above: &'a str, below: &'a str, state_max: i16, limit: usize,
         bytes_max: usize, order: Order,
@@ -106,7 +106,7 @@ impl PostgresStore {
         }
         for _ in 0..LOOKS_MAX {
             if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns) }).await? {
-                // The parent is locked: no other creation can add to the count before the commit.
+                // The parent is locked: no other creation can change the count before the commit.
                 if projection::is_over(&tx, environment, &columns, new.max).await? {
                     tx.roll_back().await?;
                     return Ok(Created::Full);
@@ -117,13 +117,13 @@ impl PostgresStore {
             }
             if let Some(found) = find_in_the_way(&tx, environment, &columns).await? {
                 tx.roll_back().await?;
-                // A drawn id can only be there because this request was written before.
+                // A generated id can only exist because this request was written before.
                 let is_own = found.0.id == columns.id && !columns.kind.is_named();
                 let found = read(&found.0, found.1.as_ref())?;
                 return Ok(if is_own { Created::Repeated(found) } else { Created::Taken(found) });
             }
         }
-        Err(Fault::Contended("the name was taken and freed again and again"))
+        Err(Fault::Contended("the name was taken and freed repeatedly"))
     }
 
     pub(crate) async fn replace_resource_once(
@@ -152,7 +152,7 @@ impl PostgresStore {
                     written => written?,
                 }
             }
-            // Only a queue can be replaced that is not there: it exists without configuration.
+            // Only a queue can be replaced without a row: it exists without configuration.
             None if kind == ResourceKind::Queue && columns.revision == 0 => {
                 tx.run(CreateResource { fields: fields_of(environment, &columns) }).await?
             }
@@ -256,7 +256,7 @@ impl PostgresStore {
         let (kind, limit, bytes_max, order) = (R::KIND, slice.limit, PAGE_BYTES_MAX, slice.order);
         let list = ListResourceName { environment, kind, above, below, state_max, limit, bytes_max, order };
         let found = self.database.read(list).await?;
-        // Where the list was cut: at the name of the last row that was sent, if there were more.
+        // The list was cut at the last row that was sent, if there were more.
         let cut = found.last().filter(|(_, _, listed)| found.len() < *listed);
         let next = cut.and_then(|(row, _, _)| row.name.clone());
         let readable = found.iter().filter_map(|(row, firing, _)| readable(row, firing.as_ref()));
@@ -283,7 +283,7 @@ impl PostgresStore {
     }
 }
 
-/// Takes the key of a creation; answers what became of it if another request holds the key.
+/// Takes the key of a creation; returns the answer if another request holds the key.
 async fn claim(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -298,16 +298,17 @@ async fn claim(
     if let Some((row, firing)) = tx.run(FindResource { environment, kind, parent, id: holder.object }).await? {
         return Ok(Some(Created::Repeated(read(&row, firing.as_ref())?)));
     }
-    // It was removed since the same request made it: it is made again, and the key stands for the new one.
+    // The resource was deleted after the same request created it. It is created again, and the key now refers to the
+    // new one.
     let row_key = dedup::row_key(environment, key);
     dedup::give_back(tx, [&row_key].into_iter()).await?;
     match dedup::take_one(tx, environment, key, columns.id).await? {
         None => Ok(None),
-        Some(_) => Err(Fault::Contended("a key was taken while it was given back")),
+        Some(_) => Err(Fault::Contended("another request took the dedup key while it was released")),
     }
 }
 
-/// The resource that has the name or the id of a new one.
+/// Finds the resource that already has the name or id of a new one.
 async fn find_in_the_way(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns) -> Result<Option<Stored>, Fault> {
     let Columns { kind, parent, id, .. } = *columns;
     let by_name = columns.name.as_ref().map(|name| FindResourceName { environment, kind, parent, name });
@@ -315,7 +316,7 @@ async fn find_in_the_way(tx: &Tx<'_>, environment: EnvironmentId, columns: &Colu
     Ok(by_name.or(by_id))
 }
 
-/// Deletes a resource of any kind but a queue; false if it is not there.
+/// Deletes a resource of any kind except a queue; returns false if it does not exist.
 async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
     let ResourcePlace { kind, parent, locator } = key.place();
     projection::lock_parent_of(tx, environment, parent).await?;
@@ -339,7 +340,7 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
     Ok(true)
 }
 
-/// Removes the configuration of a queue; false if it has none.
+/// Deletes the configuration of a queue; returns false if it has none.
 pub(crate) async fn delete_queue(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<bool, Fault> {
     let Some(id) = tx.run(DeleteResource { environment, kind: ResourceKind::Queue, name }).await? else {
         return Ok(false);
@@ -348,7 +349,7 @@ pub(crate) async fn delete_queue(tx: &Tx<'_>, environment: EnvironmentId, name: 
     Ok(true)
 }
 
-/// A resource that is not deleted.
+/// Finds a resource that is not deleted.
 async fn find<R: Record>(
     database: &Database,
     environment: EnvironmentId,
@@ -363,7 +364,7 @@ async fn find<R: Record>(
     found.map(|(row, firing)| record(&row, firing.as_ref())).transpose()
 }
 
-/// A schedule by name, within a transaction.
+/// Finds a schedule by name, within a transaction.
 pub(crate) async fn find_schedule(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -378,11 +379,11 @@ pub(crate) fn record<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -
     R::try_from(read(row, firing)?).map_err(|_| Fault::Corrupt { table: "resource", column: "kind" })
 }
 
-/// A resource, unless this binary cannot read it: one of a later version must not hide the others.
+/// Decodes a resource, unless this binary cannot read it: a resource of a later version must not hide the others.
 fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
     let read = record(row, firing);
     if let Err(fault) = &read {
-        warn!("a {:?} is left out of the list: {fault}", row.kind);
+        warn!("a resource of kind {:?} cannot be read and is left out of the list: {fault}", row.kind);
     }
     read.ok()
 }
@@ -405,7 +406,7 @@ fn fields_of(environment: EnvironmentId, columns: &Columns) -> ResourceFields<'_
     }
 }
 
-/// Whether a write was refused because a name is taken.
+/// Whether a write was refused because the name is taken.
 fn is_taken(fault: &Fault) -> bool {
     let (Fault::Statement(error) | Fault::Commit(error)) = fault else { return false };
     error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION)

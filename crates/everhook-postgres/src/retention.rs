@@ -1,7 +1,7 @@
-//! Forgetting: in bounded slices, whole weeks of messages and jobs where nothing of them is open.
+//! Retention: prunes old rows in bounded slices, and drops whole weeks of messages and jobs without open tasks.
 //!
-//! A week's partitions are dropped under a lock that is given up at once where someone is in the way: what waits for such a lock keeps everyone
-//! else waiting behind it.
+//! Dropping the partitions of a week needs an exclusive lock. The drop gives up at once if another transaction is in
+//! the way: every later transaction would wait behind the drop.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -59,23 +59,23 @@ statement! {
     ) { low: &'a [u8], high: &'a [u8], since: Timestamp } -> Option<i32>;
 }
 
-/// Pages of keys that one statement looks at.
+/// The number of table pages that one statement prunes.
 const KEY_PAGES: u32 = 256;
-/// How long a queue's minutes are kept.
+/// The number of minutes that the counts of queues are kept.
 const MINUTES_KEPT: i64 = 60;
 
-/// How long to leave weeks alone after one could not be dropped.
+/// The pause after a week could not be dropped.
 const DROP_PAUSE: Duration = Duration::from_secs(600);
 
-/// Until what age no week is dropped.
+/// No week is dropped until the retention limit passes this time.
 #[derive(Debug, Default)]
 pub(crate) struct DropPause(Mutex<Option<Timestamp>>);
 
 type LaneKey = (EnvironmentId, LaneId);
-/// Lanes to forget, with their queues, in key order.
+/// Lanes to delete, with their queues, in key order.
 type IdleLanes = BTreeMap<LaneKey, Name>;
 
-/// Where the search for expired keys goes on.
+/// The page where the search for expired keys continues.
 #[derive(Debug, Default)]
 pub(crate) struct KeyCursor(AtomicU32);
 
@@ -100,9 +100,9 @@ impl PostgresStore {
         Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
     }
 
-    /// Goes on where it last ended; ends when enough were found, or when it has seen the whole table.
+    /// Continues where the last call ended. Stops after `limit` keys, or after one pass over the table.
     async fn prune_keys(&self, limit: usize) -> Result<u64, Fault> {
-        let pages = self.database.read(PagesDedup {}).await?.ok_or(Fault::Contended("the size gave no answer"))?;
+        let pages = self.database.read(PagesDedup {}).await?.ok_or(Fault::Contended("the size returned no row"))?;
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
         let (mut pruned, mut seen) = (0, 0);
         while seen < pages && pruned < u64::try_from(limit).unwrap_or(u64::MAX) {
@@ -117,7 +117,7 @@ impl PostgresStore {
         Ok(pruned)
     }
 
-    /// Forgets sessions, and with them lanes of concurrency keys in which nothing is, and minutes that nobody asks for any more.
+    /// Prunes sessions, and with them idle lanes of concurrency keys and old minutes of queues.
     async fn prune_sessions(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
         let pruned = self.database.write(PruneSession { before, limit }).await?;
         self.database.write(PruneQueueMinute { kept: MINUTES_KEPT, limit }).await?;
@@ -133,18 +133,21 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         let idle = Keys::of(idle.keys().map(|(environment, lane)| (*environment, lane.0)));
+        // Two statements: the deletion needs a snapshot that is newer than the locks. It then sees a task that was
+        // added just before the lock, and keeps the lane.
         let locked = tx.run(LockLaneIdle { idle }).await?;
         tx.finish(PruneLane { idle: Keys::of(locked) }).await
     }
 
-    /// Lanes of concurrency keys in which nothing waits and nothing is dead, at most so many, with their queues.
+    /// Finds up to `limit` lanes of concurrency keys without pending or dead tasks, with their queues.
     async fn idle_lanes(&self, limit: usize) -> Result<IdleLanes, Fault> {
         let found = self.database.read(ListExpiredLane { limit }).await?;
         Ok(found.into_iter().map(|(environment, lane, queue)| ((environment, lane), queue)).collect())
     }
 
-    /// Gives queues the lane without a key that had none: it is how a queue is known that nobody configured. Before any lock is had: whoever
-    /// is just adding it may wait for one.
+    /// Creates the queue's own lane, without a key, where it is missing: a queue without configuration is known only by
+    /// its lanes. This happens before any lock is taken, because a transaction that is adding the lane may wait for
+    /// one.
     async fn keep_queues(&self, idle: &IdleLanes) -> Result<(), Fault> {
         let own =
             idle.iter().map(|((environment, _), queue)| ((*environment, job::lane(*environment, queue, None)), queue));
@@ -156,10 +159,10 @@ impl PostgresStore {
         self.database.write(CreateLaneQueue { fresh }).await.map(drop)
     }
 
-    /// Drops a week, unless someone was in the way of that lately: each try holds up traffic for a moment.
+    /// Drops a week, unless a recent attempt failed: each attempt blocks traffic for a moment.
     async fn may_drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
         let until = *self.drop_pause.0.lock().expect("nothing panics while it holds this lock");
-        // What is old grows with the time that passes: no other clock is needed.
+        // The retention limit advances with time, so that it can serve as the clock of the pause.
         if until.is_some_and(|until| before < until) {
             return Ok(false);
         }
@@ -172,7 +175,7 @@ impl PostgresStore {
                     "could not drop an old week, pruning it in slices: grant execute on function everhook.drop_week"
                 );
             }
-            // A week that is too large to be looked at is pruned in slices.
+            // A week that is too large to check within the deadline is pruned in slices.
             Err(Fault::Slow) => {}
             dropped => return dropped,
         }
@@ -180,7 +183,8 @@ impl PostgresStore {
         Ok(false)
     }
 
-    /// Drops the oldest week of messages or jobs, if it is old as a whole and nothing of it is open; says whether it did.
+    /// Drops the oldest week of messages or jobs, if all of it is old and no task of it is open; returns whether it
+    /// did.
     async fn drop_week(&self, what: Prunable, before: Timestamp) -> Result<bool, Fault> {
         let tables: [&str; 2] = match what {
             Prunable::Jobs => ["job", "attempt_job"],
@@ -192,11 +196,12 @@ impl PostgresStore {
         }
         let (low, high) = week.ids();
         let (low, high) = (low.as_slice(), high.as_slice());
+        // Checked without a lock first, because the lock blocks all traffic. `drop_unused` checks again under the lock.
         if self.database.read(FindOrphanedTask { low, high }).await?.is_some() {
             return Ok(false);
         }
         if what == Prunable::Jobs {
-            // Nothing of it is open, so that no attempt comes to those that are there.
+            // No task of the week is open, so no further attempt can be added to it.
             if self.database.read(FindJobAttemptSince { low, high, since: before }).await?.is_some() {
                 return Ok(false);
             }

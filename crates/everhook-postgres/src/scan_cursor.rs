@@ -1,10 +1,12 @@
-//! How far lanes were looked through, as this node remembers it.
+//! Scan positions of lanes, as this node remembers them.
 //!
-//! What is leased stays in the index `task_ready` as long as some snapshot may need it, and a look at a lane walks over it unless it
-//! knows where to begin. `lane.floor` says that to everyone, but a lane that is written with each look is no better: its own former versions
-//! stay, too, and everyone who reads the lane walks over those. So a busy lane is written every few seconds, and in between its node
-//! remembers how far it got. It may be wrong: someone's commit may take longer than a moment, and bring something from before. So once a
-//! second, and before it is said that nothing is due, a lane is looked through from its floor.
+//! Leased tasks stay in the index `task_ready` while any snapshot may need them, and a scan reads past them unless it
+//! starts behind them. `lane.floor` gives every node that start. But writing the lane on each lease is no better: old
+//! versions of the lane row stay as well, and every reader of the lane visits them. A busy lane is therefore written
+//! every few seconds. In between, its node remembers the scan position.
+//!
+//! The position can be too far ahead: a transaction that takes long to commit may insert a task behind it. Each lane is
+//! therefore scanned from its floor once a second, and before a lease reports that no task is due.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,32 +15,32 @@ use std::time::Duration;
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::time::Timestamp;
 
-/// How often a busy lane's floor is written.
+/// The interval at which the floor of a busy lane is written.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
-/// How often a busy lane is looked through from its floor.
+/// The interval at which a busy lane is scanned from its floor.
 const WHOLE_EVERY: Duration = Duration::from_secs(1);
-/// How long it commonly takes at most until others see what is due at once.
+/// The usual upper bound of the time until other nodes see a new task that is due at once.
 const MOMENT: Duration = Duration::from_millis(200);
-/// Lanes that are remembered.
+/// The limit of remembered lanes.
 const LANES_MAX: usize = 1000;
 
 type LaneKey = (EnvironmentId, LaneId);
 
-/// The looks of one node.
+/// The scan positions of one node.
 #[derive(Default)]
 pub(crate) struct ScanCursors(Mutex<HashMap<LaneKey, ScanCursor>>);
 
 struct ScanCursor {
-    /// Where the next one begins.
+    /// The start of the next scan.
     from: Timestamp,
-    /// When the lane was last looked through from its floor.
+    /// The time of the last scan from the floor.
     whole_at: Timestamp,
-    /// When that floor was last written, as far as this node knows.
+    /// The time of the last write of the floor, as far as this node knows.
     written_at: Timestamp,
 }
 
 impl ScanCursors {
-    /// Where to begin in a lane with this floor.
+    /// Returns the start of a scan of a lane with this floor.
     pub(crate) fn begin(&self, lane: LaneKey, floor: Timestamp, now: Timestamp) -> Timestamp {
         match self.lock().get(&lane) {
             Some(cursor) if now.since(cursor.whole_at) < WHOLE_EVERY => cursor.from.max(floor),
@@ -46,12 +48,12 @@ impl ScanCursors {
         }
     }
 
-    /// Whether it is time to write the floor of a lane.
+    /// Whether the floor of a lane should be written.
     pub(crate) fn is_old(&self, lane: LaneKey, now: Timestamp) -> bool {
         self.lock().get(&lane).is_some_and(|cursor| now.since(cursor.written_at) >= WRITE_EVERY)
     }
 
-    /// Everything that was due in the lane until then is leased; `whole` if it was looked through from its floor.
+    /// Records that all tasks due up to `until` are leased; `whole` if the scan started at the floor.
     pub(crate) fn remember(&self, lane: LaneKey, until: Timestamp, whole: bool, now: Timestamp) {
         let mut cursors = self.lock();
         if cursors.len() >= LANES_MAX {
@@ -65,7 +67,7 @@ impl ScanCursors {
         }
     }
 
-    /// The lane's floor is written.
+    /// Forgets a lane whose floor was written.
     pub(crate) fn forget(&self, lane: LaneKey) {
         self.lock().remove(&lane);
     }

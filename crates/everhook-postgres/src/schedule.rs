@@ -1,4 +1,4 @@
-//! The history of schedules. Schedules themselves are resources; what starts them is in `schedule::fire`.
+//! The history of schedules. Schedules are resources, and `schedule::fire` starts their runs.
 
 pub(crate) mod fire;
 

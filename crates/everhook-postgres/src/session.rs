@@ -1,4 +1,4 @@
-//! Sessions: their beginning and end, and the takeover of what closed ones held. Renewals are in `renew`.
+//! Sessions: opening, closing, and reclaiming the tasks of closed ones. Renewals are in `renew`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ statement! {
         id: SessionId, node: &'a str, role: Role, version: &'a str, lease_us: Duration,
     };
     ListSession = "list_session" { closed_within: Duration, limit: usize } -> Vec<SessionRecord>;
-    // The store's time; none if the session was closed.
+    // Returns the store's time; none if the session is closed.
     pub(crate) RenewSession = "renew_session" { id: SessionId } -> Option<Timestamp>;
     CloseSession = "close_session" { id: SessionId };
     NextExpiredSession = "next_expired_session" { steady: Duration } -> Vec<(SessionId, Duration)>;
-    // Sessions, and whether they were closed.
+    // Returns sessions, and whether each was closed.
     CloseExpiredSession = "close_expired_session" { ids: Vec<SessionId> } -> Vec<(SessionId, bool)>;
     ReclaimOrphaned = "reclaim_orphaned" { owner: SessionId, limit: usize } -> Vec<(Task, Holding)>;
     ReclaimOverdue = "reclaim_overdue" { owner: SessionId, limit: usize } -> Vec<(Task, Holding, Option<Job>)>;
@@ -39,32 +39,36 @@ impl<'a> OpenSession<'a> {
     }
 }
 
-/// A database that answers within this is not stalled, however short the leases are.
+/// A database that answers within this time is not stalled, however short the leases are.
 const STALL_MIN: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     pub(crate) async fn open_session_once(&self, session: &NewSession) -> Result<Timestamp, Fault> {
         self.database.write(OpenSession::new(session)).await?;
-        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))
+        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
     }
 
     pub(crate) async fn close_session_once(&self, session: SessionId) -> Result<(), Fault> {
         self.database.write(CloseSession { id: session }).await.map(drop)
     }
 
-    /// Closes what is past its lease of those whose lease is no longer than `steady`, unless the database took so long to answer since this was `decided` that sessions may
-    /// have expired for no other reason: after a stall everyone is late, and nobody is dead.
+    /// Closes sessions past their lease, if the lease is no longer than `steady`.
+    ///
+    /// Closes nothing if the database took too long to answer since the call was `decided`. After a stall every session
+    /// is late, and none of their holders is dead.
     pub(crate) async fn close_expired_once(&self, decided: Instant, steady: Duration) -> Result<Vec<SessionId>, Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
+        // The sessions are locked first. A renewal now waits, and fails if the session is closed below.
         let locked = tx.run(NextExpiredSession { steady }).await?;
-        // A living session is renewed every quarter of its lease: a wait of half of one makes none of them late.
+        // A live session renews every quarter of its lease, so a wait of half a lease makes none of them late.
         let stall = locked.iter().map(|(_, lease)| (*lease / 2).max(STALL_MIN)).min().unwrap_or(Duration::MAX);
         if locked.is_empty() || decided.elapsed() > stall {
             tx.roll_back().await?;
             return Ok(Vec::new());
         }
         let ids = locked.into_iter().map(|(id, _)| id).collect();
+        // The clock is read again now that the locks are held: a session that renewed just before the lock stays open.
         let closed = tx.finish(CloseExpiredSession { ids }).await?;
         Ok(closed.into_iter().filter(|(_, is_closed)| *is_closed).map(|(id, _)| id).collect())
     }
@@ -76,6 +80,8 @@ impl PostgresStore {
     pub(crate) async fn reclaim_once(&self, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {
         let ReclaimAsk { session: owner, limit, what } = ask;
         Ok(match what {
+            // A single statement that commits by itself. If this node dies before it settles the tasks, they belong to
+            // its own session, and another node reclaims them once that session is closed.
             Reclaim::Orphaned => {
                 let orphaned = self.database.write(ReclaimOrphaned { owner, limit }).await?;
                 orphaned.into_iter().map(|(task, from)| Reclaimed { task, from, job: None }).collect()

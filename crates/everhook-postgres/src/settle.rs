@@ -1,7 +1,7 @@
 //! Settle: the ends of attempts, many in one transaction, each fenced by task, epoch and session.
 //!
-//! A batch in which every task leaves is one statement that commits by itself. What was not matched was settled before, or
-//! is someone else's by now.
+//! A batch in which every task leaves is one statement that commits by itself. A settlement without a matching task was
+//! settled earlier, or another session holds the task now.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Attempts whose tasks leave.
+    /// Attempts whose tasks leave the table.
     GoneTasks of GoneTask<'a> {
         environment: EnvironmentId, subject: Id, task: TaskId, owner: SessionId, epoch: u32,
         attempt: Option<AttemptId>, session: Option<SessionId>, endpoint: Option<LaneId>, class: Option<Class>,
@@ -43,7 +43,7 @@ columns! {
         state: TaskState, tries: u32, crashes: u32, due_in: Option<Duration>,
     }
 
-    /// Attempts that may have been logged before.
+    /// Attempts that may have been logged earlier.
     LoggedAttempts of LoggedAttempt {
         kind: TaskKind, environment: EnvironmentId, subject: Id, task: TaskId, epoch: u32, id: AttemptId,
     }
@@ -57,19 +57,22 @@ statement! {
     StopQueue = "stop_queue" { wanted: Keys };
 }
 
-/// Longest span that is added to the clock, so that a sum cannot overflow: about a hundred years.
+/// The longest time that is added to the clock, about a hundred years, so that the sum cannot overflow.
 const SPAN_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
-/// When settlements that were matched are due again; none for those whose task left or is dead.
+/// The due times of matched settlements; none if the task left the table or is dead.
 type Matched = HashMap<usize, Option<Timestamp>>;
 
 impl PostgresStore {
     pub(crate) async fn settle_once(&self, batch: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
-        // Of several ends of one lease the first counts; a statement would take any of them.
+        // Only the first of several ends of one lease counts. An update with several matching rows would use any of
+        // them.
         let mut leases = HashSet::with_capacity(batch.len());
         let firsts = batch.iter().enumerate().filter(|(_, member)| leases.insert(lease_of(member)));
         let (gone, kept): (Vec<_>, Vec<_>) = firsts.partition(|(_, member)| member.row == NextRow::Gone);
         let (gone, kept) = (Group::new(gone), Group::new(kept));
+        // The usual batch of successful deliveries changes no lane, endpoint or batch, and needs no transaction of
+        // several round trips.
         let WithMade { answer: matched, made } = if batch.iter().all(leaves_quietly) {
             Made::default().with(self.settle_gone(&gone).await?)
         } else {
@@ -94,6 +97,8 @@ impl PostgresStore {
     ) -> Result<WithMade<Matched>, Fault> {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
+        // Lock order: tasks, lanes, endpoints and queues, batches. An enqueue also locks lanes before batches, or the
+        // two could deadlock.
         let settled = tx.run((
             gone.rows::<GoneTasks<'_>, _>(GoneTask::new).nonempty().map(|batch| SettleGone { batch }),
             kept.rows::<KeptTasks<'_>, _>(KeptTask::new).nonempty().map(|batch| SettleKept { batch }),
@@ -106,7 +111,7 @@ impl PostgresStore {
         Ok(made.with(matched))
     }
 
-    /// What matched settlements mean for lanes, endpoints, queues, results and batches; and the commit.
+    /// Applies matched settlements to lanes, endpoints, queues, results and batches, and commits.
     async fn follow_up(&self, tx: &Tx<'_>, batch: &[Settlement], matched: &Matched) -> Result<Made, Fault> {
         let lanes = LaneEnds::new(batch, matched);
         let counted = || batch.iter().enumerate().filter(|(n, _)| matched.contains_key(n)).map(|(_, member)| member);
@@ -137,7 +142,7 @@ impl PostgresStore {
         Ok(told.made)
     }
 
-    /// Tells repeated settlements from lost ones.
+    /// Distinguishes repeated settlements from lost ones. A repeated one finds its own attempt in the log.
     async fn answer(&self, batch: &[Settlement], matched: &Matched) -> Result<Vec<Settled>, Fault> {
         let mut answers: Vec<Settled> =
             (0..batch.len()).map(|n| if matched.contains_key(&n) { Settled::Done } else { Settled::Lost }).collect();
@@ -158,18 +163,18 @@ impl PostgresStore {
     }
 }
 
-/// What a settlement is fenced by.
+/// Returns the values that fence a settlement.
 fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
     (settlement.key, settlement.epoch, settlement.session)
 }
 
-/// Whether the task leaves and nothing else happens.
+/// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
     let Settlement { row, hold_lane, stop_lane, batch, result, .. } = settlement;
     *row == NextRow::Gone && hold_lane.is_none() && !stop_lane && batch.is_none() && result.is_none()
 }
 
-/// Settlements that one statement ends, with their places in the batch.
+/// The settlements of one statement, with their indexes in the batch.
 struct Group<'a> {
     places: Vec<usize>,
     members: Vec<&'a Settlement>,
@@ -185,7 +190,7 @@ impl<'a> Group<'a> {
         self.members.iter().map(|member| row(member)).collect()
     }
 
-    /// The place in the batch of the member that a statement calls its `n`th.
+    /// Converts the `n`th row of a statement to an index in the batch.
     fn place(&self, n: usize) -> Result<usize, Fault> {
         let at = n.checked_sub(1).and_then(|n| self.places.get(n));
         at.copied().ok_or(Fault::Corrupt { table: "task", column: "n" })
@@ -206,12 +211,12 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What settlements mean for lanes.
+/// The effects of settlements on lanes.
 #[derive(Default)]
 struct LaneEnds {
-    /// When their next task is due, and how long they are to rest.
+    /// The due time of the next task, and the time to hold the lane back.
     held: BTreeMap<(EnvironmentId, LaneId), (Timestamp, Duration)>,
-    /// Those that are to give no more.
+    /// Lanes of endpoints to disable.
     stopped: BTreeSet<(EnvironmentId, LaneId)>,
     stopped_queues: BTreeSet<(EnvironmentId, LaneId)>,
 }
@@ -237,7 +242,7 @@ impl LaneEnds {
         ends
     }
 
-    /// The lanes that are told when their next task is due, or how long to rest.
+    /// Returns the lanes with a new due time or hold.
     fn due(&self) -> DueLanes {
         let due = |((environment, id), (due_at, hold)): (&(EnvironmentId, LaneId), &(Timestamp, Duration))| DueLane {
             hold_us: span(*hold),
@@ -255,7 +260,7 @@ fn span(span: Duration) -> Duration {
     span.min(SPAN_MAX)
 }
 
-/// Makes a row of a settlement: what it is fenced by, what is logged, and further fields of the row.
+/// Builds a row from a settlement: the fence, the log entry, and further fields.
 macro_rules! settlement_row {
     ($row:ident, |$member:ident| { $($field:ident: $value:expr),* $(,)? }) => {
         impl<'a> $row<'a> {

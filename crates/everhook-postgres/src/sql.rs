@@ -1,9 +1,9 @@
-//! Every statement of the store, for tests and for people who want to run one by hand.
+//! Every statement of the store, for tests and for psql.
 //!
-//! Two rules keep plans what they were when they were tested, whatever the statistics say of tables that fill and empty
-//! within a minute. Batches are joined by `any (array[batch.environment])` where `=` would do: that leaves one way to join,
-//! a look-up by key for each row of the batch. And connections are opened without sequential scans, hash and merge joins
-//! (see `connection`): no statement of the store is better off with them.
+//! Two rules keep the tested plans, whatever the statistics say of tables that fill and empty within a minute. Batches
+//! are joined with `any (array[batch.environment])` instead of `=`, which leaves one way to join: a lookup by key for
+//! each row of the batch. And connections disable sequential scans, hash joins and merge joins (see `connection`),
+//! because no statement of the store benefits from them.
 
 use everhook_store::catalog::Order;
 use everhook_store::sql::statement::{Text, Width};
@@ -15,7 +15,7 @@ use crate::{
     partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
 };
 
-/// The statements of every module that declares some.
+/// The statements of every module.
 const ALL: [&[fn() -> &'static Text]; 30] = [
     append::STATEMENTS,
     backlog::STATEMENTS,
@@ -49,20 +49,20 @@ const ALL: [&[fn() -> &'static Text]; 30] = [
     worker::STATEMENTS,
 ];
 
-/// A statement of the store, with names and types as the server knows them.
+/// A statement of the store, with the names and types that the server uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreStatement {
     /// The name of its query file.
     pub name: &'static str,
     /// The types of its parameters, separated by commas.
     pub types: String,
-    /// Its text; lists in ascending order.
+    /// The text; lists in ascending order.
     pub text: &'static str,
-    /// Its text for lists in descending order, where it has one.
+    /// The text for lists in descending order, if it differs.
     pub descending: Option<&'static str>,
 }
 
-/// Every statement of the store, by name.
+/// Returns every statement of the store, by name.
 pub fn statements() -> Vec<StoreStatement> {
     let mut all: Vec<StoreStatement> = ALL.iter().flat_map(|texts| texts.iter()).map(|text| shown(text())).collect();
     all.sort_by_key(|statement| statement.name);

@@ -1,4 +1,4 @@
-//! The store itself: opening, closing, and running a transaction again where that helps.
+//! The store itself: opening, closing, and retrying transactions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,33 +27,33 @@ use crate::scan_cursor::ScanCursors;
 use crate::tx::{Database, Now, within};
 use crate::wakeup::Wakeups;
 
-/// How long to wait for a connection of the pool.
+/// The most time to wait for a connection of the pool.
 const POOL_WAIT: Duration = Duration::from_secs(3);
-/// How often one transaction is run when others are in its way.
+/// The most runs of one transaction that conflicts with others.
 const RUNS_MAX: usize = 5;
 
-/// Where the PostgreSQL is and how it is spoken to.
+/// The address of the server, and the way to reach it.
 #[derive(Clone)]
 pub struct PostgresConfig {
-    /// `postgres://…`, perhaps of a pooler.
+    /// `postgres://…`, possibly of a pooler.
     pub url: String,
-    /// The server itself where `url` is a pooler's: for renewals, which no queue may delay, and for wake-ups.
+    /// The URL of the server itself if `url` is a pooler's: for renewals, which no queue may delay, and for wake-ups.
     pub direct_url: Option<String>,
-    /// Connections at most, besides one for renewals and two for wake-ups.
+    /// The size of the pool, without one connection for renewals and two for wake-ups.
     pub pool_size: usize,
-    /// Behind a transaction pooler: no named statements.
+    /// Whether `url` is a transaction pooler's: then no statement is named.
     pub pooler: bool,
 }
 
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // URLs hold passwords.
+        // URLs are left out, because they contain passwords.
         let PostgresConfig { pool_size, pooler, .. } = self;
         f.debug_struct("PostgresConfig").field("pool_size", pool_size).field("pooler", pooler).finish_non_exhaustive()
     }
 }
 
-/// The store of nodes that share one PostgreSQL.
+/// The store of nodes that share one PostgreSQL server.
 pub struct PostgresStore {
     pub(crate) database: Database,
     pub(crate) renewals: Renewals,
@@ -66,12 +66,12 @@ pub struct PostgresStore {
     pub(crate) key_cursor: KeyCursor,
     pub(crate) drop_pause: DropPause,
     pub(crate) shares: SearchShares,
-    /// None where there is only a pooler, which has no line between its clients.
+    /// None if there is only a pooler, which passes on no notifications.
     pub(crate) wakeups: Option<Arc<Wakeups>>,
 }
 
 impl PostgresStore {
-    /// Connects, and checks that the schema is known and that the server keeps what it confirms. Does not migrate.
+    /// Connects, and checks that the schema is known and that the server keeps confirmed writes. Does not migrate.
     pub async fn connect(config: PostgresConfig, ids: Arc<Ids>) -> Result<PostgresStore, PostgresOpenError> {
         let route = if config.pooler { Route::Pooler } else { Route::Direct };
         let settings = settings(&config.url, route)?;
@@ -112,20 +112,20 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Makes the partitions of this week and the next ones. To be called every now and then; a missing one is also made
-    /// when a message needs it.
+    /// Creates the partitions of this week and the next ones. Called regularly; a write also creates a missing
+    /// partition.
     pub async fn ensure_partitions(&self) -> Result<(), StoreError> {
         let now = Store::now(self).await?;
         let weeks = Week::current(now);
         partition::ensure(&self.database, &weeks).await.map_err(|fault| fault.into_store_error(Op::Maintain))
     }
 
-    /// The outbox in the store's own database.
+    /// Returns the outbox in the store's own database.
     pub fn outbox(&self) -> PostgresOutbox {
         PostgresOutbox { database: self.database.clone() }
     }
 
-    /// Closes every connection; calls that come later fail.
+    /// Closes every connection; later calls fail.
     pub async fn close(&self) {
         self.database.pool.close();
         self.renewals.close().await;
@@ -134,8 +134,8 @@ impl PostgresStore {
         }
     }
 
-    /// Runs a transaction until it succeeds, fails for good, or was in others' way too often. `weeks` are those whose
-    /// partitions it may find missing.
+    /// Runs a transaction until it succeeds, fails for good, or conflicts too often. `weeks` are those whose partitions
+    /// it may find missing.
     pub(crate) async fn run<T, F, R>(&self, op: Op, weeks: impl Fn() -> Vec<Week>, run: F) -> Result<T, StoreError>
     where
         F: Fn() -> R,
@@ -150,7 +150,7 @@ impl PostgresStore {
             match fault.remedy() {
                 Remedy::Repeat if runs < RUNS_MAX => {}
                 Remedy::AddPartition if runs < RUNS_MAX => {
-                    // What a transaction appends besides has an id of now.
+                    // Announcements and runs of schedules have ids of the current week.
                     let mut weeks = weeks();
                     weeks.extend(Week::current(Store::now(self).await?));
                     weeks.sort_unstable();
@@ -175,11 +175,11 @@ impl PostgresStore {
 
 pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Result<Pool, PostgresOpenError> {
     let (at, wait) = (address(&settings), connect_wait(&settings));
-    // The driver of a connection notices when it ends; asking each time would cost a round trip.
+    // The driver notices when a connection ends; a check on each use would cost a round trip.
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     Pool::builder(Manager::from_connect(settings, connector, config))
         .max_size(size.max(1))
-        // The one that was used last has its statements prepared, and its server process its memory warm.
+        // The connection used last has its statements prepared, and the memory of its server process is warm.
         .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(POOL_WAIT))
@@ -189,7 +189,7 @@ pub(crate) fn pool(settings: Config, connector: Connector, size: usize) -> Resul
         .map_err(|source| PostgresOpenError::Connect { address: at, source: Box::new(source) })
 }
 
-/// Refuses a schema that this binary does not know, and a server that would lose what it confirmed.
+/// Refuses an unknown schema, and a server that could lose confirmed writes.
 async fn check_server(settings: &Config, connector: &Connector) -> Result<(), PostgresOpenError> {
     let at = address(settings);
     let client = connector.open_now(settings).await?;
@@ -211,6 +211,6 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Po
 
 impl PostgresStore {
     pub(crate) async fn read_clock(&self) -> Result<Timestamp, Fault> {
-        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))
+        self.database.read(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
     }
 }

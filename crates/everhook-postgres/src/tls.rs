@@ -1,5 +1,5 @@
-//! TLS to the server. `sslmode=require` verifies the certificate against the system's roots; `prefer`, the default, takes
-//! encryption where it is offered and verifies nothing, because it would also go without.
+//! TLS to the server. `sslmode=require` verifies the certificate against the system's roots. `prefer`, the default,
+//! encrypts if the server offers it and verifies nothing, because it also accepts a connection without encryption.
 
 use std::fmt;
 use std::io;
@@ -49,7 +49,7 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// One handshake to come.
+/// A handshake to perform.
 pub(crate) struct Tls {
     connector: TlsConnector,
     host: ServerName<'static>,
@@ -65,7 +65,6 @@ impl TlsConnect<Socket> for Tls {
     }
 }
 
-/// An encrypted connection.
 pub(crate) struct Stream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl TlsStream for Stream {
@@ -94,7 +93,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Takes every certificate, but still checks that the peer has its key.
+/// Accepts every certificate, but still checks that the peer has its key.
 struct Unverified(Arc<CryptoProvider>);
 
 impl fmt::Debug for Unverified {

@@ -1,9 +1,9 @@
-//! Transactions: how statements are sent, and what is known when one fails.
+//! Transactions: sending of statements, and the certainty about their result after a failure.
 //!
 //! Statements are prepared once per connection, or sent unnamed behind a pooler and in a transaction of the caller. A
-//! pipeline is prepared as a whole, then sent in its order without waiting in between. A transaction that is not
-//! brought to its end closes its connection: the server rolls it back, and nothing half-done gets back into the pool,
-//! whether a statement failed, took too long, or its caller went away.
+//! pipeline is prepared as a whole, then sent in order without waiting in between. A transaction that does not reach
+//! its end closes its connection, whether a statement failed, exceeded its deadline, or was dropped by its caller. The
+//! server then rolls back, and no open transaction returns to the pool.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,14 +25,14 @@ use crate::connection::{BEGIN, BEGIN_POOLED};
 use crate::error::Fault;
 use crate::value::{Answered, Cursor, params, typed, types};
 
-/// How long a statement may take, unless it commits.
+/// The deadline of a statement that does not commit.
 pub(crate) const STATEMENT_WAIT: Duration = Duration::from_secs(4);
 
 statement! {
     pub(crate) Now = ("now", "select everhook.now_us()") {} -> Option<Timestamp>;
 }
 
-/// Where connections come from, and how they are spoken to.
+/// The pool of connections, and the way to send statements.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub(crate) pool: Pool,
@@ -40,14 +40,14 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// A connection on which a transaction is about to begin.
+    /// Takes a connection for a new transaction.
     pub(crate) async fn tx(&self) -> Result<Tx<'static>, Fault> {
         let client = self.pool.get().await.map_err(Fault::NoConnection)?;
         let mode = if self.pooler { Mode::Unnamed } else { Mode::Named };
         Ok(Tx { source: Source::Pooled(Some(client)), mode, end: End::Commit, ended: AtomicBool::new(false) })
     }
 
-    /// One read, without a transaction around it.
+    /// Runs reads without a transaction.
     pub(crate) fn read<'t, P: Pipeline<'t> + 't>(&'t self, reads: P) -> Sent<'t, P::Answer> {
         let calls = calls(reads);
         Box::pin(async move {
@@ -58,14 +58,14 @@ impl Database {
         })
     }
 
-    /// One write that commits by itself: nobody interrupts it, and a lost reply is doubt.
+    /// Runs a write that commits by itself. It has no deadline, and a lost reply leaves it in doubt.
     pub(crate) fn write<'t, S: Statement + 't>(&'t self, write: S) -> Sent<'t, S::Answer> {
         let call = write.call();
         Box::pin(async move {
             let tx = self.tx().await?;
             let prepared = tx.prepare(&call).await?;
             let answered = send(tx.client(), &prepared, &call).await.map_err(Fault::commit);
-            // A statement that undid itself leaves the connection as it was.
+            // A statement that undid itself leaves the connection usable.
             if matches!(answered, Ok(_) | Err(Fault::Undone)) {
                 tx.set_ended();
             }
@@ -74,11 +74,11 @@ impl Database {
     }
 }
 
-/// The answer of statements that are sent when it is waited for. Boxed, so that no lifetime of a statement is part of
-/// the caller's future: the compiler could not tell that such a future may be sent to another thread.
+/// The future answer of statements, sent when it is first polled. Boxed, so that no lifetime of a statement is part of
+/// the caller's future: the compiler could not prove that such a future is `Send`.
 pub(crate) type Sent<'t, A> = BoxFuture<'t, Result<A, Fault>>;
 
-/// A transaction, or a connection on which one is about to begin.
+/// A transaction, or a connection for one that has not begun.
 pub(crate) struct Tx<'a> {
     source: Source<'a>,
     mode: Mode,
@@ -89,29 +89,29 @@ pub(crate) struct Tx<'a> {
 /// The connection of a transaction.
 #[expect(clippy::large_enum_variant, reason = "one lives per transaction, and most have the largest variant")]
 enum Source<'a> {
-    /// Its own. None once it was closed.
+    /// A connection of its own; none once it was closed.
     Pooled(Option<Object>),
-    /// That of the transaction that it is a part of.
+    /// The connection of the transaction that it is a part of.
     Part(&'a Object),
-    /// The caller's.
+    /// The caller's connection.
     Caller(&'a Client),
 }
 
-/// How statements are sent.
+/// The way to send statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Prepared once per connection.
     Named,
-    /// With their types, for this time only.
+    /// Sent with their types, for one use.
     Unnamed,
 }
 
-/// How a transaction ends.
+/// The end of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Its last writes commit it.
     Commit,
-    /// It is a part of another one, which commits later.
+    /// It is a part of another transaction, which commits later.
     Open,
 }
 
@@ -122,13 +122,13 @@ pub(crate) enum Prepared {
 }
 
 impl<'a> Tx<'a> {
-    /// A part of the caller's own transaction.
+    /// Wraps the caller's own transaction as a part.
     pub(crate) fn within(transaction: &'a tokio_postgres::Transaction<'_>) -> Tx<'a> {
         let source = Source::Caller(transaction.client());
         Tx { source, mode: Mode::Unnamed, end: End::Open, ended: AtomicBool::new(false) }
     }
 
-    /// A view of this transaction that neither begins nor ends it.
+    /// Returns a view of this transaction that neither begins nor ends it.
     pub(crate) fn part(&self) -> Tx<'_> {
         let source = match &self.source {
             Source::Pooled(object) => Source::Part(opened(object)),
@@ -143,7 +143,7 @@ impl<'a> Tx<'a> {
         self.end == End::Commit
     }
 
-    /// Begins, unless it is a part, and reads in the same round trip. Not for writes: if `begin` failed they would
+    /// Begins, unless it is a part, and reads in the same round trip. Not for writes: if `begin` failed, they would
     /// commit by themselves.
     pub(crate) fn begin<'t, P: Pipeline<'t> + 't>(&'t self, reads: P) -> Sent<'t, P::Answer> {
         if self.end == End::Open {
@@ -159,13 +159,13 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Sends statements.
+    /// Sends statements and waits for their answers.
     pub(crate) fn run<'t, P: Pipeline<'t> + 't>(&'t self, statements: P) -> Sent<'t, P::Answer> {
         let calls = calls(statements);
         Box::pin(async move { P::read(&mut self.exchange(&calls).await?.into_iter()) })
     }
 
-    /// Sends one statement, and reads its rows as they come, while the server makes the next ones.
+    /// Sends one statement, and decodes its rows while the server produces the next ones.
     pub(crate) fn stream<'t, R, S>(&'t self, statement: S) -> Sent<'t, Vec<R>>
     where
         S: Statement<Answer = Vec<R>> + 't,
@@ -192,15 +192,16 @@ impl<'a> Tx<'a> {
         within(self.client().batch_execute(sql)).await
     }
 
-    /// The store's time.
+    /// Reads the store's time.
     pub(crate) async fn now(&self) -> Result<Timestamp, Fault> {
-        self.run(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))
+        self.run(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))
     }
 
-    /// Sends the last statements; and the commit in the same round trip and without a deadline, unless it is a part.
+    /// Sends the last statements. Unless it is a part, the commit follows in the same round trip and without a
+    /// deadline.
     ///
-    /// If a statement fails the server turns the commit into a rollback. The driver does not show that, but it shows
-    /// the statement's error; so the transaction is committed exactly if every one of them succeeded.
+    /// If a statement fails, the server turns the commit into a rollback. The driver does not report that, but it
+    /// reports the statement's error. So the transaction is committed exactly if every statement succeeded.
     pub(crate) fn finish<'t, P: Pipeline<'t> + 't>(&'t self, writes: P) -> Sent<'t, P::Answer> {
         if self.end == End::Open {
             return self.run(writes);
@@ -225,7 +226,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Has the server plan statements: it does so when they first run, and these have nothing to do.
+    /// Lets the server plan statements by running each once without rows.
     pub(crate) async fn plan(&self, texts: impl Iterator<Item = &'static Text>) -> Result<(), Fault> {
         let calls: Vec<Option<Call<'_>>> = texts.map(|text| Some(Call::idle(text))).collect();
         let prepared = try_join_all(calls.iter().flatten().map(|call| self.prepare(call))).await?;
@@ -240,7 +241,8 @@ impl<'a> Tx<'a> {
         within(self.send_all(&prepared, calls)).await
     }
 
-    /// Prepares statements one after the other; all of them before the first is sent, or their order would be lost.
+    /// Prepares statements one after the other, all of them before the first is sent: otherwise their order would be
+    /// lost.
     async fn prepare_all(&self, calls: &[Option<Call<'_>>]) -> Result<Vec<Option<Prepared>>, Fault> {
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
@@ -261,8 +263,8 @@ impl<'a> Tx<'a> {
         within(object.prepare_typed_cached(call.sql(), &types(call.text))).await.map(Prepared::Named)
     }
 
-    /// Sends calls in their order: a request goes out when its future is first polled, and a short list is polled from
-    /// its beginning.
+    /// Sends calls in order: a request is sent when its future is first polled, and a short list is polled from its
+    /// start.
     async fn send_all(
         &self,
         prepared: &[Option<Prepared>],
@@ -288,7 +290,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// The connection may go back into the pool.
+    /// Allows the connection to return to the pool.
     fn set_ended(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -330,7 +332,7 @@ async fn open(client: &Client, prepared: &Prepared, call: &Call<'_>) -> Result<R
     }
 }
 
-/// Waits for statements that do not commit.
+/// Waits for statements that do not commit, up to their deadline.
 pub(crate) async fn within<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
     timeout(STATEMENT_WAIT, statement).await.map_err(|_| Fault::Slow)?.map_err(Fault::statement)
 }

@@ -1,4 +1,4 @@
-//! Database URLs before anybody connects: checked, and shown without their secrets.
+//! Database URLs before a connection is made: checked, and shown without secrets.
 
 use tokio_postgres::Config;
 
@@ -14,7 +14,7 @@ pub fn check_url(url: &str) -> Result<(), PostgresOpenError> {
     Ok(())
 }
 
-/// Returns user, hosts and database of a URL; `None` where they cannot be told from a password for certain.
+/// Returns user, hosts and database of a URL; `None` if they cannot be told apart from a password.
 pub fn shown_url(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let credentials = rest.split_once('@').map(|(credentials, rest)| {

@@ -1,4 +1,4 @@
-//! Values and rows as the driver knows them.
+//! Parameters and rows in the types of the driver.
 
 use std::error::Error;
 
@@ -17,12 +17,10 @@ pub(crate) fn types(text: &Text) -> Vec<Type> {
     text.params().iter().map(|param| type_of(*param)).collect()
 }
 
-/// The values of a call.
 pub(crate) fn params<'c>(call: &'c Call<'_>) -> impl ExactSizeIterator<Item = Bound<'c>> {
     call.values.iter().map(Bound)
 }
 
-/// The values of a call with their types.
 pub(crate) fn typed<'c>(call: &'c Call<'_>) -> impl Iterator<Item = (Bound<'c>, Type)> {
     params(call).zip(call.text.params().iter().map(|param| type_of(*param)))
 }
@@ -44,7 +42,6 @@ fn type_of(param: (Kind, Width)) -> Type {
     }
 }
 
-/// A parameter's value.
 #[derive(Debug)]
 pub(crate) struct Bound<'c>(&'c Value<'c>);
 
@@ -63,7 +60,7 @@ impl ToSql for Bound<'_> {
     to_sql_checked!();
 }
 
-/// A single value, or one of an array.
+/// A single value, or one element of an array.
 #[derive(Debug)]
 struct Element<'c>(&'c Scalar<'c>);
 
@@ -90,7 +87,7 @@ impl ToSql for Element<'_> {
     to_sql_checked!();
 }
 
-/// What came back for one statement.
+/// The rows that the server returned for one statement.
 pub(crate) struct Answered {
     pub(crate) name: &'static str,
     pub(crate) rows: Vec<Row>,
@@ -169,7 +166,7 @@ impl Cells for Cursor<'_> {
     }
 }
 
-/// A number of any width.
+/// An integer of any width.
 struct Int(i64);
 
 impl<'a> FromSql<'a> for Int {
@@ -186,7 +183,6 @@ impl<'a> FromSql<'a> for Int {
     }
 }
 
-/// A value of any type.
 struct Anything;
 
 impl<'a> FromSql<'a> for Anything {

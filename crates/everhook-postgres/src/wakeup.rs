@@ -1,7 +1,7 @@
-//! Wake-ups between nodes, by NOTIFY and LISTEN, each on a connection of its own that no pooler is in between.
+//! Wake-ups between nodes with NOTIFY and LISTEN, each on a direct connection of its own.
 //!
-//! Never inside a transaction that writes: commits that notify wait for one another. Both connections are opened when they
-//! are needed and again when they broke.
+//! Never inside a transaction that writes: commits with notifications wait for one another. Both connections are opened
+//! at first use, and again after they broke.
 
 use async_trait::async_trait;
 use everhook_core::time::Timestamp;
@@ -21,17 +21,17 @@ use crate::tx::within;
 /// The channel of this database's nodes.
 const CHANNEL: &str = "everhook_work";
 
-/// A line to the other nodes.
+/// The channel to the other nodes.
 pub(crate) struct Wakeups {
     config: Config,
     connector: Connector,
-    /// What this node says, so that it knows its own voice.
+    /// The payload of this node's notifications, by which it ignores its own.
     name: String,
     speaker: Mutex<Option<Client>>,
     listener: Mutex<Option<Listener>>,
 }
 
-/// A connection that listens for as long as it lives.
+/// A connection that listens as long as it is open.
 struct Listener {
     _client: Client,
     heard: mpsc::Receiver<()>,
@@ -43,7 +43,7 @@ impl Wakeups {
         Wakeups { config, connector, name, speaker: Mutex::new(None), listener: Mutex::new(None) }
     }
 
-    /// Ends what is there; a node that is on its way out wakes nobody and is woken by nobody.
+    /// Closes both connections. A stopping node neither sends nor receives wake-ups.
     pub(crate) async fn close(&self) {
         self.speaker.lock().await.take();
         if let Ok(mut listener) = self.listener.try_lock() {
@@ -62,7 +62,7 @@ impl Wakeups {
             }
         };
         within(client.batch_execute(&format!("notify {CHANNEL}, '{}'", self.name))).await?;
-        // Kept only if it worked.
+        // Kept only after a success.
         *slot = Some(client);
         Ok(())
     }
@@ -71,18 +71,18 @@ impl Wakeups {
         let mut slot = self.listener.lock().await;
         let Some(mut listener) = slot.take() else {
             *slot = Some(self.begin_listening().await?);
-            // Whatever was said before nobody heard.
+            // A notification may have been missed before the connection was open, so this counts as a wake-up.
             return Ok(());
         };
         let heard = listener.heard.recv().await;
         if heard.is_some() {
             *slot = Some(listener);
         }
-        heard.ok_or(Fault::Contended("the connection that listens ended"))
+        heard.ok_or(Fault::Contended("the listening connection ended"))
     }
 
     async fn begin_listening(&self) -> Result<Listener, Fault> {
-        // One that nobody has taken yet stands for all that follow.
+        // Capacity one: a pending wake-up stands for all that follow.
         let (told, heard) = mpsc::channel(1);
         let name = self.name.clone();
         let hear = move |notification: Notification| {

@@ -1,4 +1,4 @@
-//! Workers: sessions that say which jobs they take.
+//! Workers: sessions with the queues and kinds that they take jobs from.
 
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::limits::SESSIONS_LISTED_MAX;
@@ -43,7 +43,7 @@ impl PostgresStore {
     }
 }
 
-/// Keeps what a session takes; no kinds means all.
+/// Writes the queues and kinds of a session; no kinds means all.
 fn put_worker(session: SessionId, takes: &Takes) -> PutWorker {
     let Takes { environment, queues, kinds } = takes;
     PutWorker { environment: *environment, session, queues: json(queues), kinds: names(kinds) }

@@ -1,4 +1,4 @@
--- Configuration: environments, keys, resources with the narrow tables that hot paths read.
+-- Configuration: environments, API keys, resources and the narrow tables that hot paths read.
 
 create table environment (
     id integer primary key,
@@ -16,9 +16,11 @@ create table api_key (
     revoked_at integer
 ) strict, without rowid;
 
--- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no row.
--- No hot statement reads this table: appends and leases read `lane_group` and `lane`, which the same transactions write.
--- With a rowid: specs make its rows long.
+-- Applications (0), endpoints (1), event types (2), queues (3), schedules (4). A queue without configuration has no
+-- row.
+-- No hot statement reads this table. Appends and leases read `lane_group` and `lane`, which the same transactions
+-- write.
+-- The table has a rowid, because specs make its rows long.
 create table resource (
     environment integer not null,
     kind integer not null,
@@ -38,13 +40,13 @@ create table resource (
 create unique index resource_name on resource (environment, kind, parent, name)
 where name is not null and deleted_at is null;
 
--- Resources that are not deleted, so that neither a count of endpoints nor a fan-out reads the deleted ones.
+-- Resources that are not deleted. With this index neither a count of endpoints nor a fan-out reads deleted ones.
 create index resource_open on resource (environment, kind, parent, id)
 where deleted_at is null;
 
--- The owners of lanes: an application, or a queue with configuration. It is open (0), paused (1), or stopped because its
--- target wants no more (2). The version begins with the time, so that a queue that is configured anew never has a version
--- of its predecessor.
+-- The owners of lanes: an application, or a configured queue. The group is open (0), paused (1), or stopped because its
+-- target refuses further jobs (2). Versions start at the current time, so that a deleted and reconfigured queue never
+-- repeats a version of its predecessor.
 create table lane_group (
     environment integer not null,
     id blob not null,
@@ -52,8 +54,8 @@ create table lane_group (
     state integer not null default 0,
     limit_max integer,
     lane_limit_max integer,
-    rate_us integer, -- how much time one job takes up
-    booked_until integer not null default 0, -- until when the rate is used up
+    rate_us integer, -- the time that one job uses of the rate
+    booked_until integer not null default 0, -- the rate is used up until this time
     pushes integer not null default 0,
     primary key (environment, id)
 ) strict, without rowid;
@@ -61,7 +63,7 @@ create table lane_group (
 create index lane_group_pushes on lane_group (environment, id)
 where pushes;
 
--- When schedules run next. What they start is in `resource`.
+-- The next times of schedules. The jobs and messages that they start are in `resource`.
 create table schedule (
     environment integer not null,
     id blob not null,

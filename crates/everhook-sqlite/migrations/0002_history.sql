@@ -1,7 +1,8 @@
--- History: messages, jobs, attempts, results, batches, runs of schedules, and the keys under which something is accepted once.
+-- History: messages, jobs, attempts, results, batches, runs of schedules, and keys under which an object is accepted
+-- once.
 
--- With a rowid: payloads would leave an ordered tree of rows a handful of keys a page. The key begins with the application, so
--- that it also serves the list of an application's messages.
+-- The table has a rowid: with payloads in a tree ordered by key, a page would hold only a handful of keys. The key
+-- starts with the application, so that it also serves the list of an application's messages.
 create table message (
     environment integer not null,
     application blob not null,
@@ -10,13 +11,14 @@ create table message (
     event_id text,
     channels text,
     tags text,
-    rest text, -- what few messages say, as JSON: time of delivery, content type, how long the payload is kept
+    rest text, -- members that few messages have, as JSON: delivery time, content type, payload retention
     payload blob, -- null: removed
     created_at integer not null,
     primary key (environment, application, id)
 ) strict;
 
--- With a rowid: replies are long. The key allows one attempt per task and epoch, and serves the attempts of a message or job.
+-- The table has a rowid, because replies are long. The key allows one attempt per task and epoch, and finds the
+-- attempts of a message or job.
 create table attempt (
     kind integer not null,
     environment integer not null,
@@ -29,9 +31,9 @@ create table attempt (
     class integer not null,
     end_state integer not null,
     "trigger" integer not null,
-    url text not null, -- empty where a worker did it
+    url text not null, -- empty if a worker ran the job
     status integer not null,
-    reply blob not null, -- of the receiver, or the note of a worker
+    reply blob not null, -- the receiver's reply, or the worker's report
     started_at integer not null,
     duration_us integer not null,
     primary key (environment, subject, task, epoch)
@@ -50,8 +52,8 @@ create table dedup (
     primary key (environment, scope, hash)
 ) strict, without rowid;
 
--- When to erase payloads that are kept for less time than their messages. Only messages that say so have a row; the key
--- finds due rows in order.
+-- Payloads with a shorter retention period than their messages, by the time to erase them. Other messages have no row.
+-- The key finds due rows in order.
 create table payload_expiry (
     due_at integer not null,
     environment integer not null,
@@ -60,7 +62,7 @@ create table payload_expiry (
     primary key (due_at, environment, application, message)
 ) strict, without rowid;
 
--- Written once: where a job stands is what its task says, or else its last attempt.
+-- Written once. The state of a job is the state of its task, or the end of its last attempt.
 create table job (
     environment integer not null,
     id blob not null,
@@ -71,7 +73,7 @@ create table job (
     concurrency_key text,
     tags text,
     batch blob,
-    rest text, -- what most jobs do not say, as JSON
+    rest text, -- members that few jobs have, as JSON
     created_at integer not null,
     payload blob, -- null: removed
     primary key (environment, id)
@@ -80,14 +82,14 @@ create table job (
 create index job_batch on job (environment, batch, id)
 where batch is not null;
 
--- Only jobs that report something have a row.
+-- Only jobs that reported progress or a result have a row.
 create table job_output (
     environment integer not null,
     job blob not null,
     progress integer,
     progress_text text,
     result blob,
-    result_bytes integer, -- of a result that was too large to keep
+    result_bytes integer, -- the size of a result that was too large to store
     updated_at integer not null,
     primary key (environment, job)
 ) strict;
@@ -102,7 +104,7 @@ create table batch (
     created_at integer not null,
     intake integer not null,
     phase integer not null,
-    announced integer, -- null: this phase has announced nothing
+    announced integer, -- null: no announcement in this phase yet
     pending integer not null,
     succeeded integer not null,
     dead integer not null,
@@ -114,7 +116,7 @@ create table batch (
 create table schedule_run (
     environment integer not null,
     schedule blob not null,
-    id blob not null, -- drawn, so that it sorts by time
+    id blob not null, -- a generated id, which sorts by time
     nominal integer not null,
     at integer not null,
     kind integer not null,
@@ -130,9 +132,10 @@ create table queue_minute (
     primary key (environment, queue, minute)
 ) strict, without rowid;
 
--- Once-slots: a key under which an application's messages are accepted once per phase, and the calls that came too late.
+-- Once-slots: keys under which an application's messages are accepted once per phase, and the calls that they
+-- suppressed.
 
--- The current phase is open exactly if the winner's is lower. Retention goes by `updated_at`.
+-- The current phase is open exactly if the winner's phase is lower. Retention uses `updated_at`.
 create table once_slot (
     environment integer not null,
     application blob not null,
@@ -146,7 +149,7 @@ create table once_slot (
     primary key (environment, application, key)
 ) strict, without rowid;
 
--- Append-only, so that a call that is suppressed changes no slot: one row for all such calls of one transaction.
+-- Append-only, so that a suppressed call changes no slot. One row counts all calls that one transaction suppressed.
 create table once_suppression (
     environment integer not null,
     application blob not null,

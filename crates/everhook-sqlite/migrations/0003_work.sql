@@ -8,10 +8,10 @@ create table session (
     started_at integer not null,
     lease_until integer not null,
     closed_at integer,
-    role integer not null -- of its node: all (0), api (1), worker (2)
+    role integer not null -- the role of the node: all (0), api (1), worker (2)
 ) strict, without rowid;
 
--- What the sessions of workers take.
+-- The queues and kinds that the sessions of workers take jobs from.
 create table worker (
     session blob primary key,
     environment integer not null,
@@ -21,8 +21,8 @@ create table worker (
 
 create index worker_environment on worker (environment, session);
 
--- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2).
--- The lanes of a queue are open: its own state says whether they give.
+-- A lane is open (0), held because its endpoint is disabled (1), or closing because its endpoint was deleted (2). Lanes
+-- of a queue are always open: the state of the queue's lane group decides whether jobs are leased.
 create table lane (
     environment integer not null,
     id blob not null,
@@ -38,7 +38,7 @@ create table lane (
             else max(next_due, hold_until)
         end
     ) stored,
-    waiting integer not null default 0, -- new deliveries wait for capacity; later ones must not overtake them
+    waiting integer not null default 0, -- new deliveries wait for a slot; later ones must not overtake them
     queue text, -- of jobs
     primary key (environment, id)
 ) strict, without rowid;
@@ -49,7 +49,8 @@ where ready_at < 9223372036854775807;
 create index lane_queue on lane (environment, queue)
 where queue is not null;
 
--- A task is pending (0), leased (1) or dead (2). The key begins with the subject, so that it also finds a message's open deliveries.
+-- A task is pending (0), leased (1) or dead (2). The key starts with the subject, so that it also finds the open
+-- deliveries of a message.
 create table task (
     environment integer not null,
     subject blob not null,
@@ -66,10 +67,10 @@ create table task (
     deadline integer,
     cancel integer not null,
     state integer not null,
-    leased_at integer, -- null: it was inserted already leased, and is due since then
-    timeout_us integer, -- the rest is of jobs only
-    kind_hash integer, -- stands for the kind
-    limit_group blob, -- what it is counted under while it is leased, where its queue has a limit
+    leased_at integer, -- null: inserted already leased, at due_at
+    timeout_us integer, -- this and the following columns: jobs only
+    kind_hash integer, -- a hash of the kind
+    limit_group blob, -- the limited queue that counts it while it is leased
     batch blob,
     primary key (environment, subject, id)
 ) strict, without rowid;
@@ -77,7 +78,7 @@ create table task (
 create index task_ready on task (environment, lane, priority, due_at, id)
 where state = 0;
 
--- Only the sweep uses it.
+-- Used by the sweep, and to count the tasks of a session.
 create index task_owner on task (owner)
 where state = 1;
 
@@ -96,7 +97,7 @@ create index task_dead_job on task (environment, subject)
 where state = 2
     and kind = 1;
 
--- A batch announces the first of its dead jobs, however many jobs it has.
+-- A batch announces the first of its dead jobs. This index finds them, however many jobs the batch has.
 create index task_dead_batch on task (environment, batch, subject)
 where state = 2
     and batch is not null;

@@ -1,4 +1,4 @@
--- Add to how many attempts of a queue ended in a minute. Index: the primary key.
+-- Add to the number of attempts of a queue that ended in a minute. Index: the primary key.
 insert into queue_minute (environment, queue, minute, ended)
 values (?1, ?2, ?3, ?4)
 on conflict (environment, queue, minute) do update

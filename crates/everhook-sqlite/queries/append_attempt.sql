@@ -1,5 +1,5 @@
 -- Log an attempt, once per task and epoch. Index: the primary key.
--- No twin: PostgreSQL does it inside its statements that settle.
+-- No twin: PostgreSQL logs attempts inside the statements that settle.
 insert into attempt (
     kind, environment, subject, task, epoch, id, session, endpoint, class, end_state, "trigger", url, status, reply, started_at,
     duration_us

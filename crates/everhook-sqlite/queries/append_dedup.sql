@@ -1,5 +1,5 @@
--- Take a key under which something is accepted once, if it is free or expired. Index: the primary key.
--- Differs: one key at a time, because there is one writer; one changed row means it was had.
+-- Take a dedup key, if it is free or expired. Index: the primary key.
+-- Differs: one key at a time, because there is one writer; one changed row means that the key was taken.
 insert into dedup (environment, scope, hash, object, body, expires_at)
 values (?1, ?2, ?3, ?4, ?5, ?6)
 on conflict (environment, scope, hash) do update

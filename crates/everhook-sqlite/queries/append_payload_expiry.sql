@@ -1,4 +1,4 @@
--- Remember when to erase a payload.
+-- Store the time at which a payload is to be erased.
 -- Differs: one row at a time.
 insert into payload_expiry (due_at, environment, application, message)
 values (?1, ?2, ?3, ?4);

@@ -1,4 +1,4 @@
--- Write a task: pending without an owner, or already leased.
+-- Write a new task: pending without an owner, or already leased.
 -- Differs: one row at a time.
 insert into task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, owner, cancel, state

@@ -1,4 +1,4 @@
--- Write the task of a job: pending, never leased.
+-- Write the task of a new job as pending.
 -- Differs: one row at a time.
 insert into task (
     environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, state,

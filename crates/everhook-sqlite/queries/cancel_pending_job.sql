@@ -1,5 +1,5 @@
--- End a job that nobody holds: its task leaves. Index: the primary key.
--- Differs: one row at a time; the attempt that says so is a statement of its own.
+-- Delete the task of a job that no session holds. Index: the primary key.
+-- Differs: one row at a time; a separate statement logs the attempt.
 delete from task
 where environment = ?1
     and subject = ?2

@@ -1,5 +1,5 @@
--- A slot, to decide who has it. Index: the primary key.
--- Differs: one at a time, and no lock, because there is one writer.
+-- Read a once-slot, to decide which message wins it. Index: the primary key.
+-- Differs: one slot at a time, without a lock, because there is one writer.
 select phase, winner, winner_phase
 from once_slot
 where environment = ?1

@@ -1,6 +1,6 @@
--- Close a session past its lease. A lease that ends later than one granted now would (the clock was set back) is cut to that, so that
--- it can end. Index: the primary key.
--- Differs: one at a time, chosen by `next_expired_session` in the same transaction.
+-- Close a session past its lease. Index: the primary key. After the clock was set back, a lease may end later than one
+-- granted now; it is shortened to that, so that it can expire.
+-- Differs: one session at a time, selected by `next_expired_session` in the same transaction.
 update session
 set closed_at = case when lease_until < ?2 then ?2 end,
     lease_until = min(lease_until, ?2 + lease_us)

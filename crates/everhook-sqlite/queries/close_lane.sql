@@ -1,4 +1,4 @@
--- The endpoint of this lane was deleted: its tasks come out with the next leases, to be cancelled. Index: the primary key.
+-- Close the lane of a deleted endpoint: the next leases take its tasks, to be cancelled. Index: the primary key.
 update lane
 set state = 2,
     next_due = 0

@@ -1,4 +1,4 @@
--- End a session; what it holds may be reclaimed from now on. Index: the primary key.
+-- Close a session; its tasks may be reclaimed from now on. Index: the primary key.
 update session
 set closed_at = ?2
 where id = ?1

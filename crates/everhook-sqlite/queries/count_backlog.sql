@@ -1,6 +1,7 @@
--- Count what waits, up to a bound, and tell how long the oldest that is due has waited, in the lanes whose turn it has been longest.
--- Indexes: task_ready, task_dead, lane_ready.
--- Differs: the indexes are named, because nothing but their predicates speaks for them; the clock is the caller's.
+-- Count pending and dead tasks, up to a bound. Indexes: task_ready, task_dead, lane_ready. Also returns the waiting
+-- time of the oldest due delivery, in the lanes that have waited longest for their turn.
+-- Differs: the indexes are named, because the planner does not choose a partial index by its predicate alone; the
+-- caller passes the time.
 select
     (select count(*) from (select 1 from task indexed by task_ready where state = 0 limit ?1)),
     (select count(*) from (select 1 from task indexed by task_dead where state = 2 limit ?1)),

@@ -1,4 +1,4 @@
--- Count the leased tasks of a queue with a limit, up to that. Index: task_limit_group.
+-- Count the leased tasks of a limited queue, up to the limit. Index: task_limit_group.
 select count(*)
 from (
     select 1

@@ -1,5 +1,5 @@
--- Count the leased tasks of one concurrency key of a queue with a limit, up to that. Index: task_limit_group.
--- No twin: PostgreSQL counts those of queues and of keys at once.
+-- Count the leased tasks of one concurrency key of a limited queue, up to the limit. Index: task_limit_group.
+-- No twin: PostgreSQL counts queues and keys in one statement.
 select count(*)
 from (
     select 1

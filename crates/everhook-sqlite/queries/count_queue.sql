@@ -1,6 +1,7 @@
--- Count what is in a queue, up to a bound: waiting, due, leased, dead; and what ended in a minute. Indexes: lane_ready, task_ready, task_owner,
--- task_dead_job, the primary keys.
--- Differs: the indexes of leased and dead tasks are named, because nothing but their predicates speaks for them.
+-- Count the jobs of a queue by state, up to a bound. Indexes: lane_ready, task_ready, task_owner, task_dead_job, the
+-- primary keys. Also returns the number of attempts that ended in a minute.
+-- Differs: the indexes of leased and dead tasks are named, because the planner does not choose a partial index by its
+-- predicate alone.
 select
     (
         select count(*)

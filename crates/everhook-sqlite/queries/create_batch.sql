@@ -1,4 +1,4 @@
--- Write a batch without jobs.
+-- Add a batch without jobs.
 insert into batch (
     environment, id, application, name, prefix, metadata, created_at, intake, phase, pending, succeeded, dead, cancelled, skipped
 )

@@ -1,4 +1,4 @@
--- Make an environment, unless its public id exists. Index: environment (org).
+-- Add an environment, unless its public id exists. Index: environment (org).
 insert into environment (org, name, created_at)
 values (:org, :name, :now)
 on conflict (org) do nothing;

@@ -1,4 +1,4 @@
--- Give a key back that was taken in this transaction for something that was not accepted. Index: the primary key.
+-- Release a key that this transaction took for an object that is not accepted. Index: the primary key.
 delete from dedup
 where environment = ?1
     and scope = ?2

@@ -1,4 +1,4 @@
--- Revoke an API key for ever; it stays listed. Index: the primary key.
+-- Revoke an API key; it stays in the list. Index: the primary key.
 update api_key
 set revoked_at = :now
 where id = :id

@@ -1,4 +1,4 @@
--- Remove a resource for good. Index: resource_name.
+-- Delete the row of a resource. Index: resource_name.
 delete from resource
 where environment = :environment
     and kind = :kind

@@ -1,5 +1,5 @@
--- Remove the state of a schedule. Index: the primary key.
--- Differs: its history is removed by `delete_schedule_run`.
+-- Delete the state of a schedule. Index: the primary key.
+-- Differs: `delete_schedule_run` deletes its history.
 delete from schedule
 where environment = :environment
     and id = :id;

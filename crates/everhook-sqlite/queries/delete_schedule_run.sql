@@ -1,5 +1,5 @@
--- Remove the history of a schedule. Index: the primary key.
--- No twin: PostgreSQL removes it with its schedule.
+-- Delete the history of a schedule. Index: the primary key.
+-- No twin: PostgreSQL deletes it with its schedule.
 delete from schedule_run
 where environment = ?1
     and schedule = ?2;

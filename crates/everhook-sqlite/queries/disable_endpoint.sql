@@ -1,4 +1,4 @@
--- Disable an endpoint whose receiver answered 410, unless someone changed or deleted it. Index: the primary key.
+-- Disable an endpoint whose receiver answered 410, unless it is disabled or deleted. Index: the primary key.
 update resource
 set state = 2,
     updated_at = ?4,

@@ -1,5 +1,5 @@
--- Erase a payload that was due; its message may be gone already. Index: the primary key.
--- No twin: PostgreSQL erases payloads in the statement that forgets their due times.
+-- Erase a due payload; its message may already be pruned. Index: the primary key.
+-- No twin: PostgreSQL erases payloads in the statement that deletes their due times.
 update message
 set payload = null
 where environment = ?2

@@ -1,4 +1,5 @@
--- Remove what is kept of a reply; clients of the API know the word that stands for it. Index: the primary key, over the few attempts that a message has.
+-- Erase the stored reply of an attempt; clients of the API know the placeholder. Index: the primary key, over the few
+-- attempts of a message.
 update attempt
 set reply = cast('EXPUNGED' as blob)
 where environment = ?1

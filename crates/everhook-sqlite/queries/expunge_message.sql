@@ -1,4 +1,4 @@
--- Remove a message's payload for good. Index: the primary key.
+-- Erase the payload of a message. Index: the primary key.
 update message
 set payload = null
 where environment = ?1

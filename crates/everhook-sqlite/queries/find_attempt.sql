@@ -1,4 +1,4 @@
--- One attempt of a message. Index: the primary key, over the few attempts that a message has.
+-- Find one attempt of a message. Index: the primary key, over the few attempts of a message.
 select
     attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
     attempt.status, attempt.reply, attempt.started_at, attempt.duration_us

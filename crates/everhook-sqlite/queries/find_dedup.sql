@@ -1,4 +1,4 @@
--- Who holds a key. Index: the primary key.
+-- Find the object that holds a dedup key. Index: the primary key.
 select object, body
 from dedup
 where environment = ?1

@@ -1,4 +1,4 @@
--- The environment with this public id. Index: environment (org).
+-- Find an environment by its public id. Index: environment (org).
 select {Environment}
 from environment
 where org = :org;

@@ -1,5 +1,5 @@
--- What a lease has to know of a queue. A queue without configuration has no group. Index: the primary key.
--- No twin: PostgreSQL reads many groups at once, by `next_group`.
+-- Read the lane group of a queue for a lease. Index: the primary key. A queue without configuration has no group.
+-- No twin: PostgreSQL reads many groups at once, with `next_group`.
 select {LaneGroup}
 from lane_group
 where environment = :environment

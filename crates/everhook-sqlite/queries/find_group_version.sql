@@ -1,4 +1,4 @@
--- The version of a lane group, to know whether the cached endpoints of its application still hold. Index: the primary key.
+-- Find the version of a lane group, which shows whether cached endpoints are current. Index: the primary key.
 select version
 from lane_group
 where environment = :environment

@@ -1,5 +1,5 @@
--- A job with where it stands, in one statement: its open task, what it has put out, its last attempt. Indexes: the primary keys.
--- Differs: the payload is only read where it is asked for.
+-- Find a job with its open task, last attempt and output, in one snapshot. Indexes: the primary keys.
+-- Differs: the payload is read only on request.
 select
     job.id, job.queue, job.kind, job.name, job.priority, job.concurrency_key, job.tags, job.batch, job.rest, job.created_at,
     case when ?3 then job.payload end,

@@ -1,4 +1,4 @@
--- What an API key may do. Index: api_key (hash).
+-- Find the permissions of an active API key. Index: api_key (hash).
 select environment
 from api_key
 where hash = :hash

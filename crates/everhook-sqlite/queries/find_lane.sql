@@ -1,4 +1,4 @@
--- A lane, to see whether new deliveries wait in it or it is held. Index: the primary key.
+-- Find the state of a lane that an append needs. Index: the primary key.
 select state, waiting, hold_until
 from lane
 where environment = ?1

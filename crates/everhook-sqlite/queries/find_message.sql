@@ -1,4 +1,4 @@
--- A message of an application. Index: the primary key.
+-- Find a message of an application. Index: the primary key.
 select id, event_type, event_id, channels, tags, payload, created_at, rest
 from message
 where environment = ?1

@@ -1,4 +1,5 @@
--- How much waits in an outbox, how long the oldest row has, and how much was set aside; counted up to a number. Index: the primary keys.
+-- Count waiting and set-aside rows of an outbox up to a bound, and return the age of the oldest. Index: the primary
+-- keys.
 select (select count(*) from (select 1 from everhook_outbox order by id limit ?1)),
     (
         select cast(unixepoch('subsec') * 1000000 as integer) - min(max(created_at, 0), 253370764800000000)

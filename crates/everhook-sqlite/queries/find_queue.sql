@@ -1,4 +1,4 @@
--- A queue: its configuration, if someone configured it, and whether anything is known of it. Indexes: resource_name, lane_queue.
+-- Find a queue that is configured, or has or had a job. Indexes: resource_name, lane_queue.
 select {resource: Queue}
 from (select :environment as environment, :name as name) as wanted
     left join resource on resource.environment = wanted.environment

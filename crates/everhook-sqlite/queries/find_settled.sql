@@ -1,4 +1,4 @@
--- Whether this very attempt was settled before: a repeated settlement finds its own row. Index: the primary key.
+-- Find an attempt that was logged earlier: a repeated settlement finds its own row. Index: the primary key.
 select 1
 from attempt
 where environment = ?1

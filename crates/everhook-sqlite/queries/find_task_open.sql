@@ -1,5 +1,5 @@
--- Whether a job waits or runs. Index: the primary key.
--- Differs: one at a time.
+-- Find out whether a job is pending or leased. Index: the primary key.
+-- Differs: one job at a time.
 select 1
 from task
 where environment = ?1

@@ -1,4 +1,4 @@
--- A worker of an environment, also one whose session was closed. Indexes: the primary keys, task_owner.
+-- Find a worker of an environment, even with a closed session. Indexes: the primary keys, task_owner.
 select session.id, session.node, session.role, session.version, session.lease_us, session.started_at,
     session.lease_until - session.lease_us, session.closed_at,
     (select count(*) from task where task.state = 1 and task.owner = session.id),

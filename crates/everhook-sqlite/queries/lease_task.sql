@@ -1,5 +1,5 @@
--- Lease a task that was chosen by `next_task` in the same transaction. Index: the primary key.
--- Differs: one row at a time; no locks, because there is one writer.
+-- Lease a task that `next_task` selected in the same transaction. Index: the primary key.
+-- Differs: one row at a time, without locks, because there is one writer.
 update task
 set state = 1,
     owner = ?4,

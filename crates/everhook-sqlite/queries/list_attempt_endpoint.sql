@@ -1,5 +1,5 @@
--- Attempts to one endpoint between two ids, filtered. Index: attempt_endpoint.
--- Differs: `json_each` for what a JSON array contains.
+-- List attempts to one endpoint in a range of ids, filtered. Index: attempt_endpoint.
+-- Differs: `json_each` tests the members of a JSON array.
 select
     attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
     attempt.status, attempt.reply, attempt.started_at, attempt.duration_us

@@ -1,5 +1,6 @@
--- Attempts of one message between two ids, filtered. Index: the primary key; the few that a message has are sorted.
--- Differs: `json_each` for what a JSON array contains.
+-- List the attempts of a message in a range of ids, filtered. Index: the primary key; the few attempts of a message are
+-- sorted.
+-- Differs: `json_each` tests the members of a JSON array.
 select
     attempt.id, attempt.subject, attempt.endpoint, attempt.epoch, attempt.class, attempt.end_state, attempt."trigger", attempt.url,
     attempt.status, attempt.reply, attempt.started_at, attempt.duration_us

@@ -1,4 +1,4 @@
--- Batches between two ids. Index: the primary key.
+-- List batches in a range of ids. Index: the primary key.
 select id, application, name, prefix, metadata, created_at, intake, phase, announced, pending, succeeded, dead, cancelled, skipped
 from batch
 where environment = ?1

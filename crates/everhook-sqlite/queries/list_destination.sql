@@ -1,5 +1,5 @@
--- Where a message stands with each endpoint: its open tasks and the attempts that ended one, in one statement, so that a delivery
--- that is just being settled is never nowhere. Indexes: the primary keys of task, attempt and resource.
+-- List the open tasks of a message, and the attempts that ended one. Indexes: the primary keys of task, attempt and
+-- resource. One statement reads both, so that a delivery that is being settled appears in one of them.
 with trace (endpoint, task, epoch, state, due_at, end_state) as (
     select lane, id, epoch, state, due_at, null
     from task

@@ -1,5 +1,5 @@
--- All endpoints of an application, for the cache: what fan-out and delivery need of them. Index: resource_open.
--- Differs: one application; the version of its lane group was read by `find_group_version` in the same transaction.
+-- List the endpoints of an application as fan-out and delivery need them. Index: resource_open.
+-- Differs: one application; `find_group_version` has read the version of its lane group in the same transaction.
 select {endpoint: Endpoint; info = '{}'}
 from resource as endpoint
 where endpoint.environment = :environment

@@ -1,4 +1,4 @@
--- Every environment, oldest first. Scans: environments are few.
+-- List every environment, oldest first. Scans: environments are few.
 select {Environment}
 from environment
 order by id;

@@ -1,5 +1,6 @@
--- Sealed batches of which no job is open or dead, and whose jobs have been forgotten. Scans batches, which are few beside jobs; index: job_batch.
--- No twin: chosen while the writer does other work; `prune_batch` asks again.
+-- List sealed batches without open or dead jobs, whose jobs are pruned. Scans batches, which are fewer than jobs;
+-- index: job_batch.
+-- No twin: a reader selects them while the writer does other work; `prune_batch` checks again.
 select environment, id, 0
 from batch
 where created_at < ?1

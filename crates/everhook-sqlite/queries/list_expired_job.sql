@@ -1,6 +1,6 @@
--- Jobs in the order in which they were written: whether each can be forgotten (0), is open, dead or ended lately (1), or young (2). Indexes: the
--- row ids, the primary keys of task and attempt.
--- No twin: chosen while the writer does other work; `prune_job` asks again.
+-- List jobs in the order of writing, each with a verdict. Indexes: the row ids, the primary keys of task and attempt. A
+-- job can be pruned (0), is open, dead or ended recently (1), or is too young (2).
+-- No twin: a reader selects them while the writer does other work; `prune_job` checks again.
 select job.environment, job.id,
     case
         when job.created_at >= ?1 then 2

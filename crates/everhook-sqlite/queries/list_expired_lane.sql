@@ -1,5 +1,5 @@
--- Lanes of queues in which nothing waits and nothing is dead. Scans lanes as far as it is read; index: task_dead.
--- Differs: chosen while the writer does other work; `prune_lane` asks again.
+-- List lanes of queues without pending or dead tasks. Scans lanes as far as it is read; index: task_dead.
+-- Differs: a reader selects them while the writer does other work; `prune_lane` checks again.
 select environment, id, queue
 from lane
 where queue is not null

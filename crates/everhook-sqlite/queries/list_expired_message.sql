@@ -1,6 +1,6 @@
--- Messages in the order in which they were written: whether each can be forgotten (0), is open (1), or young (2). Indexes: the row ids, the
--- primary key of task.
--- No twin: chosen while the writer does other work; `prune_message` asks again.
+-- List messages in the order of writing, each with a verdict. Indexes: the row ids, the primary key of task. A message
+-- can be pruned (0), has an open delivery (1), or is too young (2).
+-- No twin: a reader selects them while the writer does other work; `prune_message` checks again.
 select environment, application, id,
     case
         when id >= ?1 then 2

@@ -1,5 +1,5 @@
--- Once-slots that nobody has claimed or reset since. Scans: they are few beside messages.
--- No twin: chosen while the writer does other work; `prune_once` asks again.
+-- List once-slots without a claim or reset since. Scans: they are fewer than messages.
+-- No twin: a reader selects them while the writer does other work; `prune_once` checks again.
 select environment, application, key, 0
 from once_slot
 where updated_at < ?1

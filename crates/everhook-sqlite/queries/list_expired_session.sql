@@ -1,5 +1,5 @@
--- Sessions that were closed and hold nothing. Scans sessions, which are few; index: task_owner.
--- No twin: chosen while the writer does other work; nothing is ever held by a closed session again.
+-- List closed sessions that hold no task. Scans sessions, which are few; index: task_owner.
+-- No twin: a reader selects them while the writer does other work; a closed session never gets a task again.
 select id, 0
 from session
 where closed_at < ?1

@@ -1,7 +1,6 @@
--- Deliveries that were given up, and whose attempts all ended before: those that were due first first. Indexes: task_dead, the primary key of
--- attempt.
--- No twin: chosen while the writer does other work; `prune_task_dead` asks again. The index is named, because nothing but its predicate speaks
--- for it.
+-- List dead deliveries whose attempts all ended before a time. Indexes: task_dead, the primary key of attempt.
+-- No twin: a reader selects them while the writer does other work; `prune_task_dead` checks again. The index is named,
+-- because the planner does not choose a partial index by its predicate alone.
 select environment, subject, id, 0
 from task indexed by task_dead
 where state = 2

@@ -1,5 +1,6 @@
--- The ids of jobs between two ids, filtered by what their records say. Index: the primary key.
--- Differs: read only as far as needed, so that it has no limit; the rest of the filter is asked of `find_job`, under the same snapshot.
+-- List the ids of jobs in a range, filtered by their records. Index: the primary key.
+-- Differs: no limit, because it is read only as far as needed; `find_job` checks the rest of the filter in the same
+-- snapshot.
 select id
 from job
 where environment = ?1

@@ -1,4 +1,4 @@
--- The latest attempts of a job, newest first. Index: the primary key.
+-- List the latest attempts of a job, newest first. Index: the primary key.
 select id, task, epoch, session, class, end_state, status, reply, started_at, duration_us
 from attempt
 where environment = ?1

@@ -1,5 +1,6 @@
--- The ids of a batch's jobs between two ids. Index: job_batch.
--- Differs: read only as far as needed, so that it has no limit; the rest of the filter is asked of `find_job`, under the same snapshot.
+-- List the ids of a batch's jobs in a range. Index: job_batch.
+-- Differs: no limit, because it is read only as far as needed; `find_job` checks the rest of the filter in the same
+-- snapshot.
 select id
 from job
 where environment = ?1

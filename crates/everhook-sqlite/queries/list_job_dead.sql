@@ -1,5 +1,6 @@
--- The ids of dead jobs between two ids. Index: task_dead_job.
--- Differs: read only as far as needed, so that it has no limit; the rest of the filter is asked of `find_job`, under the same snapshot.
+-- List the ids of dead jobs in a range. Index: task_dead_job.
+-- Differs: no limit, because it is read only as far as needed; `find_job` checks the rest of the filter in the same
+-- snapshot.
 select subject
 from task
 where environment = ?1

@@ -1,4 +1,4 @@
--- The first dead jobs of a batch. Index: task_dead_batch.
+-- List the first dead jobs of a batch. Index: task_dead_batch.
 select subject
 from task
 where environment = ?1

@@ -1,6 +1,6 @@
--- The ids of leased jobs between two ids. Index: task_owner, which has what all sessions hold, and no more.
+-- List the ids of leased jobs in a range. Index: task_owner, which contains only leased tasks. The index is named,
+-- because the planner does not choose a partial index by its predicate alone. `find_job` checks the rest of the filter.
 -- No twin: PostgreSQL finds them among all open tasks.
--- The index is named, because nothing but its predicate speaks for it; the rest of the filter is asked of `find_job`.
 select subject
 from task indexed by task_owner
 where state = 1

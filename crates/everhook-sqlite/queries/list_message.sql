@@ -1,5 +1,5 @@
--- An application's messages between two ids, filtered. Index: the primary key.
--- Differs: `json_each` for what a JSON array contains.
+-- List an application's messages in a range of ids, filtered. Index: the primary key.
+-- Differs: `json_each` tests the members of a JSON array.
 select id, event_type, event_id, channels, tags, payload, created_at, rest
 from message
 where environment = ?1

@@ -1,4 +1,4 @@
--- An application's slots between two keys, as they are shown. Indexes: the primary key, once_suppression_slot.
+-- List an application's once-slots in a range of keys. Indexes: the primary key, once_suppression_slot.
 select
     key, phase, winner, winner_phase, created_at, claimed_at, updated_at,
     (

@@ -1,5 +1,5 @@
--- The next rows of an outbox in a customer's file, oldest first, up to a number of rows and of bytes, each with its flaw if it has one
--- that nobody could read it with; a row with a flaw is not read. Index: the primary key.
+-- List the next rows of an outbox in a customer's file, oldest first, up to a number of rows and bytes. Index: the
+-- primary key. A row that the relay could not decode has a flaw, and its content is not read.
 -- Differs: nothing is locked, so that the customer's own writes do not wait.
 with next as materialized (
     select id, created_at, deliver_at,

@@ -1,5 +1,5 @@
--- The next queue between two names that was configured, or has or had a job. Indexes: resource_name, lane_queue.
--- Differs: one at a time, so that a queue with many lanes is stepped over at once.
+-- Find the next queue in a range of names that is configured, or has or had a job. Indexes: resource_name, lane_queue.
+-- Differs: one queue at a time, so that the index skips all lanes of a queue at once.
 select name
 from (
     select name

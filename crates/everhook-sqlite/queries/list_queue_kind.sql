@@ -1,5 +1,7 @@
--- Since when jobs of a queue are due, and their kinds, those first that have been due longest. Indexes: lane_ready, task_ready, the primary key of job.
--- Differs: also tells the oldest; of each lane and priority the first ones are looked at, which are found in order.
+-- List the due times and kinds of a queue's jobs, longest due first. Indexes: lane_ready, task_ready, the primary key
+-- of job.
+-- Differs: also returns the oldest due time; reads the first jobs of each lane and priority, which the index has in
+-- order.
 with priority (number) as (
     values (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)
 ), due as materialized (

@@ -1,5 +1,5 @@
--- The open queues that have a target. Indexes: lane_group_pushes, the primary key of resource.
--- Differs: a cross join, so that SQLite begins with the few groups that push.
+-- List the open queues with a target. Indexes: lane_group_pushes, the primary key of resource.
+-- Differs: a cross join makes SQLite start with the few groups that push.
 select resource.environment, resource.name
 from lane_group
     cross join resource on resource.environment = lane_group.environment

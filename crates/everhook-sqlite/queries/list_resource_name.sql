@@ -1,4 +1,5 @@
--- Resources between two names, up to a state, and the states of schedules. Indexes: resource_name, the primary key.
+-- List resources in a range of names, up to a state, with the states of schedules. Indexes: resource_name, the primary
+-- key.
 select {resource: ResourceRow}, {schedule: FiringRow}
 from resource
     left join schedule on resource.kind = 4

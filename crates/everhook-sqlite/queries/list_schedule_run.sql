@@ -1,4 +1,4 @@
--- The latest runs of a schedule, newest first. Index: the primary key.
+-- List the latest runs of a schedule, newest first. Index: the primary key.
 select nominal, at, kind, object
 from schedule_run
 where environment = ?1

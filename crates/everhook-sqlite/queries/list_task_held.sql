@@ -1,4 +1,4 @@
--- The jobs that a session holds. Index: task_owner.
+-- List the jobs that a session holds. Index: task_owner.
 select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch
 from task
 where owner = ?1

@@ -1,4 +1,5 @@
--- Workers of an environment whose sessions are open, oldest first. Indexes: worker_environment, the primary key of session, task_owner.
+-- List workers of an environment with open sessions, oldest first. Indexes: worker_environment, the primary key of
+-- session, task_owner.
 select session.id, session.node, session.role, session.version, session.lease_us, session.started_at,
     session.lease_until - session.lease_us, session.closed_at,
     (select count(*) from task where task.state = 1 and task.owner = session.id),

@@ -1,5 +1,5 @@
--- Say when a lane is to be looked at again. Index: the primary key.
--- Differs: sets the time of a lane that may have more; one that is empty goes to `recompute_lane_due` at once.
+-- Set the time at which a lane is leased from again. Index: the primary key.
+-- Differs: used for lanes that may have more tasks; an empty lane goes to `recompute_lane_due` at once.
 update lane
 set next_due = ?3
 where environment = ?1

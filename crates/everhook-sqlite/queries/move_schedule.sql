@@ -1,4 +1,4 @@
--- Keep where a schedule stands after a look, and which job it started last. Index: the primary key.
+-- Write the state of a schedule, and the last job that it started. Index: the primary key.
 update schedule
 set next = :next,
     queued = :queued,

@@ -1,6 +1,7 @@
--- Sessions that are past their lease, if that is no longer than the asking node has been steady, or have one that is too long to be
--- true. Scans: sessions are few.
--- Differs: no locks; nobody renews between this and `close_expired_session`, because there is one writer.
+-- List sessions past their lease, if the lease is no longer than the asking node has been steady. Scans: sessions are
+-- few. Also lists leases that are too long to be valid, because the clock was set back.
+-- Differs: no locks; no session can renew between this statement and `close_expired_session`, because there is one
+-- writer.
 select id
 from session
 where closed_at is null

@@ -1,5 +1,6 @@
--- Lanes of a feed in the order in which they become ready. Index: lane_ready.
--- Differs: one feed at a time, and read only as far as needed, so that it has no limit; no locks, because there is one writer.
+-- List the lanes of a feed in the order in which they become ready. Index: lane_ready.
+-- Differs: one feed at a time; no limit, because it is read only as far as needed; no locks, because there is one
+-- writer.
 select environment, id, application, state, ready_at
 from lane
 where feed = ?1

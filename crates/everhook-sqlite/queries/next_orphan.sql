@@ -1,6 +1,6 @@
--- Tasks whose owner is not an open session, with their holder and since when it held them. Index: task_owner, jumping from owner to
--- owner, so that what living sessions hold is not walked.
--- No twin: `returning` cannot tell the former holder; PostgreSQL's `reclaim_orphaned` does both at once.
+-- List tasks whose owner is not an open session, with their holder and the time of their lease. Index: task_owner. The
+-- recursion skips from owner to owner, so that the tasks of open sessions are not read.
+-- No twin: `returning` cannot return the previous holder; PostgreSQL's `reclaim_orphaned` does both at once.
 with recursive owner (id) as (
     select min(owner)
     from task

@@ -1,5 +1,5 @@
--- Jobs whose time is over, with their holder and since when it held them. Index: task_deadline.
--- No twin: as `next_orphan`.
+-- List jobs past their deadline, with their holder and the time of their lease. Index: task_deadline.
+-- No twin: see `next_orphan`.
 select environment, subject, id, owner, max(coalesce(leased_at, 0), due_at)
 from task
 where state = 1

@@ -1,4 +1,5 @@
--- Schedules that are to be looked at, those that wait longest first, with what they start. Indexes: schedule_look, the primary key.
+-- List due schedules with their resources, those that are overdue longest first. Indexes: schedule_look, the primary
+-- key.
 -- Differs: no locks, because there is one writer; so one statement reads both tables.
 select {resource: ResourceRow}, {schedule: FiringRow}
 from schedule

@@ -1,5 +1,5 @@
--- Due tasks of one lane and priority, in the order in which they go. Index: task_ready.
--- No twin: with one writer they are chosen first, and leased by `lease_task` one by one.
+-- List due tasks of one lane and priority, in the order of leasing. Index: task_ready.
+-- No twin: with one writer they are selected first, and `lease_task` leases them one by one.
 select environment, subject, id, lane, kind, "trigger", priority, due_at, tries, crashes, epoch, cancel, batch,
     timeout_us, kind_hash
 from task

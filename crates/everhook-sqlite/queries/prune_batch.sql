@@ -1,5 +1,5 @@
--- Forget a batch of which no job is open or dead. Index: the primary key.
--- Differs: one row at a time, chosen by `list_expired_batch`.
+-- Prune a batch without open or dead jobs. Index: the primary key.
+-- Differs: one row at a time, selected by `list_expired_batch`.
 delete from batch
 where environment = ?1
     and id = ?2

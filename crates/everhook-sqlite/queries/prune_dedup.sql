@@ -1,5 +1,5 @@
--- Forget a key that has expired, unless someone has taken it meanwhile. Index: the primary key.
--- Differs: one row at a time, chosen by `list_expired_dedup`.
+-- Prune an expired key, unless it was taken again in the meantime. Index: the primary key.
+-- Differs: one row at a time, selected by `list_expired_dedup`.
 delete from dedup
 where environment = ?1
     and scope = ?2

@@ -1,5 +1,5 @@
--- Forget a job that has ended; the caller forgets its attempts and what it has put out. Indexes: the primary keys.
--- Differs: one row at a time, chosen by `list_expired_job`.
+-- Prune an ended job; the caller prunes its attempts and output. Indexes: the primary keys.
+-- Differs: one row at a time, selected by `list_expired_job`.
 delete from job
 where environment = ?1
     and id = ?2

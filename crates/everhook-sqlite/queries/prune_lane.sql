@@ -1,6 +1,6 @@
--- Forget a lane of a queue in which nothing waits and nothing is dead; the caller knows that nothing of it is leased. Indexes: the primary
--- key, task_ready, task_dead.
--- Differs: one row at a time, chosen by `list_expired_lane`.
+-- Delete a lane of a queue without pending or dead tasks. Indexes: the primary key, task_ready, task_dead. The caller
+-- has checked that none of its tasks is leased.
+-- Differs: one row at a time, selected by `list_expired_lane`.
 delete from lane
 where environment = ?1
     and id = ?2

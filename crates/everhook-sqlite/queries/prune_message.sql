@@ -1,5 +1,5 @@
--- Forget a message that has no open delivery; the caller forgets its attempts. Indexes: the primary keys.
--- Differs: one row at a time, chosen by `list_expired_message`.
+-- Prune a message without open deliveries; the caller prunes its attempts. Indexes: the primary keys.
+-- Differs: one row at a time, selected by `list_expired_message`.
 delete from message
 where environment = ?1
     and application = ?2

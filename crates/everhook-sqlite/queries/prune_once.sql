@@ -1,5 +1,6 @@
--- Forget a once-slot, unless someone has claimed or reset it meanwhile; the caller forgets its suppressed calls. Index: the primary key.
--- Differs: one row at a time, chosen by `list_expired_once`.
+-- Prune a once-slot, unless it was claimed or reset in the meantime. Index: the primary key. The caller prunes its
+-- suppressed calls.
+-- Differs: one row at a time, selected by `list_expired_once`.
 delete from once_slot
 where environment = ?1
     and application = ?2

@@ -1,5 +1,5 @@
--- Forget a closed session that holds nothing. Indexes: the primary key, task_owner.
--- Differs: one row at a time, chosen by `list_expired_session`.
+-- Prune a closed session that holds no task. Indexes: the primary key, task_owner.
+-- Differs: one row at a time, selected by `list_expired_session`.
 delete from session
 where id = ?1
     and closed_at is not null

@@ -1,5 +1,5 @@
--- Forget a delivery that was given up, unless someone has put it back. Index: the primary key.
--- Differs: one row at a time, chosen by `list_expired_task_dead`.
+-- Prune a dead delivery, unless it was redriven in the meantime. Index: the primary key.
+-- Differs: one row at a time, selected by `list_expired_task_dead`.
 delete from task
 where environment = ?1
     and subject = ?2

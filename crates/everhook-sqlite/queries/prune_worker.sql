@@ -1,4 +1,4 @@
--- Forget what a session took that was just forgotten. Index: the primary key.
--- No twin: PostgreSQL forgets it with its session.
+-- Delete the worker of a session that was just pruned. Index: the primary key.
+-- No twin: PostgreSQL deletes it with its session.
 delete from worker
 where session = ?1;

@@ -1,4 +1,4 @@
--- Keep how far a job is. Index: the primary key.
+-- Store the progress of a job. Index: the primary key.
 insert into job_output (environment, job, progress, progress_text, updated_at)
 values (?1, ?2, ?3, ?4, ?5)
 on conflict (environment, job) do update

@@ -1,4 +1,4 @@
--- Keep what came out of a job. Index: the primary key.
+-- Store the result of a job. Index: the primary key.
 insert into job_output (environment, job, result, result_bytes, updated_at)
 values (?1, ?2, ?3, ?4, ?5)
 on conflict (environment, job) do update

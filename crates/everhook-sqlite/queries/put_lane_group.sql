@@ -1,4 +1,4 @@
--- Add the lane group of an application or a queue, or change it. Index: the primary key.
+-- Add or change the lane group of an application or a queue. Index: the primary key.
 insert into lane_group (environment, id, version, state, limit_max, lane_limit_max, rate_us, pushes)
 values (:environment, :id, :now, :state, :limit_max, :lane_limit_max, :rate_us, :pushes)
 on conflict (environment, id) do update

@@ -1,5 +1,7 @@
--- Take over a task that was chosen by `next_orphan` or `next_overdue` in the same transaction. Index: the primary key.
--- No twin: `reclaim_orphaned` and `reclaim_overdue` choose and take over at once. One row at a time; no locks, because there is one writer.
+-- Take over a task that `next_orphan` or `next_overdue` selected in the same transaction. Index: the primary key. The
+-- new epoch fences the old holder, whose late settle matches no row.
+-- No twin: `reclaim_orphaned` and `reclaim_overdue` select and take over at once. One row at a time, without locks,
+-- because there is one writer.
 update task
 set owner = ?4,
     epoch = epoch + 1,

@@ -1,6 +1,6 @@
--- Say when the next task of a lane is due, of whatever priority, after all that was due has been taken, so that nothing waits; in a
--- closing lane, at once. Indexes: the primary key of lane, task_ready.
--- Differs: also says "never" where nothing waits; there is one writer, so that nobody adds to the lane meanwhile.
+-- Set the due time of a lane whose due tasks are all leased, over all priorities. Indexes: the primary key of lane,
+-- task_ready. The lane is no longer marked as waiting. A closing lane is due at once.
+-- Differs: also sets "never" if no task is pending; with one writer no task can be added in between.
 update lane
 set waiting = 0,
     next_due = coalesce(

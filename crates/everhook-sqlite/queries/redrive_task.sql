@@ -1,6 +1,6 @@
--- Put dead tasks of a lane, or of one message in it, back to pending with fresh tries. Indexes: task_dead, or the primary key over
--- the few tasks of the message.
--- Differs: two ways to choose, because SQLite plans a statement before it knows whether there is a message.
+-- Make dead tasks of a lane, or of one message in it, pending again, with fresh tries. Indexes: task_dead, or the
+-- primary key over the few tasks of the message.
+-- Differs: two ways to select, because SQLite plans a statement before it knows whether a message is given.
 update task
 set state = 0,
     due_at = ?7,

@@ -1,4 +1,4 @@
--- Extend a session by its lease, unless someone closed it. Index: the primary key.
+-- Extend a session by its lease, unless it is closed. Index: the primary key.
 update session
 set lease_until = ?2 + lease_us
 where id = ?1

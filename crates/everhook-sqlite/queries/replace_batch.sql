@@ -1,5 +1,5 @@
--- Keep where a batch stands. Index: the primary key.
--- Differs: one at a time.
+-- Write the state of a batch. Index: the primary key.
+-- Differs: one batch at a time.
 update batch
 set intake = ?3,
     phase = ?4,

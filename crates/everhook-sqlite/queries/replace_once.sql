@@ -1,5 +1,5 @@
--- Say what was decided of a slot: a new winner, or a new phase for the old one. Index: the primary key.
--- Differs: one at a time.
+-- Write the decision about a once-slot: a new winner, or a new phase for the old winner. Index: the primary key.
+-- Differs: one slot at a time.
 update once_slot
 set phase = ?4,
     winner = ?5,

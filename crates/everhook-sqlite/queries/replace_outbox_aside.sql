@@ -1,4 +1,4 @@
--- Change what is wrong with a row that was set aside. Index: the primary key.
+-- Correct a row that was set aside. Index: the primary key.
 update everhook_outbox_aside
 set environment = coalesce(?2, environment),
     application = coalesce(?3, application),

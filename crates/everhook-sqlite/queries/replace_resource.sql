@@ -1,4 +1,4 @@
--- Change a resource whose revision is still the given one. Index: the primary key.
+-- Replace a resource whose revision is still the given one. Index: the primary key.
 update resource
 set name = :name,
     state = :state,

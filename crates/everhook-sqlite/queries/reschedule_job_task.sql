@@ -1,5 +1,4 @@
--- Have a job wait that waits or is dead: until another time, and, if it is to begin anew, with fresh tries. The caller touches its lane.
--- Index: the primary key.
+-- Reschedule a pending or dead job, possibly with fresh tries; the caller updates its lane. Index: the primary key.
 -- Differs: one row at a time.
 update task
 set state = 0,

@@ -1,4 +1,4 @@
--- The application that has a uid, and the version of its lane group. Indexes: resource_name, the primary key.
+-- Find the application with a uid, and the version of its lane group. Indexes: resource_name, the primary key.
 select resource.id, lane_group.version
 from resource
     join lane_group on lane_group.environment = resource.environment

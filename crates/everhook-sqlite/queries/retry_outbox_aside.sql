@@ -1,6 +1,5 @@
--- Put a row that was set aside back, under the id it had; the caller deletes it where it was, unless another row
--- has the id now. Index: the primary key.
--- Differs: one row at a time, and a statement of its own deletes it.
+-- Put a row that was set aside back under its old id, unless another row has the id now. Index: the primary key.
+-- Differs: one row at a time; the caller deletes the old row with a separate statement.
 insert into everhook_outbox
     (id, created_at, environment, application, event_type, payload, event_id, channels, tags, deliver_at, once_key, once_phase)
 select id, created_at, environment, application, event_type, payload, event_id, channels, tags, deliver_at, once_key, once_phase

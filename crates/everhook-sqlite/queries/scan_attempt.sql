@@ -1,4 +1,4 @@
--- How far one search of an endpoint's attempts looks, as `scan_message`. Index: attempt_endpoint.
+-- Find the last id that one search of an endpoint's attempts reads, like `scan_message`. Index: attempt_endpoint.
 select id
 from attempt
 where environment = ?1

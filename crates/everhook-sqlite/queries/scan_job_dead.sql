@@ -1,4 +1,4 @@
--- How far one search of dead jobs looks, as `scan_message`. Index: task_dead_job.
+-- Find the last id that one search of dead jobs reads, like `scan_message`. Index: task_dead_job.
 select subject
 from task
 where environment = ?1

@@ -1,4 +1,5 @@
--- How far one search of open jobs looks among all tasks, as `scan_message`. Index: the primary key.
+-- Find the last subject that one search of open jobs reads among all tasks, like `scan_message`. Index: the primary
+-- key.
 select subject
 from task
 where environment = ?1

@@ -1,5 +1,6 @@
--- End an attempt whose task leaves the table, fenced by holder and epoch. Index: the primary key, never task_owner.
--- Differs: one row at a time; the attempt is a statement of its own.
+-- End an attempt whose task leaves the table. Index: the primary key, never task_owner. Fenced by holder and epoch: a
+-- holder that lost its task matches no row.
+-- Differs: one row at a time; a separate statement logs the attempt.
 delete from task
 where environment = ?1
     and subject = ?2

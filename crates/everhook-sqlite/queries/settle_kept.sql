@@ -1,5 +1,6 @@
--- End an attempt whose task stays in the table, pending or dead, fenced by holder and epoch. Index: the primary key, never task_owner.
--- Differs: one row at a time; the attempt is a statement of its own.
+-- End an attempt whose task stays in the table, pending or dead. Index: the primary key, never task_owner. Fenced by
+-- holder and epoch: a holder that lost its task matches no row.
+-- Differs: one row at a time; a separate statement logs the attempt.
 update task
 set state = ?6,
     owner = null,

@@ -1,5 +1,5 @@
--- Stop the queue of a lane whose target answered 410, unless someone paused it. Indexes: the primary key, resource_name.
--- Differs: one queue, whose lane group follows by `stop_group`.
+-- Stop the queue of a lane whose target answered 410, unless it is paused. Indexes: the primary key, resource_name.
+-- Differs: one queue; `stop_group` stops its lane group.
 update resource
 set state = 2,
     updated_at = :now,

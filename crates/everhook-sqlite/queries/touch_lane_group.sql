@@ -1,4 +1,4 @@
--- Tell caches that an endpoint of the application changes. Index: the primary key.
+-- Invalidate cached endpoints of an application. Index: the primary key.
 update lane_group
 set version = version + 1
 where environment = :environment

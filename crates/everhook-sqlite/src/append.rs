@@ -1,7 +1,7 @@
-//! Accepting messages: keys, message, deliveries, in the writer's transaction.
+//! Accepts messages with their keys and deliveries, in the writer's transaction.
 //!
-//! Each message is judged after the one before it was written, so that two that share a key within one batch are told apart
-//! like two batches. Called by the store's `append`, on the writer's thread.
+//! Each message is decided after the previous one is written. Two messages of one batch that share a key are therefore
+//! treated like two batches. Called by the store's `append`, on the writer's thread.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ statement! {
         -> Vec<Endpoint>;
 }
 
-/// Appends messages, one answer for each.
+/// Appends messages; one answer for each.
 pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault> {
     let mut batch = AppendBatch {
         tx,
@@ -54,7 +54,7 @@ pub(crate) fn append(tx: &Tx<'_>, append: Append) -> Result<Vec<Appended>, Fault
     Ok(answers)
 }
 
-/// Writes a task that nobody has touched; leased to `owner`, or pending.
+/// Writes a new task, leased to `owner` or pending.
 pub(crate) fn write_task(
     append_task: &mut CachedStatement<'_>,
     task: &Task,
@@ -77,22 +77,22 @@ pub(crate) fn write_task(
     Ok(())
 }
 
-/// Adds a pending task and makes its lane ready.
+/// Adds a pending task, and lowers the due time of its lane.
 pub(crate) fn add_pending(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     write_task(&mut tx.conn.prepare_cached(APPEND_TASK)?, task, None)?;
     lower_lane_due(tx, task.key.environment, task.lane, task.due_at.as_micros(), Waits::No)
 }
 
-/// Whether later deliveries wait behind a pending task.
+/// Whether later deliveries must wait behind a pending task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// It is new, and there was no slot for it.
+    /// The task is new, and the node had no slot for it.
     Yes,
-    /// It may be overtaken.
+    /// Later deliveries may overtake it.
     No,
 }
 
-/// Makes a lane ready no later than `due`.
+/// Lowers the due time of a lane to `due`.
 pub(crate) fn lower_lane_due(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -105,14 +105,14 @@ pub(crate) fn lower_lane_due(
     Ok(())
 }
 
-/// What a lane is to the rest of a batch.
+/// The state of a lane for the rest of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchLane {
-    /// Tasks may start at once.
+    /// Tasks may be inserted already leased.
     Free,
-    /// It is held, or new deliveries wait in it, which nothing may overtake.
+    /// The lane is held, or new deliveries wait in it, which no later one may overtake.
     Busy,
-    /// As busy, and known to be ready.
+    /// Like `Busy`, and its due time is already lowered.
     Touched,
 }
 
@@ -143,7 +143,7 @@ impl AppendBatch<'_> {
                 Err(refused) => refused,
             },
         };
-        // What was not accepted must not keep the keys that it could have.
+        // A refused message must not keep the keys that it took.
         for key in new.keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
             dedup::release(tx, new.environment, key, new.message.id.0)?;
         }
@@ -155,7 +155,8 @@ impl AppendBatch<'_> {
         Ok(refused)
     }
 
-    /// Where a message goes whose keys are its own, unless its application is gone or its slot is another's.
+    /// Returns the endpoints for a message whose keys are free, or the refusal: no application, or a once-slot of
+    /// another message.
     fn admit(&mut self, new: &NewMessage) -> Result<Result<Arc<EndpointSet>, Appended>, Fault> {
         let (tx, environment, application) = (self.tx, new.environment, new.message.application);
         let is_same = |set: &Arc<EndpointSet>| new.version.is_none_or(|found_at| found_at == set.version);
@@ -203,7 +204,7 @@ impl AppendBatch<'_> {
             let owner = if slot.is_some() { self.fast.as_ref() } else { None };
             write_task(&mut self.append_task, task, owner)?;
             if slot.is_none() && self.must_touch(task) {
-                // What is due later keeps nothing that is due now from starting.
+                // A task that is due later does not make due tasks wait.
                 let waits = if task.due_at > tx.now { Waits::No } else { Waits::Yes };
                 lower_lane_due(tx, environment, task.lane, task.due_at.as_micros(), waits)?;
             }
@@ -211,13 +212,13 @@ impl AppendBatch<'_> {
         Ok(accepted(message, planned))
     }
 
-    /// Whether the lane of a pending task may not know yet when it is due.
+    /// Whether the due time of the task's lane must be lowered. Once per batch is enough for tasks that are due now.
     fn must_touch(&mut self, task: &Task) -> bool {
         task.due_at > self.tx.now
             || self.lanes.insert((task.key.environment, task.lane), BatchLane::Touched) != Some(BatchLane::Touched)
     }
 
-    /// A slot of this node, if the lane has nothing that the task would overtake.
+    /// Reserves a slot of this node, if the task overtakes no other in its lane.
     fn take_slot(&mut self, environment: EnvironmentId, lane: LaneId) -> Result<Option<Slot>, Fault> {
         let Some(fast) = &self.fast else { return Ok(None) };
         let state = match self.lanes.get(&(environment, lane)) {
@@ -233,7 +234,7 @@ impl AppendBatch<'_> {
         }
         let slot = Slot::reserve(&fast.slots, lane);
         if slot.is_none() {
-            // This one will wait, so every later one of the batch has to wait behind it.
+            // This task waits, so every later task of the batch must wait behind it.
             self.lanes.insert((environment, lane), BatchLane::Busy);
         }
         Ok(slot)
@@ -251,12 +252,12 @@ fn find_lane(tx: &Tx<'_>, environment: EnvironmentId, lane: LaneId) -> Result<Ba
     Ok(if free { BatchLane::Free } else { BatchLane::Busy })
 }
 
-/// The endpoints of applications as of this transaction, each looked up once.
+/// The endpoints of applications as of this transaction. Each application is read once.
 #[derive(Default)]
 pub(crate) struct Applications(HashMap<(EnvironmentId, ApplicationId), Option<Arc<EndpointSet>>>);
 
 impl Applications {
-    /// The endpoints of an application; none if it does not exist.
+    /// Returns the endpoints of an application; none if it does not exist.
     pub(crate) fn endpoints(
         &mut self,
         tx: &Tx<'_>,

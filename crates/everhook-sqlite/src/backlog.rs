@@ -1,4 +1,4 @@
-//! What waits, counted.
+//! The number of waiting tasks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::rows::Reader;
 
 const COUNT_BACKLOG: &str = include_str!("../queries/count_backlog.sql");
 
-/// Counts what waits, up to the bound.
+/// Counts waiting tasks, up to the bound.
 pub(crate) fn count(conn: &Connection, now: Timestamp) -> Result<Backlog, Fault> {
     let (limit, lanes) = (BACKLOG_COUNTED_MAX as i64, BACKLOG_LANES_MAX as i64);
     let mut count = conn.prepare_cached(COUNT_BACKLOG)?;

@@ -1,7 +1,7 @@
-//! Batches: told of every end of a job in the transaction that ends it, and announced in that same one.
+//! Batches: updated in the transaction that ends a job, and announced in the same one.
 //!
-//! There is one writer, so that a batch that is read is not changed by others before it is written. Called for the API, and by whatever ends or
-//! frees a job: settling, steering, enqueueing.
+//! There is one writer, so a batch does not change between reading and writing it. Called for the API, and by settling,
+//! steering and enqueueing.
 
 use everhook_core::batch::{
     Announcement, Applied, BadChange, Batch, BatchChange, BatchCounts, FailedJob, Resolution, check_selection,
@@ -32,7 +32,7 @@ const LIST_BATCH: &str = include_str!("../queries/list_batch.sql");
 const REPLACE_BATCH: &str = include_str!("../queries/replace_batch.sql");
 const LIST_JOB_FAILED: &str = include_str!("../queries/list_job_failed.sql");
 
-/// Tells a batch what was done to jobs of it, and announces what that makes of it. One that is gone is told nothing.
+/// Applies a change of jobs to their batch, and announces the result. A batch that no longer exists is skipped.
 pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change: BatchChange) -> Result<Made, Fault> {
     let Some(record) = find(tx.conn, environment, id)? else { return Ok(Made::default()) };
     let corrupt = |_: BadChange| Fault::Corrupt { table: "batch", column: "pending" };
@@ -44,7 +44,7 @@ pub(crate) fn tell(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, change:
     }
 }
 
-/// Appends the message that announces what became of a batch. Where its application is gone, nobody is told.
+/// Appends the announcement of a batch. If its application is gone, nothing is appended.
 fn announce(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -73,14 +73,13 @@ fn list_failed(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId) -> Result<V
     Ok(failed)
 }
 
-/// Finds a batch.
 pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: BatchId) -> Result<Option<BatchRecord>, Fault> {
     let mut find = conn.prepare_cached(FIND_BATCH)?;
     let mut rows = find.query(params![environment.0, id.as_bytes()])?;
     rows.next()?.map(read).transpose()
 }
 
-/// Keeps where a batch stands.
+/// Writes the state of a batch.
 pub(crate) fn replace(tx: &Tx<'_>, environment: EnvironmentId, id: BatchId, batch: &Batch) -> Result<(), Fault> {
     let BatchCounts { pending, succeeded, dead, cancelled, skipped } = batch.counts;
     tx.conn.prepare_cached(REPLACE_BATCH)?.execute(params![
@@ -107,7 +106,7 @@ pub(crate) fn create(
     match claim(tx, environment, key, batch.id.0)? {
         Claim::Won => {}
         Claim::Reused => return Ok(Created::KeyReused),
-        // One that was forgotten since is as good as another request.
+        // The batch of the first request was pruned, so the key counts as used by another request.
         Claim::Repeated(id) => {
             let found = find(tx.conn, environment, BatchId(id))?;
             return Ok(found.map_or(Created::KeyReused, Created::Repeated));
@@ -166,7 +165,8 @@ pub(crate) fn resolve(
     let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
     let plan = if how == Resolution::Retried { JobAction::Redrive } else { JobAction::Cancel };
     let mut made = Made::default();
-    // The new phase is there before the first job of it; what has ended is not listed as failed.
+    // A retry opens the new phase before its first job. A skip is announced after the jobs have ended, so that they are
+    // not listed as failed.
     if plan == JobAction::Redrive {
         made += tell(tx, environment, id, BatchChange::Resolved { jobs: count, how })?;
     }

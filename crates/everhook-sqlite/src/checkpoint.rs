@@ -1,8 +1,8 @@
-//! Keeps the write-ahead log short without stopping commits for long.
+//! Keeps the write-ahead log short without blocking commits for long.
 //!
-//! A thread of its own copies the log into the file while the writer goes on; when it is done, the writer copies the little that
-//! was added meanwhile, so that the log can begin anew. SQLite's own automatic checkpoint is off: it runs inside a commit and
-//! swallows what goes wrong. Called by the writer's thread only.
+//! A separate thread copies the log into the file while the writer goes on. Then the writer copies the few pages that
+//! were added meanwhile, so that the log can start again. SQLite's automatic checkpoint is disabled: it runs inside a
+//! commit and hides its errors. Called by the writer's thread only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use tracing::{debug, warn};
 
 use crate::open;
 
-/// Pages the log grows by before it is copied: 32 MiB, half of what is kept of it. A page that is written many times meanwhile is copied once.
+/// The growth of the log in pages before it is copied: 32 MiB, half of the size that is kept. A page that is written
+/// many times in between is copied once.
 const LOG_PAGES_STEP: u32 = 8192;
 
-/// The writer's view of the thread that copies.
+/// The writer's view of the copying thread.
 pub(crate) struct Checkpoints {
-    /// Pages in the log after the last commit, as SQLite tells.
+    /// Pages in the log after the last commit, as SQLite reports them.
     log_pages: Arc<AtomicU32>,
-    /// Pages in the log when it was last copied.
+    /// Pages in the log after the last copy.
     copied_pages: u32,
     start: SyncSender<()>,
     copied: Receiver<Result<(), rusqlite::Error>>,
@@ -31,7 +32,7 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Starts the thread, and watches the log of the writer's connection.
+    /// Starts the thread, and observes the log of the writer's connection.
     pub(crate) fn start(file: &Path, writer: &mut Connection) -> Result<Checkpoints, open::Cause> {
         let log_pages = Arc::new(AtomicU32::new(0));
         let pages = Arc::clone(&log_pages);
@@ -53,11 +54,11 @@ impl Checkpoints {
         Ok(Checkpoints { log_pages, copied_pages: 0, start, copied, copying: false, thread })
     }
 
-    /// Has the log copied if it has grown. Fails only where the disk does.
+    /// Starts a copy if the log has grown. Fails only if the disk fails.
     pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), rusqlite::Error> {
         let pages = self.log_pages.load(Ordering::Relaxed);
         if pages < self.copied_pages {
-            self.copied_pages = 0; // The log began anew.
+            self.copied_pages = 0; // The log has started again.
         }
         if self.copying {
             match self.copied.try_recv() {
@@ -75,7 +76,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Ends the thread. Copies everything and empties the log if there is a `writer`, at the end of the store's life.
+    /// Ends the thread. With a `writer`, copies everything and empties the log, when the store closes.
     pub(crate) fn finish(self, writer: Option<&Connection>) {
         let Checkpoints { start, copied, copying, thread, .. } = self;
         drop(start);
@@ -96,7 +97,7 @@ impl Checkpoints {
     }
 }
 
-/// Copies the log as far as readers allow. Being in somebody's way or out of room is no failure: the log keeps what it has.
+/// Copies the log as far as readers allow. A busy or full database is no failure: the log keeps its pages.
 fn checkpoint(conn: &Connection, pragma: &str) -> Result<(), rusqlite::Error> {
     let copied = conn.query_row(pragma, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
     match copied {
@@ -108,7 +109,10 @@ fn checkpoint(conn: &Connection, pragma: &str) -> Result<(), rusqlite::Error> {
             Some(
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull | ErrorCode::OutOfMemory,
             ) => {
-                warn!(error = &error as &dyn std::error::Error, "the log could not be copied for now: {error}");
+                warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not copy the log yet, it will be tried again: {error}"
+                );
                 Ok(())
             }
             _ => Err(error),

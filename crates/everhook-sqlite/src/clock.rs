@@ -1,8 +1,9 @@
-//! The store's clock: the only wall clock of a node that has this store.
+//! The store's clock: the only wall clock of a node with this store.
 //!
-//! It advances with the monotonic clock and follows the wall clock. A small difference is followed at once. A step forward is
-//! followed by the writer, which moves every lease and deadline along in one transaction, so that none of them ends by it. A step
-//! back is never taken: the clock runs at half speed until the wall clock has caught up, so that due tasks go on.
+//! It advances with the monotonic clock and follows the wall clock. A small difference is followed at once. A step
+//! forward is followed by the writer, which moves every lease and deadline in one transaction, so that none expires
+//! because of it. A step back is never followed: the clock runs at half speed until the wall clock has caught up, so
+//! that tasks still become due.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,21 +11,21 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use everhook_core::time::{Timestamp, micros};
 use tracing::warn;
 
-/// A forward step up to this costs no lease: those last a second at least.
+/// A forward step up to this size expires no lease: leases last at least a second.
 const FOLLOWED_MAX: Duration = Duration::from_millis(100);
-/// A step back from this on is worth a line in the log.
+/// The smallest step back that is logged.
 const BACK_NOTED_MIN: Duration = Duration::from_secs(1);
 
-/// What a clock is made of; tests bring their own.
+/// The clocks of the machine; tests have their own.
 pub trait TimeSource: Send + Sync {
     /// The wall clock, since 1970. It may jump.
     fn wall(&self) -> Duration;
 
-    /// Time since some moment, at an even pace.
+    /// The time since an arbitrary moment, at a steady pace.
     fn monotonic(&self) -> Duration;
 }
 
-/// The clocks of the machine.
+/// The clocks of this machine.
 pub(crate) struct SystemSource(Instant);
 
 impl SystemSource {
@@ -47,29 +48,29 @@ impl TimeSource for SystemSource {
 
 /// The clock of one open store.
 pub(crate) struct StoreClock {
-    /// Forward steps up to this are followed at once.
+    /// Forward steps up to this size are followed at once.
     followed_max: Duration,
     source: Arc<dyn TimeSource>,
     last: Mutex<Reading>,
 }
 
-/// What the clock showed when it was last read.
+/// The last reading of the clock.
 #[derive(Clone, Copy)]
 struct Reading {
     monotonic: Duration,
     now: Duration,
-    /// How far the wall clock was behind, and whether that was said.
+    /// The lag of the wall clock, and whether it was logged.
     behind: Duration,
     said: bool,
 }
 
 impl StoreClock {
-    /// The clock of whoever keeps the leases of a store.
+    /// The clock of the process that maintains the leases of a store.
     pub(crate) fn new(source: Arc<dyn TimeSource>) -> StoreClock {
         StoreClock::following(FOLLOWED_MAX, source)
     }
 
-    /// The clock of a process beside that one, which leaves the leases alone.
+    /// The clock of another process on the same store, which does not change leases.
     pub(crate) fn beside(source: Arc<dyn TimeSource>) -> StoreClock {
         StoreClock::following(Duration::MAX, source)
     }
@@ -83,26 +84,26 @@ impl StoreClock {
         }
     }
 
-    /// The time now. Read inside the writer's transaction wherever it is written down.
+    /// Returns the time. A time that is stored is read inside the writer's transaction.
     pub(crate) fn now(&self) -> Timestamp {
         timestamp(self.read(&mut self.lock()))
     }
 
-    /// How far the wall clock has stepped forward; the writer moves leases by this and then calls [`StoreClock::advance`].
+    /// Returns the size of a forward step. The writer moves leases by it and then calls [`StoreClock::advance`].
     pub(crate) fn step(&self) -> Option<Duration> {
         let now = self.read(&mut self.lock());
         let step = self.source.wall().saturating_sub(now);
         (step > self.followed_max).then_some(step)
     }
 
-    /// Takes a step forward.
+    /// Follows a forward step.
     pub(crate) fn advance(&self, step: Duration) {
         let mut last = self.lock();
         self.read(&mut last);
         last.now += step;
     }
 
-    /// How far the clock is ahead of the wall clock, after that was set back.
+    /// Returns how far the clock is ahead of the wall clock, after that was set back.
     pub(crate) fn ahead(&self) -> Duration {
         let mut last = self.lock();
         self.read(&mut last);
@@ -123,7 +124,7 @@ impl StoreClock {
         now
     }
 
-    /// What the clock shows, `passed` after it showed `last`, beside a wall clock that shows `wall`.
+    /// Returns the time `passed` after `last`, while the wall clock shows `wall`.
     fn next(&self, last: Duration, passed: Duration, wall: Duration) -> Duration {
         let even = last + passed;
         match wall.checked_sub(even) {
@@ -147,7 +148,7 @@ fn timestamp(since_1970: Duration) -> Timestamp {
     Timestamp::from_micros(micros(since_1970))
 }
 
-/// The time that passes, for deadlines.
+/// The monotonic clock, for deadlines.
 pub(crate) fn ticks() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "a deadline of the store's own")]
     let now = Instant::now();

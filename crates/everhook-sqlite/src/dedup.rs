@@ -1,4 +1,4 @@
-//! Keys under which something is accepted once, taken inside the transaction that accepts it.
+//! Dedup keys, taken inside the transaction that accepts the object.
 
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_store::append::KeyHolder;
@@ -13,7 +13,7 @@ const APPEND_DEDUP: &str = include_str!("../queries/append_dedup.sql");
 const FIND_DEDUP: &str = include_str!("../queries/find_dedup.sql");
 const DELETE_DEDUP: &str = include_str!("../queries/delete_dedup.sql");
 
-/// Takes keys; the statement is looked up once for all of them.
+/// Takes keys. The statement is prepared once for all of them.
 pub(crate) struct Claims<'t> {
     tx: &'t Tx<'t>,
     append: CachedStatement<'t>,
@@ -24,7 +24,7 @@ impl<'t> Claims<'t> {
         Ok(Claims { tx, append: tx.conn.prepare_cached(APPEND_DEDUP)? })
     }
 
-    /// Takes `key` for `object`. Answers who holds it, if it could not be had.
+    /// Takes `key` for `object`; returns the holder if the key is not free.
     pub(crate) fn claim(
         &mut self,
         environment: EnvironmentId,
@@ -53,20 +53,20 @@ impl<'t> Claims<'t> {
     }
 }
 
-/// Gives `key` back, if `object` holds it.
+/// Releases `key`, if `object` holds it.
 pub(crate) fn release(tx: &Tx<'_>, environment: EnvironmentId, key: &DedupKey, object: Id) -> Result<(), Fault> {
     let mut delete = tx.conn.prepare_cached(DELETE_DEDUP)?;
     delete.execute(params![environment.0, key.scope.to_db(), key.hash, object.as_bytes()])?;
     Ok(())
 }
 
-/// Who had a key first.
+/// The result of taking the key of a request.
 pub(crate) enum Claim {
-    /// This request, or no key was sent.
+    /// The key was free, or the request has none.
     Won,
-    /// The same request, for this object.
+    /// The same request took it earlier, for this object.
     Repeated(Id),
-    /// Another request.
+    /// Another request took it.
     Reused,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn claim(
     })
 }
 
-/// Gives the key of a request back that came to nothing, if it has one.
+/// Releases the key of a refused request, if it has one.
 pub(crate) fn unclaim(
     tx: &Tx<'_>,
     environment: EnvironmentId,

@@ -1,4 +1,4 @@
-//! Environments and the keys that open them.
+//! Environments and API keys.
 
 use everhook_core::api_key::{ApiKeyHash, KeyRecord, KeyScope};
 use everhook_core::application::Environment;

@@ -1,7 +1,7 @@
-//! What goes wrong inside, and what the caller is told.
+//! Internal failures, and the errors that callers get.
 //!
-//! Statements fail with a [`Fault`]; the write that ran them knows the operation's name and makes a `StoreError` of it. Only a
-//! failed commit is ever in doubt.
+//! Statements fail with a [`Fault`]. The write that ran them adds the operation's name and makes a `StoreError`. Only a
+//! failed commit can be in doubt.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use everhook_store::error::StoreError;
 use everhook_store::store::Op;
 use rusqlite::ErrorCode;
 
-/// Why a write or a read came to nothing.
+/// The reason why a write or a read failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// SQLite said so.
+    /// SQLite refused a statement.
     Sql(rusqlite::Error),
-    /// A row breaks a promise of the schema.
+    /// A row breaks a rule of the schema.
     Corrupt { table: &'static str, column: &'static str },
 }
 
@@ -25,12 +25,12 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
-    /// Whether a statement was stopped because its time was over.
+    /// Whether a statement was stopped at its deadline.
     pub(crate) fn is_interrupted(&self) -> bool {
         matches!(self, Fault::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted))
     }
 
-    /// The error that the caller of `op` gets: nothing of this was written.
+    /// Converts the fault to the error that the caller of `op` gets. Nothing was written.
     pub(crate) fn into_store_error(self, op: Op) -> StoreError {
         match self {
             Fault::Corrupt { table, column } => StoreError::Corrupt { table, column },
@@ -50,45 +50,43 @@ impl Fault {
     }
 }
 
-/// Why a whole transaction came to nothing, for each of its writes.
+/// The reason why a whole transaction failed, for each of its writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Aborted {
-    /// It was rolled back.
+    /// Rolled back.
     RolledBack(Arc<rusqlite::Error>),
-    /// The disk failed during the commit: nobody knows what a later reader of the file will find.
+    /// The disk failed during the commit. The state of the file is unknown until it is opened again.
     InDoubt(Arc<rusqlite::Error>),
-    /// It was not begun.
+    /// Never begun.
     Refused(Refusal),
 }
 
-/// Why nothing is written at all any more.
+/// The reason why all further writes are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Somebody closed the store.
+    /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// What the disk did not take is gone from memory too: only reading the file anew tells what is there.
-    #[error("reopen needed: the disk failed during an earlier write, restart to go on with what it kept")]
+    /// The disk lost pages that memory no longer has: only opening the file again shows its content.
+    #[error("reopen needed: the disk failed during an earlier write, restart the server to continue from the file")]
     DiskFailed,
-    /// A file of the store was deleted or replaced: the open one has no name, and ends with this process.
+    /// A file of the store was deleted or replaced. The open file has no name, and disappears with this process.
     #[error(
         "the database file was deleted or replaced while the server runs: restore it from a backup, then restart the server"
     )]
     FileLost,
-    /// A mistake of ours; the write's changes were undone.
+    /// A bug in Everhook; the changes of the write were undone.
     #[error("the operation panicked")]
     Panicked,
 }
 
 impl Refusal {
-    /// What the caller is told.
     pub(crate) fn into_store_error(self, op: Op) -> StoreError {
         StoreError::Unavailable { op, source: Box::new(self) }
     }
 }
 
 impl Aborted {
-    /// What the caller is told.
     pub(crate) fn to_store_error(&self, op: Op) -> StoreError {
         match self {
             Aborted::Refused(refusal) => refusal.into_store_error(op),
@@ -104,7 +102,8 @@ impl Aborted {
     }
 }
 
-/// Reads the failure of a commit. Full and busy are known before anything is durable; whatever else happens is doubt.
+/// Classifies the failure of a commit. A full or busy database is detected before anything is durable; every other
+/// error leaves the commit in doubt.
 pub(crate) fn commit_failed(error: rusqlite::Error) -> Aborted {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OutOfMemory) => {

@@ -1,6 +1,6 @@
-//! Feeds that a lease takes from: what their queues allow, by state, limits and rate.
+//! The feeds of a lease: the state, limits and rates of their queues. Called by `lease`.
 //!
-//! There is one writer, so that what is counted for a limit cannot change before it is used. Called by `lease`.
+//! There is one writer, so a count for a limit cannot change before it is used.
 
 use std::sync::Arc;
 
@@ -29,19 +29,19 @@ statement! {
     ) { environment: EnvironmentId, id: Id, until: Timestamp };
 }
 
-/// A feed that is asked for tasks.
+/// A feed that tasks may be leased from.
 pub(crate) struct OpenFeed {
     pub(crate) feed: Feed,
     pub(crate) key: FeedKey,
     limits: Limits,
     pub(crate) allowance: Allowance,
-    /// What its leased tasks are counted under, if it has a limit.
+    /// The group that counts its leased tasks, if it has a limit.
     pub(crate) limit_group: Option<Id>,
     pub(crate) target: Option<Arc<Target>>,
 }
 
 impl OpenFeed {
-    /// Opens a feed; none if it gives nothing, whatever is in it.
+    /// Opens a feed; none if it may give no task.
     pub(crate) fn open(tx: &Tx<'_>, asked: &FeedAsk) -> Result<Option<OpenFeed>, Fault> {
         if asked.capacity == 0 {
             return Ok(None);
@@ -65,7 +65,7 @@ impl OpenFeed {
         Ok(Some(OpenFeed { key: feed.key(), feed, limits, allowance, limit_group, target }))
     }
 
-    /// How many more tasks of a lane may be leased. A lane without a concurrency key has no limit of its own.
+    /// Returns how many more tasks of a lane may be leased. A lane without a concurrency key has no limit of its own.
     pub(crate) fn lane_room(&self, tx: &Tx<'_>, lane: LaneId) -> Result<usize, Fault> {
         match self.limit_group {
             Some(group) if lane.0 != group && self.limits.tasks_per_lane.is_some() => {
@@ -76,7 +76,7 @@ impl OpenFeed {
         }
     }
 
-    /// Keeps what its rate has given.
+    /// Writes the time until which its rate is used up.
     pub(crate) fn book(&self, tx: &Tx<'_>) -> Result<(), Fault> {
         match (&self.feed, self.allowance.booked(tx.now)) {
             (Feed::Queue { environment, name }, Some(until)) => {
@@ -88,8 +88,8 @@ impl OpenFeed {
     }
 }
 
-/// How many leased tasks are counted in a limit group, of one lane or of all; no more than the limit, because more cannot
-/// matter.
+/// Counts the leased tasks of a limit group, in one lane or in all. Counting stops at the limit, because a larger
+/// number makes no difference.
 fn count(tx: &Tx<'_>, group: Id, lane: Option<LaneId>, limit: Option<u32>) -> Result<usize, Fault> {
     let Some(most) = limit else { return Ok(0) };
     let leased: u32 = match lane {

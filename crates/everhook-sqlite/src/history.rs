@@ -1,4 +1,4 @@
-//! What happened, and the operator's ways to have it happen again. Messages here, attempts and deliveries in files of their own.
+//! Messages as users see them. Attempts and deliveries have files of their own.
 
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
@@ -23,7 +23,7 @@ const LIST_MESSAGE: &str = include_str!("../queries/list_message.sql");
 const SCAN_MESSAGE: &str = include_str!("../queries/scan_message.sql");
 const EXPUNGE_MESSAGE: &str = include_str!("../queries/expunge_message.sql");
 
-/// Instants that bound a list: before everything that has a time, and after it.
+/// Returns bounds for times; a missing bound includes everything.
 pub(crate) fn time_bounds(after: Option<Timestamp>, before: Option<Timestamp>) -> (i64, i64) {
     (after.map_or(i64::MIN, Timestamp::as_micros), before.map_or(i64::MAX, Timestamp::as_micros))
 }

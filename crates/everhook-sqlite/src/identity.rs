@@ -1,7 +1,7 @@
-//! Notices that the files of a store were deleted or replaced while it has them open.
+//! Detects that the files of an open store were deleted or replaced.
 //!
-//! Whatever is written then goes into files without a name, and is lost when the process ends. The writer looks after every
-//! commit, before anything is acknowledged.
+//! Later writes would go to files without a name, and be lost when the process ends. The writer checks after every
+//! commit, before it acknowledges anything.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) struct Identity {
 type FileId = (u64, u64);
 
 impl Identity {
-    /// The files that are there now: the database, its log and the log's index.
+    /// Records the current files: the database, its log and the log's index.
     pub(crate) fn of(database: &Path) -> std::io::Result<Identity> {
         let mut files = Vec::new();
         for path in [database.to_owned(), database.with_extension("db-wal"), database.with_extension("db-shm")] {
@@ -25,9 +25,9 @@ impl Identity {
         Ok(Identity { files })
     }
 
-    /// A file that is not under its name any more.
+    /// Returns a file that no longer has its name.
     pub(crate) fn lost(&self) -> Option<&Path> {
-        // Where the system cannot tell, the file is taken to be there.
+        // If the system cannot tell, the file counts as present.
         let is_lost = |(path, id): &&(PathBuf, FileId)| file_id(path).is_ok_and(|found| found != Some(*id));
         self.files.iter().find(is_lost).map(|(path, _)| path.as_path())
     }
@@ -45,6 +45,6 @@ fn file_id(path: &Path) -> std::io::Result<Option<FileId>> {
 
 #[cfg(not(unix))]
 fn file_id(_: &Path) -> std::io::Result<Option<FileId>> {
-    // An open file cannot be deleted there.
+    // On other systems an open file cannot be deleted.
     Ok(None)
 }

@@ -1,6 +1,6 @@
-//! Jobs: the trait is mapped to files of their own: accepting them, finding them, steering them.
+//! Jobs: accepting, finding and steering them, each in a file of its own.
 //!
-//! Leasing and settling are the engine's, in [`crate::settle`]; a batch is told of every end in [`crate::batch`].
+//! [`crate::lease`] and [`crate::settle`] lease and settle them. [`crate::batch`] is updated at every end of a job.
 
 pub(crate) mod enqueue;
 pub(crate) mod query;

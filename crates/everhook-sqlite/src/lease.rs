@@ -1,8 +1,8 @@
-//! Leasing due tasks: feeds first, then their lanes in the order in which they became ready, then a bounded number of rows
-//! from each, by priority.
+//! Leases due tasks: feeds first, then their lanes in the order in which they became ready, then a bounded number of
+//! rows from each, by priority.
 //!
-//! Never walks rows that are not due, however many a lane has, nor more than `KIND_SCAN_MAX` of a lane for a worker that
-//! takes only some kinds. `core::lane` decides how much each lane gives and where it stands afterwards. Called by the
+//! It never reads rows that are not due, however many a lane has. For a worker that takes only some kinds it reads at
+//! most `KIND_SCAN_MAX` rows of a lane. `core::lane` decides how much each lane gives and its next state. Called by the
 //! store's `lease`, on the writer's thread.
 
 use std::collections::{HashMap, HashSet};
@@ -34,7 +34,7 @@ const MARK_LANE_EMPTY: &str = include_str!("../queries/mark_lane_empty.sql");
 const FIND_MESSAGE: &str = include_str!("../queries/find_message.sql");
 pub(crate) const FIND_JOB_RECORD: &str = include_str!("../queries/find_job_record.sql");
 
-/// Payload bytes one lease brings; the last task taken may exceed it.
+/// The payload bytes of one lease; the last task may exceed them.
 const LEASE_BYTES_MAX: usize = APPEND_BATCH_BYTES_MAX;
 
 /// Leases due tasks to the asking session.
@@ -50,19 +50,19 @@ pub(crate) fn lease(tx: &Tx<'_>, ask: &LeaseAsk) -> Result<LeaseGrant, Fault> {
     Ok(LeaseGrant { tasks: taking.tasks, next_ready })
 }
 
-/// Reads the record of a job; none if it is gone.
+/// Reads the record of a job; none if it was pruned.
 pub(crate) fn read_job(find: &mut CachedStatement<'_>, task: &Task) -> Result<Option<Job>, Fault> {
     let mut rows = find.query(params![task.key.environment.0, task.key.subject.as_bytes()])?;
     rows.next()?.map(|row| row::job(row).map(|(job, _)| job)).transpose()
 }
 
-/// A lane that is or becomes ready.
+/// A lane that is ready now or later.
 struct ReadyLane {
-    /// Its feed, as a place in the list of open ones.
+    /// The index of its open feed.
     feed: usize,
     environment: EnvironmentId,
     id: LaneId,
-    /// The application of an endpoint; nothing for a queue.
+    /// The application of an endpoint; none for a queue.
     application: Option<ApplicationId>,
     state: LaneState,
     ready_at: Timestamp,
@@ -80,37 +80,36 @@ fn read_lane(row: &Row<'_>, feed: usize) -> Result<ReadyLane, Fault> {
     })
 }
 
-/// A task that may be leased.
 struct Candidate {
     task: Task,
     timeout_us: Option<i64>,
 }
 
-/// What a scan of a lane came to.
+/// The result of scanning a lane.
 #[derive(Default)]
 struct Scan {
     gave: usize,
-    /// Due tasks were passed over, because the asker does not take their kind.
+    /// Due tasks were skipped, because the asker does not take their kind.
     is_foreign: bool,
     /// The lease became full before the scan ended.
     is_cut_off: bool,
 }
 
-/// A lease that is being filled.
+/// A lease in progress.
 struct Taking<'t> {
     tx: &'t Tx<'t>,
     ask: &'t LeaseAsk,
     limit: usize,
     free_by_lane: HashMap<LaneId, usize>,
-    /// The kinds that were asked for, as tasks have them; empty means all.
+    /// The kind hashes to match in the task table; empty means all.
     kind_hashes: HashSet<i32>,
     feeds: Vec<OpenFeed>,
     tasks: Vec<Leased>,
     payload_bytes: usize,
     applications: Applications,
-    /// One message may go to many lanes.
+    /// Cached, because one message may go to many lanes.
     messages: HashMap<(EnvironmentId, Id), Option<Arc<Message>>>,
-    /// Lanes that are ready, but not for this asker.
+    /// Lanes that are ready, but only with kinds that the asker does not take.
     foreign: HashSet<(EnvironmentId, LaneId)>,
     next_task: CachedStatement<'t>,
     find_job: CachedStatement<'t>,
@@ -121,7 +120,7 @@ impl<'t> Taking<'t> {
     fn new(tx: &'t Tx<'t>, ask: &'t LeaseAsk) -> Result<Taking<'t>, Fault> {
         let mut feeds: Vec<OpenFeed> = Vec::with_capacity(ask.feeds.len());
         for asked in &ask.feeds {
-            // One that is named twice would be counted twice.
+            // A feed that is named twice would be counted twice.
             if !feeds.iter().any(|open| open.feed == asked.feed) {
                 feeds.extend(OpenFeed::open(tx, asked)?);
             }
@@ -148,7 +147,7 @@ impl<'t> Taking<'t> {
         self.tasks.len() >= self.limit || self.payload_bytes >= LEASE_BYTES_MAX
     }
 
-    /// How many tasks of a lane may be leased: by the asker's room, and by the limits of its queue.
+    /// Returns the most tasks that a lane may give, by the asker's capacity and the limits of its queue.
     fn lane_room(&self, open: &OpenFeed, lane: LaneId) -> Result<usize, Fault> {
         match self.free_by_lane.get(&lane).copied().unwrap_or(self.ask.per_lane) {
             0 => Ok(0),
@@ -156,7 +155,8 @@ impl<'t> Taking<'t> {
         }
     }
 
-    /// Lanes with room that are ready, of all feeds with room, in the order in which they became so.
+    /// Returns ready lanes with free capacity, of all feeds with free capacity, in the order in which they became
+    /// ready.
     fn ready_lanes(&self) -> Result<Vec<ReadyLane>, Fault> {
         let mut ready = Vec::new();
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| open.allowance.left() > 0) {
@@ -176,8 +176,8 @@ impl<'t> Taking<'t> {
         Ok(ready)
     }
 
-    /// Shows the lanes of a feed in the order in which they become ready, until it is told to stop. Lanes without room are
-    /// walked over: only those with leased tasks can have none, so that there are few.
+    /// Visits the lanes of a feed in the order in which they become ready, until the visitor returns false. Lanes
+    /// without free capacity are skipped one by one: only lanes with leased tasks can be full, so there are few.
     fn walk(&self, feed: usize, mut visit: impl FnMut(ReadyLane) -> Result<bool, Fault>) -> Result<(), Fault> {
         let mut next = self.tx.conn.prepare_cached(NEXT_LANE)?;
         let mut rows = next.query([self.feeds[feed].key.as_bytes()])?;
@@ -189,7 +189,7 @@ impl<'t> Taking<'t> {
         Ok(())
     }
 
-    /// Leases due tasks of a lane, up to its room, and says when it is to be looked at again.
+    /// Leases due tasks of a lane, up to its capacity, and sets the time of its next turn.
     fn take_from(&mut self, lane: &ReadyLane) -> Result<(), Fault> {
         let open = &self.feeds[lane.feed];
         let room = self.lane_room(open, lane.id)?.min(open.allowance.room()).min(self.limit);
@@ -237,7 +237,7 @@ impl<'t> Taking<'t> {
         Ok(scan)
     }
 
-    /// Due tasks of one priority that may be of a kind that was asked for, and how many were looked at.
+    /// Returns due tasks of one priority whose kind hash matches, and the number of tasks that were read.
     fn candidates(
         &mut self,
         lane: &ReadyLane,
@@ -264,11 +264,11 @@ impl<'t> Taking<'t> {
         Ok((candidates, seen))
     }
 
-    /// Leases a task, unless it is of a kind that was not asked for.
+    /// Leases a task, unless its kind was not asked for.
     fn lease(&mut self, lane: &ReadyLane, candidate: &Candidate) -> Result<bool, Fault> {
         let task = Task { epoch: candidate.task.epoch + 1, ..candidate.task };
         let work = self.work(lane, &task)?;
-        // Two kinds may stand for the same number.
+        // Two kinds may have the same hash.
         let is_asked = |job: &Job| self.ask.kinds.is_empty() || self.ask.kinds.contains(&job.kind);
         if let Work::Job { job: Some(job), .. } = &work
             && !is_asked(job)
@@ -294,7 +294,7 @@ impl<'t> Taking<'t> {
         Ok(true)
     }
 
-    /// Reads what a task is about.
+    /// Reads the message and endpoint, or the job and target, of a task.
     fn work(&mut self, lane: &ReadyLane, task: &Task) -> Result<Work, Fault> {
         if task.kind == TaskKind::Job {
             let job = read_job(&mut self.find_job, task)?.map(Arc::new);
@@ -328,7 +328,8 @@ impl<'t> Taking<'t> {
         Ok(message)
     }
 
-    /// When one of the feeds may have something to give; not for what waits for room, nor for what is not asked for.
+    /// Returns the time when one of the feeds can give tasks. Full lanes, and lanes with only other kinds, do not
+    /// count.
     fn next_ready(&self) -> Result<Option<Timestamp>, Fault> {
         let mut next = None;
         for (index, open) in self.feeds.iter().enumerate().filter(|(_, open)| !open.allowance.is_full()) {

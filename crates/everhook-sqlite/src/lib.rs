@@ -1,8 +1,8 @@
 //! The embedded store: one SQLite file, one writer.
 //!
-//! Everything that writes becomes a job of [`writer`], which commits many of them at once; everything that only reads goes to
-//! [`readers`] and never waits for a commit. Statements are in `queries/`, the schema in `migrations/`. Decides nothing: what a
-//! settlement means is decided in the core, who wins a key in `everhook_store::append`.
+//! Every write goes to [`writer`], which commits many of them at once. Every read goes to [`readers`] and never waits
+//! for a commit. Statements are in `queries/`, the schema in `migrations/`. The store makes no decisions: these are in
+//! the core and in `everhook_store::append`.
 
 use std::fs::File;
 use std::path::Path;
@@ -61,7 +61,7 @@ use crate::open::{Cause, ConnectionRole};
 use crate::readers::Readers;
 use crate::writer::{Tx, WriteAsk, WriteClass, Writer};
 
-/// How query files are expanded.
+/// The dialect for query files.
 const DIALECT: Dialect = Dialect::Sqlite;
 
 /// A store in one SQLite file.
@@ -74,13 +74,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`. A server makes it if it is not there, migrates it and ends the sessions of earlier servers;
-    /// beside a server it has to be there, with the schema of this binary.
+    /// Opens the store in `folder`. A server creates it if it does not exist, migrates it, and closes the sessions of
+    /// earlier servers. A command beside a server needs an existing store with the schema of this binary.
     pub fn open(folder: &Path, open_as: OpenAs, ids: Arc<Ids>) -> Result<SqliteStore, SqliteOpenError> {
         SqliteStore::open_by(Arc::new(SystemSource::new()), folder, open_as, ids)
     }
 
-    /// The same by other clocks than the machine's, for tests.
+    /// Opens the store with other clocks than the machine's, for tests.
     pub fn open_by(
         time: Arc<dyn TimeSource>,
         folder: &Path,
@@ -111,7 +111,7 @@ impl SqliteStore {
                 close_node_sessions(&conn).map_err(named)?;
                 Some(Checkpoints::start(&file, &mut conn).map_err(|cause| cause.at(&file))?)
             }
-            // The server sees to the log; without one, SQLite empties it when the last connection is closed.
+            // The server maintains the log. Without a server, SQLite empties it when the last connection closes.
             OpenAs::Beside => None,
         };
         let readers = Readers::open(&file).map_err(named)?;
@@ -126,7 +126,7 @@ impl SqliteStore {
         Ok(SqliteStore { writer, readers, clock, lock: Mutex::new(lock) })
     }
 
-    /// Opens an empty store that lives in memory, for tests.
+    /// Opens an empty store in memory, for tests.
     pub fn open_in_memory(ids: Arc<Ids>) -> Result<SqliteStore, SqliteOpenError> {
         let name = Path::new(":memory:");
         let mut conn = open::connect_in_memory().map_err(|error| Cause::from(error).at(name))?;
@@ -137,8 +137,7 @@ impl SqliteStore {
         Ok(SqliteStore { writer, readers: Readers::Writer, clock, lock: Mutex::new(None) })
     }
 
-    /// Finishes what waits to be written, empties the log into the file and lets go of it. Repeating it is harmless; whatever
-    /// is asked afterwards is refused.
+    /// Finishes waiting writes, empties the log into the file and releases it. Repeatable; later calls are refused.
     pub fn close(&self) {
         self.readers.close();
         self.writer.close();
@@ -153,7 +152,7 @@ impl SqliteStore {
         self.writer.write(ask, work).await
     }
 
-    /// A write of a few rows that somebody asked for.
+    /// Runs a small write for a caller.
     async fn change<T: Send + 'static>(
         &self,
         op: Op,
@@ -162,7 +161,7 @@ impl SqliteStore {
         self.write(WriteAsk { op, class: WriteClass::Change, rows: 1 }, work).await
     }
 
-    /// A read that the store does for itself.
+    /// Runs a read of the store itself.
     async fn read<T: Send + 'static>(
         &self,
         op: Op,
@@ -171,14 +170,14 @@ impl SqliteStore {
         self.read_shared(op, None, work).await
     }
 
-    /// Every read goes through here; one with a share waits for the turn of its environment.
+    /// Runs a read. A search waits for the turn of its environment first.
     async fn read_shared<T: Send + 'static>(
         &self,
         op: Op,
         share: Option<EnvironmentId>,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        // The file may have been replaced by another database under the same name.
+        // Another database may have replaced the file under the same name.
         if self.writer.refusal() == Some(Refusal::FileLost) {
             return Err(Refusal::FileLost.into_store_error(op));
         }
@@ -192,8 +191,8 @@ impl Drop for SqliteStore {
     }
 }
 
-/// Ends the sessions of earlier servers: the lock says that none of them lives, so their tasks may be taken over at once. Remote
-/// workers live in processes of their own and keep their sessions.
+/// Closes the sessions of earlier servers. The lock proves that none of them is alive, so their tasks may be reclaimed
+/// at once. Remote workers are processes of their own and keep their sessions.
 fn close_node_sessions(conn: &Connection) -> Result<(), rusqlite::Error> {
     let close = "update session set closed_at = ?1 where closed_at is null and version <> ?2";
     conn.execute(close, params![clock::wall().as_micros(), REMOTE]).map(drop)

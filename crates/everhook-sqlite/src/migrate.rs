@@ -1,7 +1,7 @@
-//! Brings a file's schema to what this binary knows: forward only, each step in a transaction of its own.
+//! Brings a file's schema to the version of this binary: forward only, one transaction per step.
 //!
-//! The schema keeps its version and the oldest version a binary must know to run on it, so that an older binary refuses only what it
-//! cannot work with.
+//! The schema records its version and the oldest version that a binary must know, so that an older binary refuses only
+//! a schema that it cannot use.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::open::{self, Cause, ConnectionRole, SqliteOpenError};
 /// One step.
 struct Migration {
     version: i64,
-    /// The oldest version a binary must know to run on a file with this step.
+    /// The oldest version that a binary must know to use a file with this step.
     compatible_from: i64,
     name: &'static str,
     sql: &'static str,
@@ -44,18 +44,18 @@ const CREATE_SCHEMA_VERSION: &str = "create table if not exists schema_version (
     applied_at integer not null
 ) strict";
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteMigrationReport {
-    /// The schema's version before; 0 for a new file.
+    /// The version before; 0 for a new file.
     pub from: i64,
-    /// The schema's version now.
+    /// The version afterwards.
     pub to: i64,
-    /// The steps that were applied.
+    /// The names of the applied steps.
     pub applied: Vec<&'static str>,
 }
 
-/// Brings the file in `folder` up to date; made if it is not there. Nobody may serve it meanwhile.
+/// Brings the file in `folder` up to date; creates it if it does not exist. No process may serve it meanwhile.
 pub fn migrate(folder: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> {
     open::check_version()?;
     let file = open::ensure_file(folder)?;
@@ -67,7 +67,7 @@ pub fn migrate(folder: &Path) -> Result<SqliteMigrationReport, SqliteOpenError> 
     Ok(report)
 }
 
-/// The newest version this binary knows.
+/// The newest version that this binary knows.
 const fn known() -> i64 {
     MIGRATIONS[MIGRATIONS.len() - 1].version
 }
@@ -87,7 +87,7 @@ pub(crate) fn apply(conn: &mut Connection, file: &Path) -> Result<SqliteMigratio
     Ok(SqliteMigrationReport { from, to: from.max(known()), applied })
 }
 
-/// Applies one step, unless someone did so meanwhile.
+/// Applies one step, unless another process has done so in the meantime.
 fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite::Error> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let has = "select 1 from schema_version where version = ?1";
@@ -101,7 +101,7 @@ fn apply_step(conn: &mut Connection, step: &Migration) -> Result<bool, rusqlite:
     Ok(true)
 }
 
-/// Accepts a schema that this binary can run on without changing it.
+/// Accepts a schema that this binary can use without a migration.
 pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), SqliteOpenError> {
     let found = check(conn, file)?;
     if found == 0 {
@@ -113,7 +113,7 @@ pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), SqliteOpenEr
     Ok(())
 }
 
-/// The schema's version, 0 for a new file; refuses one that is too new.
+/// Returns the schema's version, 0 for a new file; refuses a schema that is too new.
 pub(crate) fn check(conn: &Connection, file: &Path) -> Result<i64, SqliteOpenError> {
     let (found, needs) = read_version(conn).map_err(|error| Cause::from(error).at(file))?;
     if let Some(step) = foreign_step(conn).map_err(|error| Cause::from(error).at(file))? {

@@ -1,4 +1,4 @@
-//! Once-slots: claimed inside the transaction that appends the message; shown and reset for the API.
+//! Once-slots: claimed in the transaction that appends the message; read and reset for the API.
 
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
@@ -21,7 +21,7 @@ const APPEND_ONCE: &str = include_str!("../queries/append_once.sql");
 const REPLACE_ONCE: &str = include_str!("../queries/replace_once.sql");
 const APPEND_ONCE_SUPPRESSION: &str = include_str!("../queries/append_once_suppression.sql");
 
-/// Claims a slot for a message that is accepted if it wins; else answers who has the slot.
+/// Claims a slot for an otherwise accepted message; returns the winner if another message has the slot.
 pub(crate) fn take(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -39,7 +39,7 @@ pub(crate) fn take(
     }
 }
 
-/// Logs what was suppressed in this transaction.
+/// Logs the suppressed calls of this transaction.
 pub(crate) fn log(tx: &Tx<'_>, suppressed: &Suppressions) -> Result<(), Fault> {
     for (suppression, calls) in suppressed.iter() {
         tx.conn.prepare_cached(APPEND_ONCE_SUPPRESSION)?.execute(params![
@@ -122,7 +122,7 @@ pub(crate) fn reset(
     Ok(true)
 }
 
-/// Reads phase, winner and winner's phase, from column `first` on.
+/// Decodes phase, winner and winner's phase, from column `first` on.
 fn slot(record: &Reader<'_>, first: usize) -> Result<OnceSlot, Fault> {
     Ok(OnceSlot {
         phase: Phase::from_db(record.get(first, "phase")?),

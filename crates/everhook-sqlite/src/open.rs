@@ -1,7 +1,7 @@
-//! Opens the file: the folder, the lock that keeps a second server out, the connections and their settings.
+//! Opens the file: the folder, the lock against a second server, the connections and their settings.
 //!
-//! Refuses a SQLite that is known to corrupt its log, a file that somebody else serves, and a schema it cannot run on; each with
-//! a text that names the file and the remedy.
+//! Refuses a SQLite version that can corrupt its log, a file that another process serves, and an unknown schema. Each
+//! error names the file and the remedy.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,123 +12,98 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tracing::warn;
 
-/// The file inside the folder.
+/// The database file inside the folder.
 const FILE: &str = "everhook.db";
-/// Tells that the folder has had a store.
+/// Marks a folder that has held a store.
 const USED_FILE: &str = "everhook.used";
 const USED_TEXT: &str = "This folder holds an Everhook store. If everhook.db is missing or empty, Everhook refuses to start rather \
                          than begin an empty store: restore everhook.db from a backup. To start over, delete this file.\n";
-/// Locked by the process that serves the folder; holds its process id, for people.
+/// Locked by the process that serves the folder; contains its process id for operators.
 const LOCK_FILE: &str = "everhook.lock";
-/// SQLite before this can lose committed pages when the log begins anew (fixed in 3.51.3).
+/// Earlier versions of SQLite can lose committed pages when the log starts again (fixed in 3.51.3).
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// How long to wait for a command that writes beside the server.
+/// The most time to wait for a command that writes beside the server.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Statements kept prepared per connection: all there are.
+/// Prepared statements per connection: enough for all of them.
 const STATEMENTS_CACHED: usize = 128;
-/// The log is cut back to this once it begins anew: 64 MiB.
+/// The size to which the log is cut when it starts again: 64 MiB.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
-/// Pages kept in memory, in KiB, per connection. More would cost more than it saves: after most commits SQLite looks through all of them.
+/// The page cache of a connection, in KiB. A larger one costs more than it saves: after most commits SQLite scans all
+/// of it.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
-/// What the store is opened for.
+/// The purpose of opening the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenAs {
-    /// To serve: no other process may, and the sessions of earlier servers end here.
+    /// To serve: no other process may, and the sessions of earlier servers are closed.
     Server,
-    /// For a command next to a running server: on what is there, and nothing is created.
+    /// For a command beside a running server: the store must exist, and nothing is created.
     Beside,
 }
 
-/// Why a store could not be opened.
+/// The reason why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
-    /// The folder or a file in it cannot be made or read.
+    /// The folder or a file in it cannot be created or read.
     #[error("could not open {}: check that the folder exists and that this user may write to it", path.display())]
     Folder {
-        /// Which file or folder.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
-    /// There is nothing to open.
+    /// The folder has no database.
     #[error("no Everhook database at {}: name the server's data folder with --data, or its PostgreSQL with --database",
             path.display())]
-    Missing {
-        /// Where it would be.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// Another process serves it.
     #[error("{} is in use by another `everhook serve`{holder}: stop that one, or give this one a folder of its own", path.display())]
     InUse {
-        /// Which file.
         path: PathBuf,
-        /// The other process, if it can be told.
+        /// The other process, if it is known.
         holder: FileHolder,
     },
-    /// The folder had a store, and it is not there any more.
+    /// The folder had a store, and its file is gone.
     #[error("{} is missing or empty, but the folder has held a store: restore the file from a backup; to start over with an empty \
              store, delete {} (and {}-wal, if it is there)", path.display(), marker.display(), path.display())]
     Lost {
-        /// Which file.
         path: PathBuf,
-        /// What tells that the folder was used.
+        /// The file that marks the folder as used.
         marker: PathBuf,
     },
-    /// SQLite could not open it.
+    /// SQLite could not open the file.
     #[error("could not open {}: restore it from a backup if it is damaged", path.display())]
     Database {
-        /// Which file.
         path: PathBuf,
-        /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
-    /// There is no room to open it.
+    /// The disk has no space to open it.
     #[error("could not open {}: the disk is full, make some room first", path.display())]
     Full {
-        /// Which file.
         path: PathBuf,
-        /// What SQLite said.
         #[source]
         source: rusqlite::Error,
     },
-    /// The file was written by a newer binary that this one cannot work with.
+    /// A newer binary wrote the file, and this one cannot use it.
     #[error("{}: schema is newer than this binary: it has version {found} and needs a binary that knows {needs}, this one \
              knows {known}; install a newer everhook", path.display())]
     NewerSchema {
-        /// Which file.
         path: PathBuf,
-        /// The schema's version.
         found: i64,
-        /// The oldest version a binary must know to run on it.
+        /// The oldest version that a binary must know to use the file.
         needs: i64,
-        /// The newest version this binary knows.
         known: i64,
     },
     /// The schema has steps that this binary does not know under these numbers.
     #[error("{}: the schema was made by a build from before the first release (its step {step:?} is unknown); start with a \
              new folder", path.display())]
-    ForeignSchema {
-        /// The file.
-        path: PathBuf,
-        /// The name of the unknown step.
-        step: String,
-    },
-    /// A command that runs beside a server does not migrate what the server works on.
+    ForeignSchema { path: PathBuf, step: String },
+    /// A command beside a server does not migrate the file that the server uses.
     #[error("{}: schema is older than this binary: it has version {found}, this one needs {known}; stop the server and run \
              `everhook migrate`", path.display())]
-    OlderSchema {
-        /// Which file.
-        path: PathBuf,
-        /// The schema's version.
-        found: i64,
-        /// The version this binary needs.
-        known: i64,
-    },
-    /// The SQLite this binary was linked with loses data.
+    OlderSchema { path: PathBuf, found: i64, known: i64 },
+    /// The linked SQLite can lose data.
     #[error("SQLite {0} has a bug that can lose committed data: build everhook with the bundled SQLite")]
     BadSqlite(&'static str),
 }
@@ -146,7 +121,7 @@ impl std::fmt::Display for FileHolder {
     }
 }
 
-/// What a step of opening fails with, before the file is named.
+/// The failure of a step of opening, before the file is named.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Sql(rusqlite::Error),
@@ -178,7 +153,7 @@ impl Cause {
     }
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRole {
     Write,
@@ -186,19 +161,19 @@ pub(crate) enum ConnectionRole {
     Checkpoint,
 }
 
-/// Makes the folder and an empty file in it if they are not there, for this user alone, and names the file.
+/// Creates the folder and an empty file in it if they do not exist, for this user alone; returns the file.
 pub(crate) fn ensure_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
     if !folder.is_dir() {
         create_private(folder).map_err(|error| Cause::Io(error).at(folder))?;
     }
     let file = folder.join(FILE);
     check_not_lost(folder, &file)?;
-    // SQLite would make it readable by everybody. Its log and its index get the mode of the file.
+    // SQLite would make the file readable by everyone. Its log and index get the mode of the file.
     open_private(&file).map_err(|error| Cause::Io(error).at(&file))?;
     Ok(file)
 }
 
-/// Names the file in the folder, which has to be there.
+/// Returns the file in the folder, which must exist.
 pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
     let file = folder.join(FILE);
     check_not_lost(folder, &file)?;
@@ -210,12 +185,12 @@ pub(crate) fn existing_file(folder: &Path) -> Result<PathBuf, SqliteOpenError> {
     }
 }
 
-/// There is no database of ours; says so with a path that does not depend on where the command was typed.
+/// Returns the error for a missing database, with an absolute path.
 pub(crate) fn missing(file: &Path) -> SqliteOpenError {
     SqliteOpenError::Missing { path: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()) }
 }
 
-/// Opens a file to be written; one that is not there is made, for this user alone.
+/// Opens a file for writing; creates a missing one for this user alone.
 pub(crate) fn open_private(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -224,7 +199,7 @@ pub(crate) fn open_private(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Tells the operator if others on this machine can read what is in the folder.
+/// Warns the operator if other users of this machine can read the folder.
 pub(crate) fn warn_if_shared(folder: &Path) {
     #[cfg(unix)]
     if let Ok(metadata) = std::fs::metadata(folder) {
@@ -239,8 +214,8 @@ pub(crate) fn warn_if_shared(folder: &Path) {
     }
 }
 
-/// Refuses to begin an empty store where there was one: its file was deleted, or cut to nothing. SQLite would take either for a
-/// new database, and would drop a log that is left of the old one.
+/// Refuses to create an empty store where one existed: its file was deleted, or truncated. SQLite would treat either as
+/// a new database, and would drop the remaining log of the old one.
 fn check_not_lost(folder: &Path, file: &Path) -> Result<(), SqliteOpenError> {
     let length = |path: &Path| match std::fs::metadata(path) {
         Ok(found) => Ok(found.len()),
@@ -254,7 +229,7 @@ fn check_not_lost(folder: &Path, file: &Path) -> Result<(), SqliteOpenError> {
     Err(SqliteOpenError::Lost { path: file.to_owned(), marker })
 }
 
-/// Marks the folder as one that has a store. A disk without room for the mark is no reason not to serve.
+/// Marks the folder as used. The server also runs if the disk has no space for the mark.
 pub(crate) fn mark_used(folder: &Path) {
     let marker = folder.join(USED_FILE);
     if marker.exists() {
@@ -274,12 +249,12 @@ fn create_private(folder: &Path) -> std::io::Result<()> {
     sync_folder(folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
-/// Makes new names in a folder survive a power cut; SQLite does so for its journals, not for the file itself.
+/// Makes new names in a folder survive a power failure. SQLite does this for its journals, not for the database file.
 pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Takes the lock of the folder for as long as the answer lives.
+/// Takes the lock of the folder. The lock lasts as long as the returned file.
 pub(crate) fn lock(folder: &Path) -> Result<File, SqliteOpenError> {
     let path = folder.join(LOCK_FILE);
     let mut file = open_private(&path).map_err(|error| Cause::Io(error).at(&path))?;
@@ -301,7 +276,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, SqliteOpenError> {
     Ok(file)
 }
 
-/// Refuses a SQLite that loses data.
+/// Refuses a SQLite version that can lose data.
 pub(crate) fn check_version() -> Result<(), SqliteOpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(SqliteOpenError::BadSqlite(rusqlite::version()));
@@ -309,7 +284,7 @@ pub(crate) fn check_version() -> Result<(), SqliteOpenError> {
     Ok(())
 }
 
-/// Opens a connection with the settings of its role, to a file that is there.
+/// Opens a connection to an existing file, with the settings of its role.
 pub(crate) fn connect(file: &Path, role: ConnectionRole) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
@@ -317,14 +292,14 @@ pub(crate) fn connect(file: &Path, role: ConnectionRole) -> Result<Connection, r
     Ok(conn)
 }
 
-/// Opens a database that lives in memory, and in this connection only.
+/// Opens a database in memory, which only this connection sees.
 pub(crate) fn connect_in_memory() -> Result<Connection, rusqlite::Error> {
     let conn = Connection::open_in_memory()?;
     configure(&conn, ConnectionRole::Write)?;
     Ok(conn)
 }
 
-/// Makes closing this connection leave the log alone.
+/// Keeps the log when this connection closes.
 pub(crate) fn keep_log(conn: &Connection) -> Result<(), rusqlite::Error> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
@@ -333,14 +308,14 @@ fn configure(conn: &Connection, role: ConnectionRole) -> Result<(), rusqlite::Er
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     if role == ConnectionRole::Write {
-        // Counts only for a file that is still empty; retention gives pages back later, a few at a time.
+        // Takes effect only on an empty file; retention returns pages later, a few at a time.
         conn.pragma_update(None, "auto_vacuum", "incremental")?;
-        // Answers with the mode that is in force; a database in memory stays "memory".
+        // Returns the mode in force; a database in memory stays "memory".
         conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     } else {
         keep_log(conn)?;
     }
-    // Anything less may lose the last commits when the power goes.
+    // A weaker setting can lose the last commits in a power failure.
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", false)?;
     conn.pragma_update(None, "temp_store", "memory")?;

@@ -1,4 +1,4 @@
-//! The operations of the seam, each one call of the function that does it, on the writer's thread.
+//! The operations of the seam. Each calls one function on the writer's thread.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! The outbox in a SQLite file of a customer's own, which `everhook-outbox` writes to.
+//! The outbox in a customer's own SQLite file, which `everhook-outbox` writes to.
 //!
-//! A guest in somebody else's file: it looks without locking anything, and writes only to remove what it relayed, in one short
-//! transaction. The file is neither created nor migrated here.
+//! The store is a guest in this file. It reads without locks, and writes only to delete relayed rows or to set rows
+//! aside, in one short transaction. It neither creates nor migrates the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -37,29 +37,29 @@ const RAISE_OUTBOX: &str = "update everhook_outbox_relay set floor = max(coalesc
 const DELETE_OUTBOX: &str = "delete from everhook_outbox where id = ?1";
 const DELETE_OUTBOX_ASIDE: &str = "delete from everhook_outbox_aside where id = ?1";
 
-/// A file has no claims: nothing but relayed rows is written to it. A second process that relays the same file repeats
-/// work without effect, because its messages are found accepted.
+/// A file has no claims, because only finished rows are written to it. A second process that relays the same file
+/// repeats work without effect: its messages were already accepted.
 const NO_CLAIM: Claim = Claim([0; CLAIM_BYTES]);
-/// How long to wait for the customer's own transactions.
+/// The most time to wait for the customer's own transactions.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Rows of a customer's transactions.
+/// An outbox in a customer's SQLite file.
 #[derive(Clone)]
 pub struct SqliteOutbox {
     file: PathBuf,
-    /// Opened when it is needed, and again when it failed.
+    /// Opened at first use, and again after a failure.
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl SqliteOutbox {
-    /// The outbox in a file that need not be there yet: it is opened when it is looked into.
+    /// Opens an outbox. The file may be missing: it is opened at the first use.
     pub fn in_file(file: &Path) -> SqliteOutbox {
         SqliteOutbox { file: file.to_owned(), connection: Arc::default() }
     }
 
-    /// Makes an outbox in a file. Doing it again is harmless.
+    /// Creates an outbox in a file. Repeatable.
     pub fn install(file: &Path) -> Result<(), SqliteOpenError> {
-        // A new file is this user's alone: its rows are payloads.
+        // A new file is readable by this user alone, because its rows contain payloads.
         open_private(file).map_err(|error| Cause::from(error).at(file))?;
         let install = || {
             let connection = Connection::open(file)?;
@@ -69,7 +69,7 @@ impl SqliteOutbox {
         install().map_err(|error: rusqlite::Error| Cause::from(error).at(file))
     }
 
-    /// Runs `work` on the connection, on a thread that may wait.
+    /// Runs `work` on the connection, on a thread that may block.
     async fn with<T: Send + 'static>(
         &self,
         op: Op,
@@ -83,7 +83,7 @@ impl SqliteOutbox {
                 None => connect(&this.file)?,
             };
             let done = work(&mut connection);
-            // One that failed may be broken; the next look opens another.
+            // A connection that failed may be broken; the next call opens another.
             *slot = done.is_ok().then_some(connection);
             done
         });
@@ -101,7 +101,7 @@ fn connect(file: &Path) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Floor and rows of one moment, so that whoever else relays the file has raised the one if it deleted the others.
+/// Reads floor and rows in one snapshot. If another relay has deleted rows, it has also raised the floor.
 fn read_batch(connection: &mut Connection) -> Result<Option<OutboxBatch>, Fault> {
     if connection.prepare_cached(ANY_OUTBOX)?.query_row([], |_| Ok(())).optional()?.is_none() {
         return Ok(None);
@@ -123,20 +123,20 @@ fn read_batch(connection: &mut Connection) -> Result<Option<OutboxBatch>, Fault>
     Ok((!batch.is_empty()).then_some(batch))
 }
 
-/// Whether every text of a row is one: SQLite keeps what it is given.
+/// Checks that every text of a row is UTF-8: SQLite stores any bytes.
 fn check_texts(row: &Row<'_>) -> Result<(), String> {
     for column in 3..=11 {
         if let Ok(ValueRef::Text(bytes)) = row.get_ref(column)
             && std::str::from_utf8(bytes).is_err()
         {
             let name = row.as_ref().column_name(column).unwrap_or_default();
-            return Err(format!("{name} is no UTF-8"));
+            return Err(format!("{name} is not UTF-8"));
         }
     }
     Ok(())
 }
 
-/// Removes what was relayed, and moves the rest aside.
+/// Deletes relayed rows, and sets bad ones aside.
 fn finish(connection: &mut Connection, done: &Done) -> Result<(), Fault> {
     if *done == Done::default() {
         return Ok(());
@@ -160,7 +160,7 @@ fn write<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
 ) -> Result<T, Fault> {
-    // Taken at once: a lock that is raised later can be refused without any wait.
+    // The write lock is taken at once: SQLite may refuse to upgrade a lock later without waiting.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let done = work(&transaction)?;
     transaction.commit()?;
@@ -185,7 +185,7 @@ fn read_row(row: &Row<'_>) -> Result<OutboxRow, rusqlite::Error> {
     })
 }
 
-/// A text as far as it is one.
+/// Reads a text, with invalid bytes replaced.
 fn text(row: &Row<'_>, column: usize) -> Result<Option<String>, rusqlite::Error> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -193,12 +193,12 @@ fn text(row: &Row<'_>, column: usize) -> Result<Option<String>, rusqlite::Error>
     })
 }
 
-/// A list as it was written. What is no list is one entry, which is no name either: the row is set aside for it.
+/// Reads a list. A text that is no list becomes one entry, which is no valid name, so the row is set aside.
 fn list(text: String) -> Vec<String> {
     serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
 }
 
-/// The clock may have been set back.
+/// Negative if the clock was set back; then the age is zero.
 fn span(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }

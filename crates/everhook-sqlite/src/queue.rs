@@ -1,4 +1,4 @@
-//! Queues: how they are configured, and how much is in them.
+//! Queues as users see them.
 
 use everhook_core::id::EnvironmentId;
 use everhook_core::limits::QUEUE_LANES_DELETED_MAX;
@@ -23,7 +23,7 @@ pub(crate) mod stats;
 const DELETE_LANE_QUEUE: &str = include_str!("../queries/delete_lane_queue.sql");
 
 statement! {
-    // None in it for a queue that nobody configured.
+    // The inner option is none for a queue without configuration.
     FindQueue<'a> = "find_queue" { environment: EnvironmentId, name: &'a Name } -> Option<Option<Queue>>;
     ListQueue<'a> = "list_queue" { environment: EnvironmentId, above: &'a str, below: &'a str, order: Order }
         -> Option<Name>;
@@ -31,7 +31,7 @@ statement! {
 }
 
 impl SqliteStore {
-    /// Deletes a queue in parts, each one transaction: its lanes may be many.
+    /// Deletes a queue in several transactions, because it may have many lanes.
     pub(crate) async fn delete_queue(&self, environment: EnvironmentId, name: &Name) -> Result<Deleted, StoreError> {
         let mut known = false;
         loop {
@@ -62,10 +62,10 @@ pub(crate) fn list(conn: &Connection, environment: EnvironmentId, slice: &Slice<
     Ok(queues)
 }
 
-/// What one transaction did of a deletion.
+/// The result of one transaction of a deletion.
 enum Deletion {
     HasJobs,
-    /// There may be more lanes.
+    /// More lanes may remain.
     Part,
     Whole {
         found: bool,

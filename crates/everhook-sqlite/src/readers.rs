@@ -1,6 +1,6 @@
-//! Reads: a few connections that cannot write, each used by one caller at a time.
+//! Reads: a few read-only connections, each used by one caller at a time.
 //!
-//! A database in memory lives in one connection, so there the writer reads too.
+//! A database in memory has a single connection, so there the writer also reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -20,22 +20,22 @@ use crate::error::{Fault, Refusal};
 use crate::open::{self, ConnectionRole};
 use crate::writer::{WriteAsk, WriteClass, Writer};
 
-/// Reads at once; past it, callers wait.
+/// The most concurrent reads; further callers wait.
 const READERS_MAX: usize = 4;
-/// How long a read may take that is no search: of the node itself, which has nobody to tell to ask for less.
+/// The deadline of a read that is no search. Such reads are the node's own, which cannot ask for less.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
-/// Steps of SQLite between two looks at the clock: about a tenth of a millisecond.
+/// Steps of SQLite between two checks of the deadline: about a tenth of a millisecond.
 const PROGRESS_STEPS: i32 = 10_000;
 
-/// Where reads are done.
+/// The place where reads run.
 pub(crate) enum Readers {
     /// On connections of their own, beside the writer.
     Pool(Arc<Pool>),
-    /// By the writer, in between.
+    /// On the writer's connection, between its writes.
     Writer,
 }
 
-/// Connections that nobody uses at the moment.
+/// Idle connections.
 pub(crate) struct Pool {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
@@ -44,7 +44,7 @@ pub(crate) struct Pool {
 }
 
 impl Readers {
-    /// Opens the first connection, so that a file that cannot be read is found out now.
+    /// Opens the first connection, so that an unreadable file is detected at start.
     pub(crate) fn open(file: &Path) -> Result<Readers, rusqlite::Error> {
         let first = open::connect(file, ConnectionRole::Read)?;
         let capacity = Arc::new(Semaphore::new(READERS_MAX));
@@ -89,14 +89,14 @@ impl Readers {
         read.await.unwrap_or_else(|_| Err(Refusal::Panicked.into_store_error(op)))
     }
 
-    /// How many reads are under way. Who waits for one is not counted.
+    /// Returns the number of running reads. Waiting callers are not counted.
     pub(crate) fn pool_use(&self) -> Option<PoolUse> {
         let Readers::Pool(pool) = self else { return None };
         let busy = READERS_MAX.saturating_sub(pool.capacity.available_permits());
         Some(PoolUse { max: READERS_MAX, busy, waiting: 0 })
     }
 
-    /// Closes the connections that are not in use, and refuses further reads.
+    /// Closes idle connections, and refuses further reads.
     pub(crate) fn close(&self) {
         if let Readers::Pool(pool) = self {
             pool.capacity.close();
@@ -105,7 +105,7 @@ impl Readers {
     }
 }
 
-/// Runs `work`, and stops its statements when the time is over.
+/// Runs `work`, and stops its statements at the deadline.
 fn within<T>(
     conn: &mut Connection,
     time: Duration,
@@ -126,7 +126,8 @@ impl Pool {
             None => open::connect(&self.file, ConnectionRole::Read)?,
         };
         let done = within(&mut conn, time, work);
-        // One that failed may be broken; the next reader opens another. One that was stopped in time is fine.
+        // A connection that failed may be broken; the next reader opens another. One that was stopped at the deadline
+        // is usable.
         let is_fine = done.as_ref().map_or_else(Fault::is_interrupted, |_| true);
         if is_fine && !self.capacity.is_closed() {
             self.lock().push(conn);

@@ -1,4 +1,4 @@
-//! The reads of the seam, each one call of the function that does it, on a connection that cannot write.
+//! The reads of the seam. Each calls one function on a read-only connection.
 
 use everhook_core::resource::ResourceKind;
 use everhook_core::time::Timestamp;
@@ -13,7 +13,7 @@ use crate::job::query as job;
 use crate::queue::{self, stats};
 use crate::{backlog, batch, environment, once, resource, schedule, session, worker};
 
-/// Answers a query. The caller has the deadline and the share.
+/// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
     Ok(answers!(query;
         Environments(_) => environment::list(conn)?,

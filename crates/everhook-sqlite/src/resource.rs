@@ -1,6 +1,6 @@
 //! Resources of every kind: one table, and one function for each operation.
 //!
-//! A change also writes the narrow tables that hot paths read, in the same transaction: `resource::projection`.
+//! A change also writes the narrow tables that hot paths read, in the same transaction: see `resource::projection`.
 
 mod projection;
 
@@ -45,7 +45,7 @@ fields! {
     }
 }
 
-/// A row with the state of a schedule.
+/// A row, with the state of a schedule.
 type Stored = (ResourceRow, Option<FiringRow>);
 
 statement! {
@@ -93,7 +93,8 @@ pub(crate) fn create(
             if let Some((row, firing)) = run(tx.conn, FindResource { environment, kind, parent, id: object })? {
                 return Ok(Created::Repeated(read(&row, firing.as_ref())?));
             }
-            // It was removed since the same request made it: it is made again, and the key stands for the new one.
+            // The resource was deleted after the same request created it. It is created again, and the key now refers
+            // to the new one.
             unclaim(tx, environment, key, object)?;
             claim(tx, environment, key, id)?;
         }
@@ -108,7 +109,7 @@ pub(crate) fn create(
     Ok(Created::New(read(&row, firing.as_ref())?))
 }
 
-/// The reason why a resource cannot be created, if there is one.
+/// Returns the reason why a resource cannot be created, if there is one.
 fn refusal(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -130,7 +131,7 @@ fn refusal(
         None => run(tx.conn, FindResource { environment, kind, parent, id })?,
     };
     if let Some((row, firing)) = in_the_way {
-        // A drawn id can only be there because this request was written before.
+        // A generated id can only exist because this request was written before.
         let is_own = row.id == id && !kind.is_named();
         let found = read(&row, firing.as_ref())?;
         return Ok(Some(if is_own { Created::Repeated(found) } else { Created::Taken(found) }));
@@ -179,7 +180,7 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
             columns.info = keep_unknown(columns.info, &old.info);
             run(tx.conn, ReplaceResource { fields: fields_of(tx, environment, &columns), revision })?
         }
-        // Only a queue can be replaced that is not there: it exists without configuration.
+        // Only a queue can be replaced without a row: it exists without configuration.
         None if kind == ResourceKind::Queue && revision == 0 => {
             run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?
         }
@@ -188,7 +189,7 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
     Ok(written.map_or(Replaced::Stale, Replaced::Done))
 }
 
-/// Deletes a resource; false if it is not there. The lanes of a queue are its caller's to delete.
+/// Deletes a resource; returns false if it does not exist. The caller deletes the lanes of a queue.
 pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
     let ResourcePlace { kind, parent, locator } = key.place();
     let deleted = match &locator {
@@ -216,7 +217,7 @@ pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
     Ok(true)
 }
 
-/// A resource that is not deleted.
+/// Finds a resource that is not deleted.
 pub(crate) fn find<R: Record>(
     conn: &Connection,
     environment: EnvironmentId,
@@ -248,13 +249,13 @@ pub(crate) fn find_schedule(
     find(conn, environment, &ResourcePlace::named(ResourceKind::Schedule, name))
 }
 
-/// The target of a queue, by the id of its lane group.
+/// Finds the target of a queue, by the id of its lane group.
 pub(crate) fn find_target(conn: &Connection, environment: EnvironmentId, id: Id) -> Result<Option<Target>, Fault> {
     let place = ResourcePlace { kind: ResourceKind::Queue, parent: Parent::NONE, locator: Locator::Id(id) };
     Ok(find::<Queue>(conn, environment, &place)?.and_then(|queue| queue.target))
 }
 
-/// Whether an application is there and not deleted.
+/// Whether an application exists and is not deleted.
 pub(crate) fn has_application(tx: &Tx<'_>, environment: EnvironmentId, id: ApplicationId) -> Result<bool, Fault> {
     run(tx.conn, FindGroupVersion { environment, id }).map(|version| version.is_some())
 }
@@ -334,7 +335,7 @@ fn list_by_name<R: Record>(
     Ok(Piece { rows: readable.collect(), next: found.next.flatten() })
 }
 
-/// Those of `names` that are not event types an endpoint may ask for.
+/// Returns the names that are no event types to which an endpoint can subscribe.
 pub(crate) fn unknown_event_types(
     conn: &Connection,
     environment: EnvironmentId,
@@ -349,12 +350,12 @@ pub(crate) fn unknown_event_types(
     Ok(unknown)
 }
 
-/// A resource, unless this binary cannot read it: one of a later version must not hide the others.
+/// Decodes a resource, unless this binary cannot read it: a resource of a later version must not hide the others.
 pub(crate) fn readable<R: Record>(row: &ResourceRow, firing: Option<&FiringRow>) -> Option<R> {
     let read = record(row, firing);
     if read.is_err() {
         let (kind, id) = (row.kind, row.id);
-        warn!("could not read the {kind:?} with id {id}: it may be of a later version");
+        warn!("could not read the {kind:?} with id {id}: a later version may have written it");
     }
     read.ok()
 }

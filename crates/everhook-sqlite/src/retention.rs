@@ -1,7 +1,7 @@
-//! Forgetting what is old, in slices.
+//! Retention: prunes old rows in slices.
 //!
-//! What to forget is chosen by a reader, however much has to be looked at for it; the writer removes a bounded number of rows, each only if it can
-//! still be forgotten. So the writer is never held up by what stays.
+//! A reader selects the rows, however many it must scan. The writer deletes a bounded number of rows, each only if it
+//! can still be pruned. The scan over rows that stay therefore never blocks the writer.
 
 use std::collections::HashSet;
 
@@ -22,24 +22,24 @@ use crate::rows::Reader;
 use crate::sql::limit;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
-/// Rows that are too young, one after the other, after which nothing old is expected: tables are read in the order in which they were written.
+/// The number of young rows in sequence after which no old row is expected: tables are read in the order of writing.
 const YOUNG_MAX: usize = 1000;
 
-/// How one kind of thing is forgotten.
+/// The statements that prune one kind of rows.
 struct Rule {
     /// Lists keys, each with a verdict.
     list: &'static str,
-    /// What it is asked with besides.
+    /// The other parameters of the list.
     ages: Vec<Value>,
-    /// Removes the row of a key, if it can still be forgotten.
+    /// Deletes the row of a key, if it can still be pruned.
     remove: &'static str,
-    /// Whether the removal is asked by age again.
+    /// Whether the deletion also takes the parameters of the list, to check the age again.
     is_asked_again: bool,
-    /// Removes what belongs to it.
+    /// Delete the rows that belong to it.
     belongings: &'static [&'static str],
 }
 
-/// Whether a row can be forgotten.
+/// Whether a row can be pruned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Forget,
@@ -95,7 +95,7 @@ impl Rule {
         }
     }
 
-    /// The keys of what can be forgotten, at most so many.
+    /// Selects up to `most` keys of rows that can be pruned.
     fn choose(&self, conn: &Connection, most: usize) -> Result<Vec<Vec<Value>>, Fault> {
         let mut list = conn.prepare_cached(self.list)?;
         let verdict_at = list.column_count() - 1;
@@ -114,7 +114,7 @@ impl Rule {
         Ok(chosen)
     }
 
-    /// Removes what was chosen; answers how many of it there still were.
+    /// Deletes the selected rows; returns how many still could be pruned.
     fn remove(&self, tx: &Tx<'_>, chosen: &[Vec<Value>]) -> Result<usize, Fault> {
         let mut removed = 0;
         for key in chosen {
@@ -160,8 +160,8 @@ impl SqliteStore {
         Ok(if what == Prunable::Sessions { removed + self.prune_lanes(limit).await? } else { removed })
     }
 
-    /// Forgets lanes of concurrency keys that have no job. That of the queue itself stays, and is made if all its jobs had a key: it is how
-    /// a queue is known that nobody configured.
+    /// Prunes lanes of concurrency keys without a job. The queue's own lane stays, and is created if it is missing: a
+    /// queue without configuration is known only by its lanes.
     async fn prune_lanes(&self, limit: usize) -> Result<usize, StoreError> {
         let lanes = self.read(Op::Prune, move |conn| empty_lanes(conn, limit)).await?;
         let ask = WriteAsk { op: Op::Prune, class: WriteClass::Maintenance, rows: lanes.len() };
@@ -194,7 +194,7 @@ fn empty_lanes(conn: &Connection, most: usize) -> Result<Vec<EmptyLane>, Fault> 
 }
 
 fn prune_lanes(tx: &Tx<'_>, lanes: &[EmptyLane]) -> Result<usize, Fault> {
-    // No index finds what is leased of one lane; all that is leased is little.
+    // No index finds the leased tasks of one lane, but there are few leased tasks in total.
     let mut leased =
         tx.conn.prepare_cached("select environment, lane from task indexed by task_owner where state = 1")?;
     let read = |row: &Row<'_>| {

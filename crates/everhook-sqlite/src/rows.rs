@@ -1,4 +1,4 @@
-//! Rows to values and back. What breaks a promise of the schema is named, never guessed at.
+//! Decodes and encodes rows. A value that breaks a rule of the schema is reported, never guessed.
 
 use bytes::Bytes;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, MessageId};
@@ -20,7 +20,7 @@ pub(crate) const BELOW_IDS: &[u8] = &[];
 /// Sorts after every id.
 pub(crate) const ABOVE_IDS: &[u8] = &[0xff; everhook_core::id::ID_BYTES + 1];
 
-/// A row of a table, to be read by position; the column's name is for the error.
+/// A row of a table, read by position; the column's name is for errors.
 pub(crate) struct Reader<'r> {
     row: &'r Row<'r>,
     table: &'static str,
@@ -85,7 +85,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A number that stands for a variant.
+    /// Decodes a number that stands for a variant.
     pub(crate) fn variant<T>(
         &self,
         index: usize,
@@ -96,17 +96,17 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// A value as JSON text. What the core's types hold can always be written as such.
+/// Encodes a value as JSON. The types of the core can always be encoded.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, Fault> {
     serde_json::to_string(value).map_err(|error| Fault::Sql(rusqlite::Error::ToSqlConversionFailure(Box::new(error))))
 }
 
-/// Names as a JSON array; nothing where there are none.
+/// Encodes names as a JSON array; none if there are none.
 pub(crate) fn names_to_json(names: &[Name]) -> Result<Option<String>, Fault> {
     if names.is_empty() { Ok(None) } else { to_json(names).map(Some) }
 }
 
-/// Reads the columns of a message of `application`.
+/// Decodes the columns of a message of `application`.
 pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Message, Fault> {
     let record = Reader::new(row, "message");
     Ok(Message {
@@ -122,10 +122,10 @@ pub(crate) fn message(row: &Row<'_>, application: ApplicationId) -> Result<Messa
     })
 }
 
-/// How many columns [`task`] reads.
+/// The number of columns that [`task`] reads.
 pub(crate) const TASK_COLUMNS: usize = Task::WIDTH;
 
-/// Reads the columns of a task, from column `first` on.
+/// Decodes the columns of a task, from column `first` on.
 pub(crate) fn task(row: &Row<'_>, first: usize) -> Result<Task, Fault> {
     read_at(row, first)
 }

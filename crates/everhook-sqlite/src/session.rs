@@ -1,4 +1,4 @@
-//! Sessions, and taking over what closed ones left behind. Called by the store, on the writer's thread.
+//! Sessions, and reclaiming the tasks of closed ones. Called by the store, on the writer's thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,7 @@ pub(crate) fn close_expired(tx: &Tx<'_>, steady: Duration) -> Result<Vec<Session
     let now = tx.now.as_micros();
     let mut next = tx.conn.prepare_cached(NEXT_EXPIRED_SESSION)?;
     let read = |row: &Row<'_>| Reader::new(row, "session").id(0, "id").map(SessionId);
+    // Renewals run on the same thread, so none can come between the selection and the close.
     let expired = next.query_and_then([now, micros(steady)], read)?.collect::<Result<Vec<_>, Fault>>()?;
     let mut close = tx.conn.prepare_cached(CLOSE_EXPIRED_SESSION)?;
     let mut closed = Vec::new();
@@ -65,7 +66,7 @@ pub(crate) fn close_expired(tx: &Tx<'_>, steady: Duration) -> Result<Vec<Session
     Ok(closed)
 }
 
-/// Moves every open lease and every deadline by a step of the clock, so that none of them ends by it.
+/// Moves every open lease and every deadline by a step of the clock, so that none expires because of it.
 pub(crate) fn move_leases(conn: &Connection, step: Duration) -> Result<(), rusqlite::Error> {
     let step = micros(step);
     conn.execute("update session set lease_until = lease_until + ?1 where closed_at is null", [step])?;
@@ -79,13 +80,13 @@ pub(crate) fn list(conn: &Connection, closed_after: Timestamp) -> Result<Vec<Ses
     list.query_and_then(params![closed_after.as_micros(), limit], read_session)?.collect()
 }
 
-/// Reads the columns of a session, and how many tasks it holds.
+/// Decodes the columns of a session, with the number of its tasks.
 pub(crate) fn read_session(row: &Row<'_>) -> Result<SessionRecord, Fault> {
     read_at(row, 0)
 }
 
-/// Gives tasks that their holders have lost to the asking session. The old holder may still be mid-request; a new epoch
-/// turns its late settle into nothing.
+/// Gives tasks of lost holders to the asking session. The old holder may still be mid-request; the new epoch turns its
+/// late settle into a no-op.
 pub(crate) fn reclaim(tx: &Tx<'_>, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fault> {
     let most = limit(ask.limit.min(RECLAIM_BATCH_MAX));
     let lost: Vec<Held> = match ask.what {
@@ -107,7 +108,7 @@ pub(crate) fn reclaim(tx: &Tx<'_>, ask: ReclaimAsk) -> Result<Vec<Reclaimed>, Fa
     Ok(taken)
 }
 
-/// Gives tasks to `session`, whoever holds them.
+/// Gives tasks to `session`, and returns those that still existed.
 fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Result<Vec<Reclaimed>, Fault> {
     let mut reclaim = tx.conn.prepare_cached(RECLAIM_TASK)?;
     let mut taken = Vec::with_capacity(held.len());
@@ -120,7 +121,7 @@ fn hand_over(tx: &Tx<'_>, session: SessionId, held: &[Held]) -> Result<Vec<Recla
     Ok(taken)
 }
 
-/// A task, and who holds it.
+/// A task and its holder.
 type Held = (TaskKey, Holding);
 
 fn held(row: &Row<'_>) -> Result<Held, Fault> {

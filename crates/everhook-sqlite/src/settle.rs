@@ -1,8 +1,7 @@
-//! Ending attempts: the task's new state and the log entry, fenced by holder and epoch.
+//! Ends attempts: writes the task's new state and the log entry, fenced by holder and epoch.
 //!
-//! A settlement that does not match its row changes nothing at all; it is `Done` only if its own log entry is already there. What ends a job of
-//! a batch is told to the batch, in the same transaction.
-//! Called by the store's `settle`, on the writer's thread.
+//! A settlement without a matching row changes nothing. It is `Done` only if its own log entry already exists. The end
+//! of a job updates its batch in the same transaction. Called by the store's `settle`, on the writer's thread.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +35,14 @@ const SET_LANE_STATE: &str = include_str!("../queries/set_lane_state.sql");
 const PUT_JOB_RESULT: &str = include_str!("../queries/put_job_result.sql");
 
 statement! {
-    // The id of a queue that was open.
+    // Returns the id of a queue that was open.
     StopQueue = "stop_queue" { environment: EnvironmentId, lane: LaneId, now: Timestamp } -> Option<Id>;
     StopGroup = "stop_group" { environment: EnvironmentId, id: Id };
 }
 
-/// Ends attempts, one answer for each.
+/// Ends attempts; one answer for each.
 pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade<Vec<Settled>>, Fault> {
-    // Nearly all have succeeded: those statements are looked up once for all of them.
+    // Nearly all attempts have succeeded, so the statements for them are prepared once.
     let mut gone = tx.conn.prepare_cached(SETTLE_GONE)?;
     let mut log = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
     let mut batches: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
@@ -96,7 +95,7 @@ fn settle_gone(gone: &mut CachedStatement<'_>, settlement: &Settlement) -> Resul
     Ok(changed == 1)
 }
 
-/// Ends an attempt whose task waits until it is due, or for an operator if it never is.
+/// Ends an attempt whose task becomes pending at `due`, or dead without it.
 fn settle_kept(tx: &Tx<'_>, settlement: &Settlement, due: Option<i64>) -> Result<bool, Fault> {
     let key = &settlement.key;
     let state = if due.is_some() { TaskState::Pending } else { TaskState::Dead };
@@ -153,7 +152,7 @@ fn keep_result(tx: &Tx<'_>, settlement: &Settlement, result: &KeptResult) -> Res
     Ok(())
 }
 
-/// Nothing of the settlement's lane is to start any more.
+/// Stops the settlement's lane.
 fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     match settlement.kind {
         TaskKind::Delivery => disable_endpoint(tx, settlement),
@@ -165,7 +164,7 @@ fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
     }
 }
 
-/// Whether this settlement, or one that said the same, was written before.
+/// Whether this settlement was written before.
 fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
     let Some(attempt) = &settlement.attempt else { return Ok(false) };
     let key = &settlement.key;

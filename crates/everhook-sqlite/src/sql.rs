@@ -1,4 +1,4 @@
-//! Statements as this store sends them: prepared once per connection, their rows read as they come.
+//! Runs statements: prepared once per connection, with rows decoded as they come.
 
 use everhook_core::id::Id;
 use everhook_store::catalog::Order;
@@ -13,7 +13,6 @@ use crate::error::Fault;
 use crate::rows::Reader;
 use crate::{append, environment, feed, history, queue, resource, schedule, settle};
 
-/// Runs a statement.
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
     let mut prepared = conn.prepare_cached(call.sql())?;
@@ -26,12 +25,11 @@ pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::An
     Ok(answer)
 }
 
-/// Reads what begins at a column of a row.
+/// Decodes a value that starts at a column of a row.
 pub(crate) fn read_at<T: Read>(row: &Row<'_>, at: usize) -> Result<T, Fault> {
     T::read(&mut Cursor { row, table: "row", at }, "1st")
 }
 
-/// A parameter's value.
 struct Bound<'c>(&'c Value<'c>);
 
 impl ToSql for Bound<'_> {
@@ -106,7 +104,7 @@ impl Cells for Cursor<'_> {
     }
 }
 
-/// A list statement in this direction; it is written for the ascending one.
+/// Returns a list statement for a direction; the file has the ascending one.
 pub(crate) fn directed(sql: &'static str, order: Order) -> String {
     match order {
         Order::Ascending => sql.to_owned(),
@@ -114,7 +112,7 @@ pub(crate) fn directed(sql: &'static str, order: Order) -> String {
     }
 }
 
-/// What lies strictly beyond `after` in this direction, between two ends that lie outside of everything.
+/// Returns the exclusive bounds of a slice; `ends` lie outside of all keys.
 pub(crate) fn bounds<'k, K: ?Sized>(after: Option<&'k K>, order: Order, ends: (&'k K, &'k K)) -> (&'k K, &'k K) {
     match order {
         Order::Ascending => (after.unwrap_or(ends.0), ends.1),
@@ -122,7 +120,7 @@ pub(crate) fn bounds<'k, K: ?Sized>(after: Option<&'k K>, order: Order, ends: (&
     }
 }
 
-/// How far a search looks that looks at `scan` rows: the id of the last one, or none if there are not so many.
+/// Returns the id of the last of `scan` rows, or none if there are fewer.
 pub(crate) fn scan_end(
     conn: &Connection,
     sql: &'static str,
@@ -138,12 +136,12 @@ pub(crate) fn scan_end(
     rows.next()?.map(|row| Reader::new(row, "scan").id(0, "id")).transpose()
 }
 
-/// A number of rows as SQLite counts them.
+/// Converts a number of rows to SQLite's integer.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// The statements of every module that declares some.
+/// The statements of every module.
 const ALL: [&[fn() -> &'static Text]; 9] = [
     append::STATEMENTS,
     environment::STATEMENTS,
@@ -156,7 +154,7 @@ const ALL: [&[fn() -> &'static Text]; 9] = [
     settle::STATEMENTS,
 ];
 
-/// The text of a declared statement, for tests; lists in ascending order.
+/// Returns the text of a declared statement, for tests; lists in ascending order.
 pub fn statement_text(name: &str) -> Option<&'static str> {
     let mut texts = ALL.iter().flat_map(|texts| texts.iter()).map(|text| text());
     texts.find(|text| text.name() == name).map(|text| text.sql(Order::Ascending))

@@ -1,4 +1,4 @@
-//! Workers: sessions that take jobs, and what they take.
+//! Workers: sessions with the queues and kinds that they take jobs from.
 
 use everhook_core::id::{EnvironmentId, SessionId};
 use everhook_core::limits::SESSIONS_LISTED_MAX;

@@ -1,9 +1,9 @@
-//! The one writer: a thread that turns everything that waits into one transaction after the other.
+//! The single writer: a thread that turns waiting writes into one transaction after the other.
 //!
-//! Callers push writes and wait for their answers. The thread takes what waits, by class and with a bound for each, runs each write
-//! so that it can be undone alone, commits once, and only then answers all of them. While the disk syncs, the next batch forms; when
-//! nothing waits, a write is run at once. Refuses to begin anything after the disk failed during a commit. Called by every
-//! method of the store that writes.
+//! Callers push writes and wait for their answers. The thread takes waiting writes, by class and with a bound for each.
+//! It runs each so that it can be undone alone, commits once, and only then answers all of them. While the disk syncs,
+//! the next batch forms; if nothing waits, a write runs at once. After the disk failed during a commit, the thread
+//! refuses all writes. Called by every method of the store that writes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,29 +26,29 @@ use crate::identity::Identity;
 use crate::open;
 use crate::session;
 
-/// Writes that may wait; past it, callers wait before theirs is queued.
+/// The most queued writes; further callers wait.
 const WRITES_MAX: usize = 4096;
-/// Writes of one class in one transaction.
+/// The most writes of one class in one transaction.
 const WRITES_PER_CLASS_MAX: usize = 512;
-/// Rows of one class in one transaction, unless a single write has more: keeps a transaction short.
+/// The most rows of one class in one transaction, unless a single write has more. Keeps transactions short.
 const ROWS_PER_CLASS_MAX: usize = 1000;
 
-/// Which writes go first in a transaction. Each class has a share of every one, so that none starves.
+/// The order of writes in a transaction. Each class has a share of every transaction, so that none starves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteClass {
-    /// Accepting messages: somebody waits for it.
+    /// Accepts messages or jobs: a client waits for it.
     Append,
-    /// Ending attempts: slots wait for it.
+    /// Ends attempts: slots wait for it.
     Settle,
-    /// Everything else that somebody asked for.
+    /// All other requests.
     Change,
-    /// Clearing up.
+    /// Background work.
     Maintenance,
 }
 
 const CLASSES: usize = 4;
 
-/// What a write may use.
+/// The context of a write.
 pub(crate) struct Tx<'c> {
     pub(crate) conn: &'c Connection,
     /// The store's time, read inside the transaction.
@@ -57,13 +57,13 @@ pub(crate) struct Tx<'c> {
     pub(crate) ids: &'c Ids,
 }
 
-/// What a caller wants written.
+/// The description of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteAsk {
     /// The operation's name, for errors.
     pub(crate) op: Op,
     pub(crate) class: WriteClass,
-    /// About how many rows it writes.
+    /// The approximate number of written rows.
     pub(crate) rows: usize,
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct WriteAsk {
 pub(crate) struct Writer {
     queue: Arc<WriteQueue>,
     capacity: Arc<Semaphore>,
-    /// Why nothing is written until the store is opened again.
+    /// The reason why all writes are refused until the store is opened again.
     refusal: Arc<OnceLock<Refusal>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
-    /// Starts the thread on a connection that nobody else has.
+    /// Starts the thread on a connection of its own.
     pub(crate) fn start(
         conn: Connection,
         ids: Arc<Ids>,
@@ -94,12 +94,12 @@ impl Writer {
         Ok(Writer { queue, capacity, refusal, thread })
     }
 
-    /// Why nothing is written until the store is opened again, if that is so.
+    /// Returns the reason why all writes are refused until the store is opened again, if there is one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal.get().copied()
     }
 
-    /// Runs `work` in the next transaction; answers when that is committed.
+    /// Runs `work` in the next transaction; returns after its commit.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         ask: WriteAsk,
@@ -115,7 +115,7 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Finishes what waits and ends the thread. Repeating it is harmless.
+    /// Finishes waiting writes and ends the thread. Repeatable.
     pub(crate) fn close(&self) {
         self.queue.close();
         let thread = self.thread.lock().expect("nothing panics while it holds this lock").take();
@@ -127,23 +127,22 @@ impl Writer {
     }
 }
 
-/// A write, whatever it answers with.
+/// A write with any type of answer.
 trait PendingWrite: Send {
-    /// Whether anybody waits for the answer.
+    /// Whether the caller still waits for the answer.
     fn is_wanted(&self) -> bool;
-    /// Does the work.
     fn run(&mut self, tx: &Tx<'_>) -> WriteRan;
-    /// Answers: with what the work brought, or with why it came to nothing.
+    /// Sends the answer: the result of the work, or the reason why the transaction failed.
     fn answer(self: Box<Self>, aborted: Option<&Aborted>);
 }
 
-/// How a write went, for its transaction.
+/// The result of a write, for its transaction.
 enum WriteRan {
-    /// What it did stands.
+    /// Its changes stay.
     Well,
-    /// What it did is to be undone.
+    /// Its changes must be undone.
     Badly,
-    /// SQLite has undone the whole transaction, as it does when the disk is full.
+    /// SQLite has undone the whole transaction, for example because the disk is full.
     Fatally(rusqlite::Error),
 }
 
@@ -166,7 +165,7 @@ where
 
     fn run(&mut self, tx: &Tx<'_>) -> WriteRan {
         let Some(work) = self.work.take() else { return WriteRan::Badly };
-        // One write that panics must not take the others of its transaction with it.
+        // A panic of one write must not abort the others of its transaction.
         let done = match catch_unwind(AssertUnwindSafe(|| work(tx))) {
             Ok(Err(Fault::Sql(error))) if tx.conn.is_autocommit() => return WriteRan::Fatally(error),
             Ok(done) => done.map_err(|fault| fault.into_store_error(self.op)),
@@ -177,18 +176,18 @@ where
 
     fn answer(self: Box<Self>, aborted: Option<&Aborted>) {
         let Write { op, done, reply, .. } = *self;
-        // What was done is dropped where the transaction failed, and with it every slot that it had reserved.
+        // If the transaction failed, the result is dropped, which releases every slot that it had reserved.
         let answer = match (aborted, done) {
             (Some(aborted), _) => Err(aborted.to_store_error(op)),
             (None, Some(done)) => done,
             (None, None) => Err(Refusal::Closed.into_store_error(op)),
         };
-        // Nobody waits any more: their loss, the transaction stands.
+        // The caller may be gone; the transaction is committed nevertheless.
         let _ = reply.send(answer);
     }
 }
 
-/// What waits, by class.
+/// Waiting writes, by class.
 #[derive(Default)]
 struct WriteQueue {
     state: Mutex<WaitingWrites>,
@@ -203,7 +202,7 @@ struct WaitingWrites {
 }
 
 impl WriteQueue {
-    /// Queues a write; false if the store is closed.
+    /// Queues a write; returns false if the store is closed.
     fn push(&self, ask: WriteAsk, write: Box<dyn PendingWrite>) -> bool {
         let mut state = self.lock();
         if state.closed {
@@ -216,7 +215,7 @@ impl WriteQueue {
         true
     }
 
-    /// What goes into the next transaction; nothing once the store is closed and the queue is empty.
+    /// Returns the writes of the next transaction; empty once the store is closed and the queue is empty.
     fn take(&self) -> Vec<Box<dyn PendingWrite>> {
         let mut state = self.lock();
         while state.classes.iter().all(VecDeque::is_empty) {
@@ -251,7 +250,7 @@ impl WriteQueue {
     }
 }
 
-/// The thread's own.
+/// The state of the thread.
 struct Thread {
     conn: Connection,
     ids: Arc<Ids>,
@@ -264,7 +263,7 @@ struct Thread {
 
 impl Thread {
     fn run(mut self, queue: &WriteQueue) {
-        // Were the thread to end by a panic, callers must not wait for ever.
+        // If the thread panics, callers must not wait forever.
         let _closing = CloseOnDrop(queue);
         loop {
             let mut writes = queue.take();
@@ -274,7 +273,7 @@ impl Thread {
             writes.retain(|write| write.is_wanted());
             let aborted = self.transact(&mut writes).err();
             if aborted.is_some() {
-                // It may have read, and kept, what was never committed.
+                // The cache may contain rows that were never committed.
                 self.cache = EndpointCache::default();
             }
             for write in writes {
@@ -299,8 +298,8 @@ impl Thread {
         self.commit(|it| writes.iter_mut().enumerate().try_for_each(|(n, write)| it.run_alone(write.as_mut(), n == 0)))
     }
 
-    /// Takes a step forward of the wall clock together with every lease and deadline. A transaction of its own: before it everything
-    /// is in the old time, after it everything is in the new one.
+    /// Follows a forward step of the wall clock, and moves every lease and deadline along. A transaction of its own:
+    /// before it all times are in the old time, after it in the new one.
     fn follow_wall_clock(&mut self) -> Result<(), Aborted> {
         let Some(step) = self.clock.step() else { return Ok(()) };
         self.commit(|it| session::move_leases(&it.conn, step))?;
@@ -330,7 +329,7 @@ impl Thread {
         Err(aborted)
     }
 
-    /// Acknowledges nothing that went into a file which has lost its name.
+    /// Refuses to acknowledge writes to a file that has lost its name.
     fn check_files(&mut self) -> Result<(), Aborted> {
         let Some(lost) = self.identity.as_ref().and_then(Identity::lost) else { return Ok(()) };
         let (lost, pid) = (lost.display(), std::process::id());
@@ -342,8 +341,8 @@ impl Thread {
         Err(Aborted::Refused(Refusal::FileLost))
     }
 
-    /// Runs one write so that its failure undoes nothing but itself. If nothing came before it, the transaction may be begun again instead
-    /// of going back to a savepoint, for which SQLite would copy every page that the write changes.
+    /// Runs one write so that its failure undoes only itself. If it is the first, the transaction can be begun again
+    /// instead of rolling back to a savepoint, for which SQLite would copy every page that the write changes.
     fn run_alone(&mut self, write: &mut dyn PendingWrite, is_first: bool) -> Result<(), rusqlite::Error> {
         if !is_first {
             self.execute("savepoint job")?;
@@ -353,7 +352,7 @@ impl Thread {
             WriteRan::Well => {}
             WriteRan::Fatally(error) => return Err(error),
             WriteRan::Badly => {
-                // It may have read, and kept, what it then undid.
+                // The cache may contain rows that the write has just undone.
                 self.cache = EndpointCache::default();
                 if is_first {
                     self.execute("rollback")?;
@@ -378,7 +377,7 @@ impl Thread {
         }
     }
 
-    /// Touches the file no more: what memory has of it and what the disk kept may differ, and only a restart finds out.
+    /// Stops using the file: memory and disk may differ, and only a restart finds out.
     fn give_up(&mut self, cause: &rusqlite::Error, during: &'static str) {
         error!(
             error = cause as &dyn std::error::Error,

@@ -1,6 +1,7 @@
-//! What an append does, whatever the store: judge the keys, plan the tasks.
+//! The decisions of an append that both stores share: the answer to used keys, and the plan of the deliveries.
 //!
-//! Pure but for ids and slots. The stores call it between reading what is taken and writing what is new.
+//! Pure except for the ids and slots that it takes. A store calls it after it has read the used keys and before it
+//! writes new rows.
 
 use std::sync::Arc;
 
@@ -17,44 +18,43 @@ use crate::dedup::{DedupKey, DedupScope, HASH_BYTES};
 use crate::ids::Ids;
 use crate::lease::{Appended, Leased, Work};
 
-/// Who holds a key that could not be had.
+/// The object that was accepted earlier under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHolder {
-    /// The object that was accepted under it.
     pub object: Id,
-    /// The hash of what came with it.
+    /// The hash of the body that came with the key.
     pub body: [u8; HASH_BYTES],
 }
 
-/// What a message is told whose keys are not all its own; `taken` lists the ones that are not, with their holders.
+/// Returns the answer to a message if one of its keys was used before. `taken` lists the used keys with their holders.
 pub fn judge(taken: &[(&DedupKey, KeyHolder)]) -> Option<Appended> {
     let by_scope = |scope| taken.iter().find(|(key, _)| key.scope == scope);
-    // The idempotency key first: a repeated request also repeats its event id, and that is no conflict.
+    // The idempotency key goes first: a repeated request also repeats its event id, which is no conflict.
     if let Some((key, holder)) = by_scope(DedupScope::Idempotency) {
         let same = key.body == holder.body;
         return Some(if same { Appended::Repeated(MessageId(holder.object)) } else { Appended::KeyReused });
     }
-    // So does a row that is relayed again.
+    // A row that is relayed again also repeats its event id.
     if let Some((_, holder)) = by_scope(DedupScope::Outbox) {
         return Some(Appended::Repeated(MessageId(holder.object)));
     }
     by_scope(DedupScope::EventId).map(|_| Appended::EventIdTaken)
 }
 
-/// The keys that a suppressed message keeps, for the one it was suppressed by: relayed again, an outbox's row must neither be counted
-/// again nor win a phase that was opened since. A caller, in contrast, may try again.
+/// Returns the keys that a suppressed message keeps: only those of outbox rows.
+///
+/// A row may be relayed again after a crash. Its key then prevents the row from being counted twice, and from winning a
+/// phase that was opened in the meantime. A caller of the API, in contrast, may try again with the same keys.
 pub fn kept_by_suppressed(keys: &[DedupKey]) -> impl Iterator<Item = &DedupKey> {
     keys.iter().filter(|key| key.scope == DedupScope::Outbox)
 }
 
-/// A delivery to write.
 #[derive(Debug)]
 pub struct PlannedTask {
-    /// The row: leased with epoch 1 if there is a slot, else pending with epoch 0.
+    /// The row: leased with epoch 1 if the node has a slot, otherwise pending with epoch 0.
     pub task: Task,
-    /// Where it goes.
     pub endpoint: Arc<Endpoint>,
-    /// Held where the task is this node's already.
+    /// The slot of a task that is inserted already leased to this node.
     pub slot: Option<Slot>,
 }
 
@@ -74,7 +74,8 @@ pub fn plan(
     wanting
         .map(|endpoint| {
             let lane = endpoint.id.lane();
-            // What is not due yet waits like a retry: it takes no slot, and nothing waits behind it.
+            // A delivery that is not due yet waits like a retry: it takes no slot, and no other delivery waits behind
+            // it.
             let slot = if due_at > now { None } else { take_slot(lane) };
             let key = TaskKey { environment, subject: message.id.0, id: TaskId(ids.next(now)) };
             let task = Task { epoch: u32::from(slot.is_some()), ..new_delivery(key, lane, Trigger::Scheduled, due_at) };
@@ -83,7 +84,7 @@ pub fn plan(
         .collect()
 }
 
-/// The row of a delivery that nobody has touched.
+/// Returns the row of a delivery before its first lease.
 pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timestamp) -> Task {
     Task {
         key,
@@ -100,7 +101,7 @@ pub fn new_delivery(key: TaskKey, lane: LaneId, trigger: Trigger, due_at: Timest
     }
 }
 
-/// The answer to a message whose plan was written.
+/// Returns the answer to a message whose plan was written.
 pub fn accepted(message: Arc<Message>, tasks: Vec<PlannedTask>) -> Appended {
     let mut leased = Vec::new();
     let mut pending = 0;

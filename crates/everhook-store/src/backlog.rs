@@ -1,26 +1,26 @@
-//! What waits in a store, and how busy its connections are: for those who watch, never for those who decide.
+//! Figures for monitoring: waiting tasks and busy connections. No decision depends on them.
 
 use std::time::Duration;
 
-/// How much waits. Counted up to `BACKLOG_COUNTED_MAX`, so that looking costs the same however much there is.
+/// The number of waiting tasks. Counting stops at `BACKLOG_COUNTED_MAX`, so that the cost does not grow with the
+/// backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Tasks that wait for a lease, due or not.
+    /// Tasks that wait for a lease, whether they are due or not.
     pub pending: u64,
-    /// Tasks that wait for an operator.
+    /// Dead tasks, which wait for an operator.
     pub dead: u64,
-    /// How long the oldest task that is due has waited, in the `BACKLOG_LANES_MAX` lanes whose turn it has been longest; zero where
-    /// none is. A lane that rests is counted from the end of its rest.
+    /// The waiting time of the oldest due task in the `BACKLOG_LANES_MAX` lanes that have waited longest for their
+    /// turn; zero if no task is due. The time of a resting lane starts at the end of its rest.
     pub due_for: Duration,
 }
 
-/// The connections of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolUse {
-    /// There may be so many.
+    /// The size of the pool.
     pub max: usize,
-    /// Someone uses so many of them.
+    /// Connections in use.
     pub busy: usize,
-    /// So many callers wait for one, as far as the store knows.
+    /// Callers that wait for a connection, as far as the store knows.
     pub waiting: usize,
 }

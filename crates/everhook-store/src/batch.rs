@@ -1,4 +1,4 @@
-//! Batches: sets of jobs whose outcome is announced, once per phase. The rules are in `core::batch`.
+//! Batches: sets of jobs whose results are announced once per phase. The rules are in `core::batch`.
 
 use everhook_core::batch::{Announcement, BadSelection, Batch, BatchChange, EndedJobs, FailedJob, Notice, Resolution};
 use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, JobId, MessageId};
@@ -12,55 +12,45 @@ use everhook_core::time::Timestamp;
 use crate::dedup::DedupKey;
 use crate::lease::NewMessage;
 
-/// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRecord {
-    /// Its id.
     pub id: BatchId,
-    /// Whose messages its announcements are.
+    /// The announcements are messages of this application.
     pub application: ApplicationId,
-    /// A text for people.
+    /// A display name.
     pub name: String,
-    /// What the types of its announcements begin with.
+    /// The first part of the event types of its announcements.
     pub prefix: Name,
-    /// Never interpreted.
+    /// Returned to users, never interpreted.
     pub metadata: Metadata,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// Where it stands.
+    /// Its phase, counts and last announcement.
     pub batch: Batch,
 }
 
-/// A batch to create.
 #[derive(Clone, Debug)]
 pub struct NewBatch {
-    /// The batch.
     pub batch: BatchRecord,
-    /// The idempotency key of the request.
     pub key: Option<DedupKey>,
 }
 
-/// A wish to retry or to skip dead jobs of a batch.
+/// A request to retry or skip dead jobs of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolve {
-    /// The jobs.
     pub jobs: Vec<JobId>,
-    /// The same for all of them.
     pub how: Resolution,
 }
 
-/// What became of a wish to retry or to skip jobs of a batch.
+/// The result of retrying or skipping jobs of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
-    /// The batch, in its new phase.
     Done(BatchRecord),
-    /// Nothing was changed.
+    /// A job of the selection cannot be resolved; nothing was changed.
     Bad(BadSelection),
-    /// There is no such batch.
     NoBatch,
 }
 
-/// What a batch is told when an attempt left a job of it so; none if that is not its end.
+/// Returns the change of a batch's counts after an attempt of one of its jobs; none while the job stays open.
 pub fn ended(end: EndState) -> Option<EndedJobs> {
     match end {
         EndState::Open => None,
@@ -70,7 +60,7 @@ pub fn ended(end: EndState) -> Option<EndedJobs> {
     }
 }
 
-/// What a batch is told when an operator does this to a job of it that was in this state.
+/// Returns the change of a batch after an operator's action on one of its jobs, which was in the state `was`.
 pub fn steered(was: JobState, plan: JobAction) -> Option<BatchChange> {
     match (was, plan) {
         (JobState::Pending, JobAction::Cancel | JobAction::Delete) => {
@@ -84,7 +74,7 @@ pub fn steered(was: JobState, plan: JobAction) -> Option<BatchChange> {
     }
 }
 
-/// The message that announces what became of a batch; `failed` are the jobs of it that are dead.
+/// Returns the message that announces the result of a batch; `failed` lists its dead jobs.
 pub fn announcement(
     environment: EnvironmentId,
     record: &BatchRecord,
@@ -93,7 +83,7 @@ pub fn announcement(
     id: MessageId,
 ) -> Option<NewMessage> {
     let BatchRecord { batch, .. } = record;
-    // Both are made of names that are known to leave room for them.
+    // Prefix and id have length limits that leave room for the suffixes, so neither name is too long.
     let event_type = announce.event_type(&record.prefix).ok()?;
     let event_id = announce.event_id(record.id, batch.phase).ok()?;
     let notice = Notice {
@@ -119,7 +109,7 @@ pub fn announcement(
     Some(NewMessage { keys, ..NewMessage::new(environment, message) })
 }
 
-/// A dead job, as its batch announces it.
+/// Returns a dead job in the form of the announcement.
 pub fn failed_job(job: &Job, note: &[u8], failed_at: Timestamp) -> FailedJob {
     FailedJob {
         id: job.id,

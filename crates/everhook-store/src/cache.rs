@@ -1,8 +1,8 @@
-//! The endpoints of applications, kept by version.
+//! A cache of the endpoints of applications and the targets of queues, by version.
 //!
-//! An append has to know the endpoints of that moment without reading ten thousand of them every time: it reads the
-//! version of the application's lane group inside its transaction and the endpoints only when that has moved. The target
-//! of a queue is kept the same way.
+//! An append needs the current endpoints but must not read ten thousand of them each time. It reads the version of the
+//! application's lane group inside its transaction, and reads the endpoints only if the version has changed. Targets of
+//! queues are cached in the same way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,37 +12,36 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::queue::Target;
 
-/// Endpoints kept at most, over all applications; beyond it the cache begins anew.
+/// The limit of cached endpoints over all applications. A full cache is emptied.
 const ENDPOINTS_CACHED_MAX: usize = 50_000;
-/// Their bytes at most: one application with as many and as large endpoints as it may have fits.
+/// The limit of cached bytes. One application with the most and largest endpoints that are allowed fits.
 const BYTES_CACHED_MAX: usize = 512 * 1024 * 1024;
 
 /// The endpoints of one application at one version, ordered by id.
 #[derive(Debug)]
 pub struct EndpointSet {
-    /// The version of the lane group they were read at.
+    /// The version of the lane group when the endpoints were read.
     pub version: i64,
-    /// All of them but the deleted ones, without their descriptions and metadata, which no delivery needs.
+    /// Every endpoint that is not deleted. Descriptions and metadata are left out: no delivery needs them.
     pub endpoints: Vec<Arc<Endpoint>>,
     bytes: usize,
 }
 
 impl EndpointSet {
-    /// Makes a set of endpoints in any order.
+    /// Builds a set from endpoints in any order.
     pub fn new(version: i64, mut endpoints: Vec<Endpoint>) -> EndpointSet {
         endpoints.sort_by_key(|endpoint| endpoint.id);
         let bytes = endpoints.iter().map(size).sum();
         EndpointSet { version, endpoints: endpoints.into_iter().map(Arc::new).collect(), bytes }
     }
 
-    /// One of them.
     pub fn find(&self, id: EndpointId) -> Option<&Arc<Endpoint>> {
         let at = self.endpoints.binary_search_by_key(&id, |endpoint| endpoint.id).ok()?;
         Some(&self.endpoints[at])
     }
 }
 
-/// About how much memory an endpoint takes.
+/// Returns the approximate memory of an endpoint.
 fn size(endpoint: &Endpoint) -> usize {
     let names = |list: &Option<Vec<Name>>| {
         list.iter().flatten().map(|name| size_of::<Name>() + name.as_str().len()).sum::<usize>()
@@ -55,7 +54,6 @@ fn size(endpoint: &Endpoint) -> usize {
         + headers.sum::<usize>()
 }
 
-/// Endpoint sets by application.
 #[derive(Debug, Default)]
 pub struct EndpointCache(Mutex<State>);
 
@@ -67,12 +65,12 @@ struct State {
 }
 
 impl EndpointCache {
-    /// What was last read, whatever its version: a guess, to be checked inside the transaction.
+    /// Returns the set that was read last, at any version. The caller must check the version inside its transaction.
     pub fn peek(&self, environment: EnvironmentId, application: ApplicationId) -> Option<Arc<EndpointSet>> {
         self.lock().sets.get(&(environment, application)).cloned()
     }
 
-    /// What was read at exactly this version.
+    /// Returns the set that was read at exactly this version.
     pub fn get(
         &self,
         environment: EnvironmentId,
@@ -82,7 +80,7 @@ impl EndpointCache {
         self.peek(environment, application).filter(|set| set.version == version)
     }
 
-    /// Keeps what was read, unless something newer is there.
+    /// Keeps a set, unless the cache has a newer one.
     pub fn put(&self, environment: EnvironmentId, application: ApplicationId, set: Arc<EndpointSet>) {
         let mut state = self.lock();
         let is_full = state.endpoints + set.endpoints.len() + state.sets.len() > ENDPOINTS_CACHED_MAX;
@@ -104,10 +102,10 @@ impl EndpointCache {
     }
 }
 
-/// Queues whose targets are kept at most; beyond it the cache begins anew.
+/// The limit of queues with a cached target. A full cache is emptied.
 const TARGETS_CACHED_MAX: usize = 10_000;
 
-/// The targets of queues by lane group, each with the version that it was read at.
+/// The targets of queues by lane group, each with the version at which it was read.
 #[derive(Debug, Default)]
 pub struct TargetCache(Mutex<VersionedTargets>);
 
@@ -115,13 +113,12 @@ pub struct TargetCache(Mutex<VersionedTargets>);
 type VersionedTargets = HashMap<(EnvironmentId, Id), (i64, Arc<Target>)>;
 
 impl TargetCache {
-    /// The target that was read at exactly this version.
+    /// Returns the target that was read at exactly this version.
     pub fn get(&self, environment: EnvironmentId, group: Id, version: i64) -> Option<Arc<Target>> {
         let known = self.lock();
         known.get(&(environment, group)).filter(|(at, _)| *at == version).map(|(_, target)| Arc::clone(target))
     }
 
-    /// Keeps a target.
     pub fn put(&self, environment: EnvironmentId, group: Id, version: i64, target: Arc<Target>) {
         let mut known = self.lock();
         if known.len() >= TARGETS_CACHED_MAX {

@@ -1,37 +1,35 @@
-//! Capacity: the node's slots for running tasks, as the append transaction sees it.
+//! The node's slots for running tasks, as an append transaction sees them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use everhook_core::id::LaneId;
 
-/// Where slots come from: the dispatcher of the node.
+/// The source of slots: the dispatcher of the node.
 pub trait Capacity: Send + Sync {
-    /// Takes a slot for one task of `lane`, if there is room.
     fn reserve(&self, lane: LaneId) -> bool;
-    /// Gives it back.
+    /// Returns a slot of `lane`.
     fn release(&self, lane: LaneId);
 }
 
-/// A slot that is held; dropping it frees it, so that a failed transaction leaks none.
+/// A slot in use. Dropping it releases it, so that a failed transaction leaks no slot.
 pub struct Slot {
-    /// None if someone else gives it back.
+    /// None once another owner is responsible for the release.
     slots: Option<Arc<dyn Capacity>>,
     lane: LaneId,
 }
 
 impl Slot {
-    /// Takes a slot, if there is room.
     pub fn reserve(slots: &Arc<dyn Capacity>, lane: LaneId) -> Option<Slot> {
         slots.reserve(lane).then(|| Slot::held(slots, lane))
     }
 
-    /// A slot that is counted already.
+    /// Wraps a slot that is already counted as taken.
     pub fn held(slots: &Arc<dyn Capacity>, lane: LaneId) -> Slot {
         Slot { slots: Some(Arc::clone(slots)), lane }
     }
 
-    /// Leaves the slot taken: whoever knows of its task gives it back.
+    /// Leaves the slot taken: the component that runs its task releases it.
     pub fn keep(mut self) {
         self.slots = None;
     }

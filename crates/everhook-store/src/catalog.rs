@@ -1,60 +1,51 @@
-//! What users configure: environments, keys, applications, endpoints, event types.
+//! Types for configured objects: locators, list slices, and the results of creations and changes.
 //!
-//! Changes are compare-and-set by revision: read, change, replace; on `Stale` read again. So two concurrent changes never
-//! undo each other, and the rules for a change live in one place above the stores.
+//! A change is a compare-and-set by revision: read, change, replace, and read again on `Stale`. Two concurrent changes
+//! therefore never undo each other, and the rules of a change stay in one place above the stores.
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::id::KeyId;
 use everhook_core::name::Name;
 
-/// How a user names an object: by our id or by their own.
+/// The name of an object in a request: Everhook's id, or the uid that the user gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locator<I> {
-    /// Our id.
     Id(I),
-    /// Their uid.
     Uid(Name),
 }
 
-/// The direction of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Smallest key first.
     Ascending,
-    /// Largest key first.
     Descending,
 }
 
-/// A piece of a list: rows strictly beyond `after` in this direction.
+/// A part of a list: the rows strictly beyond `after` in this direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice<K> {
-    /// Where the piece before ended.
+    /// The last key of the previous part.
     pub after: Option<K>,
-    /// Which way.
     pub order: Order,
-    /// Rows at most.
     pub limit: usize,
 }
 
-/// What became of a creation.
+/// The result of a creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created<T> {
-    /// It is new.
     New(T),
-    /// The same request created it before.
+    /// The same request created it earlier.
     Repeated(T),
-    /// Its uid or name is taken, by this one.
+    /// This object already has the uid or name.
     Taken(T),
     /// The idempotency key was used with another body.
     KeyReused,
-    /// What it would belong to does not exist.
+    /// The application does not exist.
     NoParent,
-    /// What it would belong to has as many of its kind as it may have.
+    /// The application already has the most objects of this kind that are allowed.
     Full,
 }
 
 impl<T> Created<T> {
-    /// The same result with another record.
     pub fn map<U>(self, record: impl FnOnce(T) -> U) -> Created<U> {
         match self {
             Created::New(new) => Created::New(record(new)),
@@ -67,23 +58,20 @@ impl<T> Created<T> {
     }
 }
 
-/// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced<T> {
-    /// As it is now.
     Done(T),
-    /// The same request changed it before.
+    /// The same request changed it earlier.
     Repeated,
-    /// Someone changed or deleted it meanwhile: read again.
+    /// The object was changed or deleted in the meantime: read it again.
     Stale,
-    /// The new uid is taken.
+    /// Another object has the new uid.
     Taken,
     /// The idempotency key was used with another body.
     KeyReused,
 }
 
 impl<T> Replaced<T> {
-    /// The same result with another record.
     pub fn map<U>(self, record: impl FnOnce(T) -> U) -> Replaced<U> {
         match self {
             Replaced::Done(changed) => Replaced::Done(record(changed)),
@@ -95,41 +83,34 @@ impl<T> Replaced<T> {
     }
 }
 
-/// A change of an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyChange {
-    /// Stops the key for ever.
+    /// Disables the key for ever.
     Revoke,
 }
 
-/// A key to keep.
+/// An API key to store. Only its hash is stored.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Its handle.
     pub id: KeyId,
-    /// What is kept of it.
     pub hash: ApiKeyHash,
-    /// To recognise it.
+    /// The first characters, by which a user recognises the key.
     pub hint: String,
-    /// What it may do.
     pub scope: KeyScope,
 }
 
-/// Which applications a list has, by their endpoints.
+/// A filter of applications by their endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Having {
-    /// Whatever they have.
     Anything,
-    /// At least one endpoint.
     Endpoints,
-    /// At least one endpoint that is enabled.
     EnabledEndpoints,
-    /// An endpoint that is enabled, or none at all.
+    /// An enabled endpoint, or no endpoint at all.
     NotOnlyDisabledEndpoints,
 }
 
 impl Having {
-    /// The number that stands for it in statements.
+    /// Returns the number that stands for the filter in statements.
     pub const fn to_db(self) -> i16 {
         match self {
             Having::Anything => 0,
@@ -140,11 +121,9 @@ impl Having {
     }
 }
 
-/// Whether a list has archived event types.
+/// Whether a list includes archived event types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchivedTypes {
-    /// It does.
     Included,
-    /// It does not.
     Excluded,
 }

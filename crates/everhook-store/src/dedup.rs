@@ -1,4 +1,4 @@
-//! Keys under which something is accepted once: idempotency keys, event ids and the rows of an outbox.
+//! Keys under which an object is accepted once: idempotency keys, event ids, outbox rows and unique jobs.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use everhook_core::time::Timestamp;
 use crate::dedup::DedupScope::{EventId, Idempotency, Outbox, UniqueJob};
 use crate::outbox::IDENTITY_BYTES;
 
-/// Which rule a key belongs to.
+/// The rule that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DedupScope {
-    /// The same request again gets the same answer.
+    /// A repeated request gets the first answer again.
     Idempotency,
     /// The user's own id of a message, accepted once per application.
     EventId,
-    /// The row of an outbox, which is relayed again where it is not known whether it was.
+    /// A row of an outbox. A relay repeats the row if it cannot tell whether the row was relayed.
     Outbox,
     /// The key of a unique job, accepted once per queue within its window.
     UniqueJob,
 }
 
 impl DedupScope {
-    /// The number the stores keep.
+    /// Returns the number in the database.
     pub const fn to_db(self) -> i16 {
         match self {
             Idempotency => 0,
@@ -36,30 +36,28 @@ impl DedupScope {
     }
 }
 
-/// Bytes of a hash in the table: enough to never collide, short because it is in an index.
+/// Bytes of a hash in the table: long enough that two keys never collide, short because it is part of an index.
 pub const HASH_BYTES: usize = ID_BYTES;
 
-/// A key under which something is accepted once per environment.
+/// A key under which one object is accepted per environment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupKey {
-    /// Which rule.
     pub scope: DedupScope,
-    /// Hash of the key.
     pub hash: [u8; HASH_BYTES],
-    /// Hash of what came with it: the same key with another body is a mistake of the caller.
+    /// Hash of the body that came with the key. The same key with another body is an error of the caller.
     pub body: [u8; HASH_BYTES],
-    /// How long it is remembered.
+    /// The time until the key expires.
     pub kept: Duration,
 }
 
 impl DedupKey {
-    /// The key of a request: its method, path and header, compared by its body.
+    /// The key of a request: method, path and idempotency key. Two requests with this key are compared by body.
     pub fn request(method: &str, path: &str, key: &str, body: &[u8]) -> DedupKey {
         let hash = hash(&[method.as_bytes(), path.as_bytes(), key.as_bytes()]);
         DedupKey { scope: Idempotency, hash, body: self::hash(&[body]), kept: IDEMPOTENCY_KEPT }
     }
 
-    /// The key of one of the things that a request asks for, by its place.
+    /// The key of one entry of a request, by its index.
     #[must_use]
     pub fn entry(&self, index: usize) -> DedupKey {
         DedupKey { hash: hash(&[&self.hash, &(index as u64).to_be_bytes()]), ..self.clone() }
@@ -71,7 +69,8 @@ impl DedupKey {
         DedupKey { scope: EventId, hash, body: [0; HASH_BYTES], kept: MESSAGES_KEPT }
     }
 
-    /// The key of an outbox's row. The time is in it because numbers may begin anew where an outbox is restored from a backup.
+    /// The key of an outbox row. It includes the time, because row numbers may start again after a restore from a
+    /// backup.
     pub fn outbox(identity: &[u8; IDENTITY_BYTES], row: i64, created_at: Timestamp) -> DedupKey {
         let hash = hash(&[identity, &row.to_be_bytes(), &created_at.as_micros().to_be_bytes()]);
         DedupKey { scope: Outbox, hash, body: [0; HASH_BYTES], kept: MESSAGES_KEPT }

@@ -1,75 +1,60 @@
-//! What can go wrong in a store, by what the caller does next.
+//! Errors of a store. Each variant stands for one reaction of the caller.
 
 use crate::store::Op;
 
-/// The cause, kept for the log.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store could not tell.
+/// The store failed. Expected results, such as "not found", are values instead.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Certainly not written: try again later.
+    /// Nothing was written: try again later.
     #[error("store unavailable during {op}")]
     Unavailable {
-        /// Which operation.
         op: Op,
-        /// What the driver said.
         #[source]
         source: BoxError,
     },
-    /// It may or may not have been written: repeat it with the same keys, and retire the session it was for.
+    /// The write may or may not be committed: repeat it with the same keys, and retire the session that it was made
+    /// for.
     #[error("{op} is in doubt: the reply to the commit was lost")]
     InDoubt {
-        /// Which operation.
         op: Op,
-        /// What the driver said.
         #[source]
         source: BoxError,
     },
-    /// There is no room to write: someone has to make some.
+    /// The storage has no free space: an operator must add some.
     #[error("storage is full during {op}")]
     Full {
-        /// Which operation.
         op: Op,
-        /// What the driver said.
         #[source]
         source: BoxError,
     },
-    /// The statement itself was refused: alone it will be refused again.
+    /// The database refused the statement, and will refuse it again if it is sent alone.
     #[error("store refused {op}")]
     Refused {
-        /// Which operation.
         op: Op,
-        /// What the driver said.
         #[source]
         source: BoxError,
     },
-    /// A search took too long, or others did: ask for less, or try again later. Nothing was to be written.
+    /// A search, or the wait for its turn, took too long: ask for less, or try again later. A search writes nothing.
     #[error("{op} took too long")]
     Slow {
-        /// Which operation.
         op: Op,
-        /// What the driver said.
         #[source]
         source: BoxError,
     },
-    /// A row breaks a promise of the schema: stop and tell a human.
+    /// A row breaks a rule of the schema: a human must look at it.
     #[error("corrupt {table} row: bad {column}")]
-    Corrupt {
-        /// Which table.
-        table: &'static str,
-        /// Which column.
-        column: &'static str,
-    },
+    Corrupt { table: &'static str, column: &'static str },
 }
 
 impl StoreError {
-    /// Whether what was asked for may have happened all the same.
+    /// Whether the write may have been committed despite the error.
     pub fn is_in_doubt(&self) -> bool {
         matches!(self, StoreError::InDoubt { .. })
     }
 
-    /// The same error for another caller that shared the transaction; of the cause only the text.
+    /// Returns the error for another caller that shared the transaction. Only the text of the cause is copied.
     #[must_use]
     pub fn for_another(&self) -> StoreError {
         let copy = |source: &BoxError| BoxError::from(source.to_string());

@@ -1,20 +1,19 @@
-//! Wake-ups between nodes that share a store.
+//! Wake-ups between the nodes that share a store.
 //!
-//! Hints and no more: every one of them may be lost, come late, come twice or come for nothing. Whoever waits for one
-//! also looks by itself at the poll interval. A store offers them where it can, see
-//! [`Store::hints`](crate::store::Store::hints).
+//! Wake-ups are hints: each may get lost, arrive late, arrive twice or arrive for no reason. A node that waits for one
+//! also polls at an interval. Not every store offers wake-ups, see [`Store::hints`](crate::store::Store::hints).
 
 use async_trait::async_trait;
 
 use crate::error::StoreError;
 
-/// A line to the other nodes. Failures cost latency only; the caller tries again later.
+/// A channel to the other nodes. A failure costs only latency; the caller tries again later.
 #[async_trait]
 pub trait Hints: Send + Sync {
-    /// Tells the other nodes that there may be work. Never part of a transaction: what it is about is committed
-    /// already.
+    /// Tells the other nodes that there may be work. Called after the commit of that work, never inside a transaction.
     async fn notify(&self) -> Result<(), StoreError>;
 
-    /// Waits until another node told of work, or may have: it also returns when the line was down and is up again.
+    /// Waits for a wake-up of another node. Also returns when the connection was lost and is back, because a wake-up
+    /// may have been missed.
     async fn next(&self) -> Result<(), StoreError>;
 }

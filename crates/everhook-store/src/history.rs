@@ -1,4 +1,4 @@
-//! What happened: messages, attempts, where a message stands; and the operator's ways to have it happen again.
+//! Messages, attempts and delivery states as users see them, and requests to resend, redrive or expunge.
 
 use std::time::Duration;
 
@@ -18,27 +18,24 @@ use crate::catalog::Slice;
 use crate::dedup::DedupKey;
 use crate::piece::IdRange;
 
-/// Which messages a list has.
+/// A filter of messages.
 #[derive(Clone, Debug)]
 pub struct MessageFilter {
-    /// Which piece of the list.
     pub slice: Slice<MessageId>,
-    /// Accepted before this.
+    /// Accepted before this time.
     pub before: Option<Timestamp>,
-    /// Accepted at this or later.
+    /// Accepted at this time or later.
     pub after: Option<Timestamp>,
-    /// On this channel.
     pub channel: Option<Name>,
-    /// With this tag.
     pub tag: Option<Name>,
     /// Of one of these types; empty means all.
     pub event_types: Vec<Name>,
-    /// Rows at most that are looked at, where the rest of the filter is asked of each.
+    /// The most rows that are read and compared with the filter.
     pub scan: usize,
 }
 
 impl MessageFilter {
-    /// Whether rows are looked at that the list does not have.
+    /// Whether the search may read rows that it does not return.
     pub fn is_selective(&self) -> bool {
         self.before.is_some()
             || self.after.is_some()
@@ -47,87 +44,71 @@ impl MessageFilter {
             || !self.event_types.is_empty()
     }
 
-    /// Where the ids of the list are.
+    /// Returns the range of ids that the list can contain.
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
         beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
     }
 }
 
-/// One try of a task, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Its id.
     pub id: AttemptId,
-    /// Of which message.
     pub message: MessageId,
-    /// To which endpoint.
     pub endpoint: EndpointId,
-    /// In which lease.
     pub epoch: u32,
-    /// How it ended.
     pub class: Class,
-    /// How it left the task.
     pub end: EndState,
-    /// Why the task existed.
+    /// The reason why the task exists.
     pub trigger: Trigger,
-    /// Where it was sent.
     pub url: String,
-    /// The HTTP status; 0 if none came.
+    /// The HTTP status; 0 if the receiver sent none.
     pub status: u16,
-    /// What is kept of the reply, or what went wrong.
+    /// The stored part of the reply, or the error.
     pub reply: Bytes,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// Whose attempts a list has.
+/// The subject of a list of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptsOf {
-    /// Those of one message, to any or to one endpoint.
+    /// One message, at any endpoint or at one.
     Message(MessageId, Option<EndpointId>),
-    /// Those to one endpoint.
     Endpoint(EndpointId),
 }
 
-/// Whether an attempt reached its receiver.
+/// Whether an attempt succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     /// The receiver answered 2xx.
     Succeeded,
-    /// Anything else.
+    /// Any other end.
     Failed,
 }
 
-/// Which attempts a list has.
+/// A filter of attempts.
 #[derive(Clone, Debug)]
 pub struct AttemptFilter {
-    /// Whose.
     pub of: AttemptsOf,
-    /// Which piece of the list.
     pub slice: Slice<AttemptId>,
-    /// With this result.
     pub result: Option<AttemptResult>,
-    /// With a status from this on, below this plus 100; 0 means no status at all.
+    /// The first status of a range of 100; 0 selects attempts without a status.
     pub status_class: Option<u16>,
-    /// Made before this.
+    /// Made before this time.
     pub before: Option<Timestamp>,
-    /// Made at this or later.
+    /// Made at this time or later.
     pub after: Option<Timestamp>,
-    /// Of messages on this channel.
     pub channel: Option<Name>,
-    /// Of messages with this tag.
     pub tag: Option<Name>,
     /// Of messages of one of these types; empty means all.
     pub event_types: Vec<Name>,
-    /// Rows at most that are looked at, where the rest of the filter is asked of each. Those of one message are all looked at.
+    /// The most rows that are read and compared with the filter. All attempts of one message are always read.
     pub scan: usize,
 }
 
 impl AttemptFilter {
-    /// Whether rows are looked at that the list does not have.
+    /// Whether the search may read rows that it does not return.
     pub fn is_selective(&self) -> bool {
         self.result.is_some()
             || self.status_class.is_some()
@@ -138,59 +119,55 @@ impl AttemptFilter {
             || !self.event_types.is_empty()
     }
 
-    /// Where the ids of the list are.
+    /// Returns the range of ids that the list can contain.
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
         beyond.between(self.after, self.before, (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
     }
 }
 
-/// The bytes of a message that a page counts.
+/// Returns the bytes of a message that count towards the size of a page.
 pub fn message_bytes(message: &Message) -> usize {
     message.payload.as_ref().map_or(0, Bytes::len)
 }
 
-/// The bytes of an attempt that a page counts.
+/// Returns the bytes of an attempt that count towards the size of a page.
 pub fn attempt_bytes(attempt: &Attempt) -> usize {
     attempt.reply.len() + attempt.url.len()
 }
 
-/// Where a message stands with one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The endpoint, also when it was deleted since.
+    /// The endpoint, even if it was deleted in the meantime.
     pub endpoint: Endpoint,
-    /// Where the delivery stands.
+    /// The state of the delivery.
     pub state: DeliveryState,
-    /// When it is tried next, if it waits.
+    /// The time of the next attempt, if the delivery waits for one.
     pub next_attempt: Option<Timestamp>,
 }
 
-/// A wish for one more attempt.
+/// A request for one more attempt.
 #[derive(Clone, Debug)]
 pub struct Resend {
-    /// Of this application.
     pub application: ApplicationId,
-    /// This message.
     pub message: MessageId,
-    /// To this endpoint.
     pub endpoint: EndpointId,
-    /// So that a repeated request sends once.
+    /// With this key a repeated request sends only once.
     pub key: Option<DedupKey>,
 }
 
-/// What became of a wish for one more attempt.
+/// The result of a request for one more attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resent {
-    /// A task of its own waits for a lease.
+    /// A new task waits for a lease.
     Pending,
-    /// The same request asked for it before.
+    /// The same request was made earlier.
     Repeated,
     /// The idempotency key was used with another body.
     KeyReused,
-    /// There is no such message or endpoint.
+    /// The message or the endpoint does not exist.
     NotFound,
-    /// The payload was removed.
+    /// The payload was removed, so there is nothing to send.
     NoPayload,
 }
 
@@ -200,25 +177,20 @@ pub enum Expunge {
     /// The payload of a message; its open deliveries end as cancelled.
     Message(MessageId),
     /// The reply of an attempt.
-    Attempt {
-        /// Of this message.
-        message: MessageId,
-        /// This attempt.
-        id: AttemptId,
-    },
+    Attempt { message: MessageId, id: AttemptId },
 }
 
-/// Which dead deliveries to put back.
+/// A selection of dead deliveries to make pending again.
 #[derive(Clone, Debug)]
 pub struct Redrive {
-    /// To this endpoint, which the caller knows to exist.
+    /// The caller has checked that this endpoint exists.
     pub endpoint: EndpointId,
-    /// Only those of this message.
+    /// Only deliveries of this message.
     pub message: Option<MessageId>,
-    /// Only those of messages accepted since.
+    /// Only deliveries of messages accepted at this time or later.
     pub since: Option<Timestamp>,
-    /// Only those of messages accepted before.
+    /// Only deliveries of messages accepted before this time.
     pub until: Option<Timestamp>,
-    /// At most so many in this transaction.
+    /// The most deliveries in one transaction.
     pub limit: usize,
 }

@@ -1,11 +1,11 @@
-//! Makes ids: the one place that joins time and randomness into them.
+//! The only place that makes ids from time and randomness.
 
 use std::sync::Mutex;
 
 use everhook_core::id::{ID_RANDOM_BYTES, Id, IdSequence};
 use everhook_core::time::Timestamp;
 
-/// Random bytes fetched from the system at once; one call serves about a hundred ids.
+/// Random bytes that are fetched from the system at once. One call is enough for about a hundred ids.
 const POOL_BYTES: usize = 1200;
 
 /// A source of strictly increasing ids for one node.
@@ -25,12 +25,12 @@ enum Entropy {
 }
 
 impl Ids {
-    /// Ids that end in the system's randomness.
+    /// Ids that end in random bytes of the system.
     pub fn from_system() -> Ids {
         Ids::new(Entropy::System { pool: Box::new([0; POOL_BYTES]), used: POOL_BYTES })
     }
 
-    /// The same ids for the same seed, for tests and the simulator.
+    /// Ids that repeat for the same seed, for tests and the simulator.
     pub fn seeded(seed: u64) -> Ids {
         Ids::new(Entropy::Seeded(seed))
     }
@@ -39,7 +39,7 @@ impl Ids {
         Ids(Mutex::new(State { sequence: IdSequence::default(), entropy }))
     }
 
-    /// The next id. `now` is the store's time as the node knows it.
+    /// Returns the next id. `now` is the store's time as the node knows it.
     pub fn next(&self, now: Timestamp) -> Id {
         let mut state = self.0.lock().expect("nothing panics while it holds this lock");
         let random = state.entropy.draw();

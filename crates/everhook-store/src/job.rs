@@ -1,8 +1,9 @@
-//! Jobs: enqueued, leased, found, steered; and what their workers say of them while they run.
+//! Jobs: the types for enqueueing, finding and steering them.
 //!
-//! A job is a record that is written once, and a task on the lane of its queue and concurrency key. Where it stands is what its open task
-//! says, or else how its last attempt ended. Leasing and settling are the lease engine's; whoever ends a job of a batch tells the
-//! batch in the same transaction, whatever the way: settle, cancel, retry, delete.
+//! A job is a record that is written once, and a task on the lane of its queue and concurrency key. The state of a job
+//! is the state of its open task, or the end of its last attempt if no task is open. Leasing and settling are in
+//! [`lease`](crate::lease). Every way to end a job of a batch, that is settle, cancel, retry and delete, updates the
+//! batch in the same transaction.
 
 use std::time::Duration;
 
@@ -25,121 +26,97 @@ use crate::piece::IdRange;
 
 pub mod encoding;
 
-/// A job to enqueue.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// The job; it keeps all rules.
+    /// The job; the caller has checked all rules.
     pub job: Job,
-    /// When it may run. Too far ahead is as far as is allowed.
+    /// The time to run. A time too far ahead becomes the latest that is allowed.
     pub run_at: RunAt,
-    /// The request's idempotency key. The key of a unique job is the store's to add.
+    /// The request's idempotency key. The store adds the key of a unique job itself.
     pub key: Option<DedupKey>,
 }
 
-/// What became of a job that was to be enqueued.
+/// The result of enqueueing one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// Committed.
     Accepted {
-        /// When it was accepted.
+        /// The time of acceptance.
         created_at: Timestamp,
-        /// When it is due.
+        /// The time from which it may run.
         due_at: Timestamp,
     },
-    /// The same request, or another with the same unique key, was accepted before, as this job.
+    /// The same request, or a job with the same unique key, was accepted earlier as this job.
     Existing(JobId),
     /// The idempotency key was used with another body.
     KeyReused,
-    /// There is no such batch.
+    /// The batch does not exist.
     NoBatch,
-    /// Its batch takes no more.
+    /// The batch is sealed and takes no more jobs.
     BatchSealed,
 }
 
-/// A job as it is shown.
+/// A job as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What was asked for.
     pub job: Job,
-    /// When it was accepted.
     pub created_at: Timestamp,
-    /// Where it stands.
     pub state: JobState,
-    /// Its task, unless that has left.
+    /// The task; none once the job has ended.
     pub open: Option<OpenTask>,
-    /// How far its worker said it is.
+    /// The last progress that its worker reported.
     pub progress: Option<Progress>,
-    /// What came out.
+    /// The result that its worker reported.
     pub result: Option<KeptResult>,
-    /// Its latest attempt.
     pub last: Option<JobAttempt>,
 }
 
-/// An open task with its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenTask {
-    /// The task.
     pub task: Task,
-    /// Where it stands.
     pub state: TaskState,
-    /// Who has it.
     pub holder: Option<Holding>,
 }
 
-/// One try of a job, as it is shown.
+/// One attempt of a job, as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobAttempt {
-    /// Its id.
     pub id: AttemptId,
-    /// Of which task: a job that was retried by hand has the same one.
+    /// A job that an operator retries keeps its task.
     pub task: TaskId,
-    /// In which lease.
     pub epoch: u32,
-    /// By whom.
     pub session: SessionId,
-    /// How it ended.
     pub class: Class,
-    /// How it left the task.
     pub end: EndState,
-    /// The HTTP status of a push; 0 if none came.
+    /// The HTTP status of a push; 0 if the receiver sent none.
     pub status: u16,
-    /// What its worker said: a `core::job::report::Note`, or a plain text.
+    /// The worker's report: a `core::job::report::Note`, or plain text.
     pub note: Bytes,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// Which jobs a list has.
+/// A filter of jobs.
 #[derive(Clone, Debug)]
 pub struct JobFilter {
-    /// Which piece of the list.
     pub slice: Slice<JobId>,
-    /// On this queue.
     pub queue: Option<Name>,
-    /// In this state.
     pub state: Option<JobState>,
-    /// Of this kind.
     pub kind: Option<Name>,
-    /// With this tag.
     pub tag: Option<Name>,
-    /// Of this batch.
     pub batch: Option<BatchId>,
-    /// Accepted before this.
+    /// Accepted before this time.
     pub before: Option<Timestamp>,
-    /// Accepted at this or later.
+    /// Accepted at this time or later.
     pub after: Option<Timestamp>,
-    /// Whose latest attempt says this, in whatever case.
+    /// Jobs whose last attempt's report contains this text, ignoring case.
     pub error: Option<String>,
-    /// Rows at most that are looked at, where the rest of the filter is asked of each.
+    /// The most rows that are read and compared with the filter.
     pub scan: usize,
 }
 
 impl JobFilter {
-    /// All jobs of this piece.
+    /// Selects every job of the slice.
     pub fn all(slice: Slice<JobId>) -> JobFilter {
         JobFilter {
             slice,
@@ -155,7 +132,8 @@ impl JobFilter {
         }
     }
 
-    /// Whether rows are looked at that the list does not have: only dead jobs, and those of a batch, are found by themselves.
+    /// Whether the search may read rows that it does not return. Indexes find only dead jobs and jobs of a batch
+    /// directly.
     pub fn is_selective(&self) -> bool {
         let names_rows = match (self.state, self.batch) {
             (None, _) | (Some(JobState::Dead), None) => false,
@@ -170,13 +148,13 @@ impl JobFilter {
             || self.error.is_some()
     }
 
-    /// Where the ids of the list are.
+    /// Returns the range of ids that the list can contain.
     pub fn range(&self) -> IdRange {
         let beyond = IdRange::beyond(self.slice.after.map(|id| id.0), self.slice.order);
         beyond.between(self.after, self.before, (ID_SKEW_MAX, ID_SKEW_MAX))
     }
 
-    /// Whether a job belongs to the list.
+    /// Whether a job matches the filter.
     pub fn wants(&self, record: &JobRecord) -> bool {
         let says = |text: &String| {
             let note = record.last.as_ref().map(|last| String::from_utf8_lossy(&last.note).to_lowercase());
@@ -199,7 +177,7 @@ impl JobFilter {
     }
 }
 
-/// The bytes of a job that a page counts.
+/// Returns the bytes of a job that count towards the size of a page.
 pub fn job_bytes(record: &JobRecord) -> usize {
     let result = match &record.result {
         Some(KeptResult::Whole(json)) => json.len(),
@@ -210,15 +188,15 @@ pub fn job_bytes(record: &JobRecord) -> usize {
     result + note + metadata
 }
 
-/// The keys that a job is accepted once under.
+/// Returns the keys under which a job is accepted once.
 pub fn keys_of(new: &NewJob) -> Vec<DedupKey> {
     let unique = new.job.unique.as_ref().map(|unique| DedupKey::unique_job(&new.job.queue, unique));
     new.key.iter().cloned().chain(unique).collect()
 }
 
-/// What a job is told whose keys are not all its own; `taken` lists the ones that are not, with their holders.
+/// Returns the answer to a job if one of its keys was used before. `taken` lists the used keys with their holders.
 pub fn judge(taken: &[(&DedupKey, KeyHolder)]) -> Option<Enqueued> {
-    // The request's key first: a repeated request also repeats its unique key.
+    // The request's key goes first: a repeated request also repeats its unique key.
     let request = taken.iter().find(|(key, _)| key.scope == DedupScope::Idempotency);
     if request.is_some_and(|(key, holder)| key.body != holder.body) {
         return Some(Enqueued::KeyReused);
@@ -226,12 +204,12 @@ pub fn judge(taken: &[(&DedupKey, KeyHolder)]) -> Option<Enqueued> {
     request.or(taken.first()).map(|(_, holder)| Enqueued::Existing(JobId(holder.object)))
 }
 
-/// When a job that is accepted now is due: too far ahead is as far as is allowed.
+/// Returns the time from which a job may run. A time too far ahead becomes the latest that is allowed.
 pub fn due_at(run_at: RunAt, now: Timestamp) -> Timestamp {
     run_at.due_at(now).unwrap_or(now.plus(JOB_DELAY_MAX))
 }
 
-/// The row of a job that nobody has touched.
+/// Returns the row of a job before its first lease.
 pub fn new_task(environment: EnvironmentId, job: &Job, id: TaskId, due_at: Timestamp) -> Task {
     Task {
         key: TaskKey { environment, subject: job.id.0, id },
@@ -248,12 +226,12 @@ pub fn new_task(environment: EnvironmentId, job: &Job, id: TaskId, due_at: Times
     }
 }
 
-/// Where a job stands: what its open task says, or else how its last attempt left it.
+/// Returns the state of a job: that of its open task, or else the end of its last attempt.
 pub fn state_of(open: Option<TaskState>, last: Option<EndState>) -> JobState {
     match (open, last) {
         (Some(state), _) => state.into(),
         (None, Some(end)) => end.into(),
-        // Its attempts are gone, which only those of jobs that ended can be.
+        // Retention has removed the attempts, and it removes only those of jobs that ended.
         (None, None) => JobState::Succeeded,
     }
 }

@@ -1,7 +1,7 @@
-//! The lease engine: sessions, and the life of a task from append to settle.
+//! Sessions, and the life of a task from append to settle.
 //!
-//! The rules behind these methods are in `ARCHITECTURE.md` under "Leases". In short: a session is leased, not a row; tasks
-//! are reclaimed only from closed sessions; every write by a holder is fenced by task, epoch and session.
+//! ARCHITECTURE.md explains the rules under "Leases". In short: nodes lease sessions, not rows. Tasks are reclaimed
+//! only from closed sessions. Every write of a holder is fenced by task, epoch and session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,152 +26,140 @@ use crate::capacity::{Capacity, Slot};
 use crate::dedup::DedupKey;
 use crate::worker::Takes;
 
-/// What a node tells of itself when it begins a session.
+/// A session to open.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Random, never reused.
+    /// Random, never used again.
     pub id: SessionId,
-    /// A name for people: host and process.
+    /// A display name: host and process.
     pub node: String,
-    /// What the node does.
     pub role: Role,
-    /// The binary's version.
     pub version: String,
-    /// How long a renewal lasts.
+    /// The time that one renewal lasts.
     pub lease: Duration,
-    /// The queues that a worker takes from; none for a node.
+    /// The queues of a worker; none for a node.
     pub takes: Option<Takes>,
 }
 
-/// A session as the store knows it.
+/// A session as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Its id.
     pub id: SessionId,
-    /// A name for people: host and process.
     pub node: String,
-    /// What the node does.
     pub role: Role,
-    /// The binary's version.
     pub version: String,
-    /// How long a renewal lasts.
     pub lease: Duration,
-    /// When it was opened.
+    /// The time at which the session was opened.
     pub started_at: Timestamp,
-    /// When it was last renewed.
     pub renewed_at: Timestamp,
-    /// When it was closed, for ever.
+    /// A closed session never opens again.
     pub closed_at: Option<Timestamp>,
-    /// How many tasks it holds. Those of a closed one wait to be taken over.
+    /// The number of tasks that it holds. Tasks of a closed session wait to be reclaimed.
     pub held: u32,
 }
 
 /// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
-    /// The session goes on; the store's time when it was renewed.
+    /// The session continues; renewed at this time of the store.
     Open(Timestamp),
-    /// It goes on, but on a copy of the store that took over: what was confirmed before may be gone, if the copy was behind.
+    /// The session continues, but a standby of the store has taken over. If it was behind, confirmed writes may be
+    /// lost.
     Moved(Timestamp),
-    /// Someone closed it: it never works again.
+    /// The session was closed and never works again.
     Closed,
 }
 
-/// A message to append, with the keys it is accepted once under.
+/// A message to append, with the keys under which it is accepted once.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// The message; its payload is there, and `created_at` is overwritten with the store's time.
+    /// The message with its payload. The store replaces `created_at` with its own time.
     pub message: Message,
     /// An idempotency key, an event id, both or none.
     pub keys: Vec<DedupKey>,
-    /// The version of the application's lane group at which it was found, if by something that may move, such as its uid.
+    /// The version of the application's lane group when the application was found by a uid, which may change.
     pub version: Option<i64>,
-    /// A slot that is claimed with it: if someone has it already, nothing is accepted.
+    /// The once-slot to claim with the message. If another message has it, nothing is accepted.
     pub once: Option<OnceClaim>,
-    /// When its deliveries are due, if that is later than now.
+    /// The time from which its deliveries are due, if that is later than now.
     pub deliver_at: Option<Timestamp>,
 }
 
 impl NewMessage {
-    /// A message that is accepted whatever came before it, to be delivered now.
+    /// Returns a message without keys, to be delivered now.
     pub fn new(environment: EnvironmentId, message: Message) -> NewMessage {
         NewMessage { environment, message, keys: Vec::new(), version: None, once: None, deliver_at: None }
     }
 }
 
-/// Messages to append in one transaction.
 pub struct Append {
-    /// The session that may take tasks at once; none where this node does not deliver or is in doubt about itself.
+    /// The session that may lease new tasks at once; none if this node does not deliver, or is in doubt about its
+    /// session.
     pub fast: Option<FastPath>,
-    /// The messages, each judged by itself.
+    /// The messages. Each gets an answer of its own.
     pub messages: Vec<NewMessage>,
 }
 
-/// Who takes tasks that are inserted already leased, and how many.
+/// The holder of tasks that are inserted already leased, and its capacity.
 #[derive(Clone)]
 pub struct FastPath {
-    /// The holder.
     pub session: SessionId,
-    /// Its room.
+    /// Reserves one slot per task, so that the node never holds more than it can run.
     pub slots: Arc<dyn Capacity>,
 }
 
-/// What became of one appended message.
+/// The result of appending one message.
 #[derive(Debug)]
 pub enum Appended {
-    /// Committed, with every delivery it causes.
+    /// Committed with all of its deliveries.
     Accepted {
-        /// As it was written.
+        /// The message as it was written.
         message: Arc<Message>,
-        /// Tasks that are this node's already, each with its slot.
+        /// Tasks that this node already holds, each with its slot.
         leased: Vec<(Leased, Slot)>,
-        /// How many tasks wait for a lease.
         pending: usize,
     },
-    /// The same request was accepted before, as this message.
+    /// The same request was accepted earlier as this message.
     Repeated(MessageId),
     /// The idempotency key was used with another body.
     KeyReused,
-    /// The event id was used before.
+    /// The event id was used earlier.
     EventIdTaken,
-    /// There is no such application, or it has changed since it was looked up.
+    /// The application does not exist, or has changed since it was looked up.
     NoApplication,
-    /// The once-slot is this message's: nothing was accepted, and its keys are free for others.
+    /// This message already has the once-slot. Nothing was accepted, and the keys remain free.
     Suppressed(MessageId),
 }
 
-/// A task with what its holder needs to run it.
+/// A leased task with the data that its holder needs.
 #[derive(Clone, Debug)]
 pub struct Leased {
     /// The task, with the epoch of this lease.
     pub task: Task,
-    /// What it is about.
     pub work: Work,
 }
 
-/// What a task is about, as of its lease.
+/// The work of a task, as of its lease.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A message goes to an endpoint.
+    /// Sends a message to an endpoint.
     Delivery {
-        /// None if it was pruned.
+        /// None if the message was pruned.
         message: Option<Arc<Message>>,
-        /// None if it was deleted.
+        /// None if the endpoint was deleted.
         endpoint: Option<Arc<Endpoint>>,
     },
-    /// A job is done by a worker, or pushed to the target of its queue.
+    /// Runs a job on a worker, or pushes it to the target of its queue.
     Job {
-        /// None if its record is gone.
+        /// None if the record was pruned.
         job: Option<Arc<Job>>,
-        /// None where workers do it.
+        /// None if workers run the job.
         target: Option<Arc<Target>>,
     },
 }
 
 impl Leased {
-    /// The message of a delivery.
     pub fn message(&self) -> Option<&Arc<Message>> {
         match &self.work {
             Work::Delivery { message, .. } => message.as_ref(),
@@ -179,7 +167,6 @@ impl Leased {
         }
     }
 
-    /// The endpoint of a delivery.
     pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         match &self.work {
             Work::Delivery { endpoint, .. } => endpoint.as_ref(),
@@ -187,7 +174,6 @@ impl Leased {
         }
     }
 
-    /// The record of a job.
     pub fn job(&self) -> Option<&Arc<Job>> {
         match &self.work {
             Work::Delivery { .. } => None,
@@ -195,7 +181,6 @@ impl Leased {
         }
     }
 
-    /// The target that a job is pushed to.
     pub fn target(&self) -> Option<&Arc<Target>> {
         match &self.work {
             Work::Delivery { .. } => None,
@@ -204,32 +189,28 @@ impl Leased {
     }
 }
 
-/// Who holds a task, and since when.
+/// The holder of a task, and the time of its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// The holder.
     pub session: SessionId,
-    /// When the task was leased.
     pub since: Timestamp,
 }
 
-/// A wish to take tasks over.
+/// A request to take tasks over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReclaimAsk {
-    /// The holder-to-be.
+    /// The new holder.
     pub session: SessionId,
-    /// Tasks at most.
     pub limit: usize,
-    /// Which tasks.
     pub what: Reclaim,
 }
 
 /// The tasks that may be taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Tasks whose owner is not an open session; the caller settles them as abandoned.
+    /// Tasks whose owner is not an open session. The caller settles them as abandoned.
     Orphaned,
-    /// Jobs under a watched lease that run longer than they may; the caller settles them as timed out.
+    /// Jobs under a watched lease that have passed their timeout. The caller settles them as timed out.
     Overdue,
 }
 
@@ -238,50 +219,48 @@ pub enum Reclaim {
 pub struct Reclaimed {
     /// The task, with a new epoch.
     pub task: Task,
-    /// From whom.
+    /// The previous holder.
     pub from: Holding,
-    /// The record of an overdue job; none if the record is gone. Orphaned tasks are taken over without records.
+    /// The record of an overdue job; none if it was pruned. Orphaned tasks are taken over without records.
     pub job: Option<Arc<Job>>,
 }
 
-/// A wish for work.
+/// A request for tasks.
 #[derive(Clone, Debug)]
 pub struct LeaseAsk {
-    /// The holder-to-be.
+    /// The new holder.
     pub session: SessionId,
-    /// Tasks at most.
     pub limit: usize,
-    /// The lanes to take from. A queue that is paused, or at its limit, gives nothing; of a feed that is named twice the
-    /// first counts.
+    /// The feeds to lease from. A queue that is paused or at its limit returns no task. Only the first entry of a feed
+    /// counts.
     pub feeds: Vec<FeedAsk>,
-    /// The room of lanes with running tasks; zero means: do not look.
+    /// The free capacity of lanes with running tasks. A lane with zero is skipped.
     pub free_by_lane: Vec<(LaneId, usize)>,
-    /// The room of every other lane.
+    /// The free capacity of every other lane.
     pub per_lane: usize,
     /// Only jobs of these kinds; empty means all.
     pub kinds: Vec<Name>,
-    /// Whether the store is to take back tasks whose time is over: for holders that nobody else watches.
+    /// Whether the store takes tasks back after their timeout. Remote workers need this; a node watches its own tasks.
     pub watched: bool,
 }
 
-/// A feed to take from.
+/// A feed to lease from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedAsk {
-    /// Its lanes.
     pub feed: Feed,
-    /// Tasks of it at most.
+    /// The most tasks from this feed.
     pub capacity: usize,
 }
 
 impl FeedAsk {
-    /// Asks a queue for so many jobs.
+    /// Asks for up to `capacity` jobs of a queue.
     pub fn queue(environment: EnvironmentId, name: Name, capacity: usize) -> FeedAsk {
         FeedAsk { feed: Feed::Queue { environment, name }, capacity }
     }
 }
 
 impl LeaseAsk {
-    /// Asks for so many tasks of these feeds, of all kinds, whatever lanes they are in.
+    /// Asks for up to `limit` tasks of these feeds, of all kinds and lanes.
     pub fn new(session: SessionId, limit: usize, feeds: Vec<FeedAsk>) -> LeaseAsk {
         LeaseAsk {
             session,
@@ -294,70 +273,69 @@ impl LeaseAsk {
         }
     }
 
-    /// Asks for so many deliveries.
+    /// Asks for up to `limit` deliveries.
     pub fn deliveries(session: SessionId, limit: usize) -> LeaseAsk {
         LeaseAsk::new(session, limit, vec![FeedAsk { feed: Feed::Deliveries, capacity: limit }])
     }
 
-    /// Tasks at most, within the bounds of its feeds.
+    /// Returns the most tasks of one lease, within the bounds of its feeds.
     pub fn tasks_max(&self) -> usize {
         self.feeds.iter().map(|asked| asked.feed.lease_max()).min().unwrap_or(0).min(self.limit)
     }
 
-    /// The room of a lane on the node of the asker.
+    /// Returns the free capacity of a lane on the asking node.
     pub fn capacity(&self, lane: LaneId) -> usize {
         self.free_by_lane.iter().find(|(id, _)| *id == lane).map_or(self.per_lane, |(_, capacity)| *capacity)
     }
 }
 
-/// The answer to a wish for work.
+/// The answer to a request for tasks.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseGrant {
-    /// Leased to the asking session now: within a lane by priority, due time and id; lanes take turns.
+    /// The leased tasks. Within a lane they are ordered by priority, due time and id; lanes take turns.
     pub tasks: Vec<Leased>,
-    /// When the next lane becomes ready, as far as the store knows; lanes that wait for room do not count.
+    /// The time until the next lane is ready, as far as the store knows. Lanes without free capacity do not count.
     pub next_ready: Option<Duration>,
 }
 
-/// The end of an attempt.
+/// The end of an attempt, or of a lease without an attempt.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// The task.
+    /// The settled task.
     pub key: TaskKey,
-    /// What kind of work it is: where the attempt is logged.
+    /// Decides where the attempt is logged.
     pub kind: TaskKind,
-    /// Its lane.
+    /// The task's lane.
     pub lane: LaneId,
-    /// The batch that is told if this is how a job of it ends.
+    /// The batch to update if the job ends.
     pub batch: Option<BatchId>,
-    /// Who held it.
     pub session: SessionId,
-    /// In which lease.
+    /// The epoch of the holder's lease. Together with the session it fences the write.
     pub epoch: u32,
-    /// What becomes of the row.
+    /// The next state of the row.
     pub row: NextRow,
     /// The task's tries from now on.
     pub tries: u32,
     /// The task's crashes from now on.
     pub crashes: u32,
-    /// The log entry; none when the task was handed back untouched.
+    /// The log entry; none if the task is handed back without an attempt.
     pub attempt: Option<NewAttempt>,
-    /// Nothing of this lane is to start before this has passed.
+    /// Holds the lane back: none of its tasks may start for this long.
     pub hold_lane: Option<Duration>,
-    /// The receiver wants no more of this lane: its endpoint is disabled, its queue stopped.
+    /// Stops the lane at the receiver's request: its endpoint is disabled, or its queue is stopped.
     pub stop_lane: bool,
-    /// What came out of a job.
+    /// The result of a job.
     pub result: Option<KeptResult>,
 }
 
 impl Settlement {
-    /// The endpoint that the attempt is logged for; none for a job.
+    /// Returns the endpoint in the log entry; none for a job.
     pub fn logged_endpoint(&self) -> Option<LaneId> {
         (self.kind == TaskKind::Delivery).then_some(self.lane)
     }
 
-    /// The holder that the attempt is logged with. Deliveries name only a holder that lost them: the others have too many
-    /// attempts for a column that nobody asks for.
+    /// Returns the session in the log entry. For deliveries this is only a holder that lost the task: there are too
+    /// many attempts to store a column that is never read.
     pub fn logged_session(&self) -> Option<SessionId> {
         let holder = self.attempt.as_ref().and_then(|attempt| attempt.holder);
         match self.kind {
@@ -367,36 +345,31 @@ impl Settlement {
     }
 }
 
-/// A log entry of one try.
+/// The log entry of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAttempt {
-    /// Its id, made when the attempt ended.
+    /// Made when the attempt ended.
     pub id: AttemptId,
-    /// Who had the task, if not the session that settles it: a holder whose task was taken over.
+    /// The previous holder, if the settling session has taken the task over.
     pub holder: Option<SessionId>,
-    /// How it ended.
     pub class: Class,
-    /// How it left the task.
     pub end: EndState,
-    /// Why the task exists.
     pub trigger: Trigger,
-    /// Where it was sent; empty where a worker did it.
+    /// The URL of the request; empty if a worker ran the job.
     pub url: String,
-    /// The HTTP status; 0 if none came.
+    /// The HTTP status; 0 if the receiver sent none.
     pub status: u16,
-    /// What is kept of the reply, or what went wrong; of a job, what its worker said.
+    /// The stored part of the reply, or the error; for a job, the worker's report.
     pub reply: Bytes,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It counts; also when this is the second time it was said.
+    /// Recorded, now or by an earlier call with the same settlement.
     Done,
-    /// Someone else holds the task, or ended it: nothing was changed.
+    /// Another session holds the task or has ended it; nothing was changed.
     Lost,
 }

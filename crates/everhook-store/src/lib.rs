@@ -1,9 +1,9 @@
 //! The storage seam.
 //!
-//! One method is one transaction; no transaction type crosses it. Every write is repeatable, because "unavailable" may mean
-//! "perhaps written". Two crates implement it with SQL; `everhook-testkit` has the lease engine in memory as its executable
-//! specification, and the conformance suite that holds all of them to the same behaviour. Decides nothing: decisions are in
-//! the core.
+//! One method is one transaction, and no transaction type crosses the seam. Every write is repeatable, because a failed
+//! call may have been committed. Two crates implement the seam with SQL. `everhook-testkit` implements the lease engine
+//! in memory as an executable specification, and has the conformance suite for all of them. The seam makes no
+//! decisions: these are in the core.
 
 pub mod append;
 pub mod backlog;

@@ -1,4 +1,4 @@
-//! Work that a transaction creates beside the changes it was asked for: announcements of batches, runs of schedules.
+//! Work that a transaction creates besides the requested changes: announcements of batches, and runs of schedules.
 //!
 //! The stores return it with their answers, so that the engine counts every message and job. Appends and enqueues need
 //! none: their answers list each message and job.
@@ -8,45 +8,39 @@ use std::ops::AddAssign;
 use crate::job::Enqueued;
 use crate::lease::Appended;
 
-/// Messages and jobs that a transaction created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// Accepted messages.
     pub messages: usize,
-    /// Enqueued jobs.
     pub jobs: usize,
 }
 
-/// An answer with the work that its transaction created.
+/// An answer, with the work that its transaction created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WithMade<T> {
-    /// The answer itself.
     pub answer: T,
-    /// The work.
     pub made: Made,
 }
 
 impl Made {
-    /// The messages that an append accepted.
+    /// Counts the messages that an append accepted.
     pub fn messages(appended: &[Appended]) -> Made {
         let messages = appended.iter().filter(|answer| matches!(answer, Appended::Accepted { .. })).count();
         Made { messages, ..Made::default() }
     }
 
-    /// The jobs that an enqueue accepted.
+    /// Counts the jobs that an enqueue accepted.
     pub fn jobs(enqueued: &[Enqueued]) -> Made {
         let jobs = enqueued.iter().filter(|answer| matches!(answer, Enqueued::Accepted { .. })).count();
         Made { jobs, ..Made::default() }
     }
 
-    /// Adds these to an answer.
+    /// Adds the work to an answer.
     pub fn with<T>(self, answer: T) -> WithMade<T> {
         WithMade { answer, made: self }
     }
 }
 
 impl<T> WithMade<T> {
-    /// The same work with another answer.
     pub fn map<U>(self, answer: impl FnOnce(T) -> U) -> WithMade<U> {
         WithMade { answer: answer(self.answer), made: self.made }
     }

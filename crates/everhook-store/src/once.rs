@@ -1,4 +1,4 @@
-//! Once-slots as they are shown, and their reset. They are claimed by [`append`](crate::store::Store::append) alone.
+//! Once-slots as users see them, and their reset. Only [`append`](crate::store::Store::append) claims them.
 
 use std::collections::BTreeMap;
 
@@ -7,52 +7,46 @@ use everhook_core::name::Name;
 use everhook_core::once::OnceSlot;
 use everhook_core::time::Timestamp;
 
-/// A once-slot as the store knows it.
+/// A once-slot as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnceRecord {
-    /// Its key.
     pub key: Name,
-    /// Phase and winner.
     pub slot: OnceSlot,
-    /// How many calls it has suppressed, in all of its phases.
+    /// The number of suppressed calls, in all phases.
     pub suppressed: u64,
-    /// When it was first claimed.
+    /// The time of the first claim.
     pub created_at: Timestamp,
-    /// When its winner was accepted.
+    /// The time at which the winner was accepted.
     pub claimed_at: Timestamp,
-    /// When it was last claimed or reset.
+    /// The time of the last claim or reset.
     pub updated_at: Timestamp,
 }
 
-/// Calls that a slot has suppressed with one winner.
+/// A once-slot with the winner that suppressed a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Suppression {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// Whose slot.
     pub application: ApplicationId,
-    /// Which one.
     pub key: Name,
-    /// The message that had it.
+    /// The message that had the slot.
     pub winner: MessageId,
 }
 
-/// The calls that one transaction has suppressed, counted.
+/// The suppressed calls of one transaction, counted by slot.
 #[derive(Clone, Debug, Default)]
 pub struct Suppressions(BTreeMap<Suppression, i64>);
 
 impl Suppressions {
-    /// Counts one more.
+    /// Counts one more call.
     pub fn add(&mut self, suppression: Suppression) {
         *self.0.entry(suppression).or_default() += 1;
     }
 
-    /// Whether there were none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each with its number of calls.
+    /// Returns each slot with its number of calls.
     pub fn iter(&self) -> impl Iterator<Item = (&Suppression, i64)> {
         self.0.iter().map(|(suppression, calls)| (suppression, *calls))
     }

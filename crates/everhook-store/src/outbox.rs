@@ -1,10 +1,10 @@
-//! The outbox: rows that a customer's own transaction wrote, on their way to become messages.
+//! The outbox: rows that a customer's own transaction wrote, to be relayed into messages.
 //!
-//! A source of rows, not a part of the store: it may be a table in the store's own database, in another one, or in a
-//! file. A relay takes rows under a claim, makes them into messages while no transaction of the source is open, and
-//! finishes the claim, which removes them. A message is accepted once by the key of its row
-//! ([`crate::dedup::DedupKey::outbox`]), so that rows that are relayed and not removed are harmless. A row that cannot
-//! be relayed is set aside with its error, and holds up no other row.
+//! An outbox is a source of rows, not a part of the store. It may be a table in the store's own database, in another
+//! database, or in a file. A relay takes rows under a claim and makes them into messages while no transaction of the
+//! source is open. Then it finishes the claim, which removes the rows. A message is accepted once by the key of its row
+//! ([`crate::dedup::DedupKey::outbox`]), so a row that is relayed but not removed does no harm. A row that cannot be
+//! relayed is set aside with its error, and holds up no other row.
 
 use std::time::Duration;
 
@@ -15,83 +15,78 @@ use everhook_core::time::Timestamp;
 use crate::error::StoreError;
 use crate::piece::Piece;
 
-/// Bytes that tell one outbox from every other.
+/// Bytes that identify an outbox.
 pub const IDENTITY_BYTES: usize = 16;
-/// Bytes that tell one claim from every other.
+/// Bytes that identify a claim.
 pub const CLAIM_BYTES: usize = 16;
 
-/// What a row says, checked by nobody yet.
+/// The content of a row, not validated yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// Its number; rows of one transaction have rising ones.
+    /// The row number. Rows of one transaction have increasing numbers.
     pub id: i64,
-    /// When it was written, by the clock of the source.
+    /// The time of writing, by the clock of the source.
     pub created_at: Timestamp,
-    /// How long ago that is, by the same clock.
+    /// The time since then, by the same clock.
     pub age: Duration,
-    /// The environment's name; none means the one the outbox is for.
+    /// The environment's name; none means the default environment of the outbox.
     pub environment: Option<String>,
-    /// The application's id or uid.
     pub application: String,
-    /// What kind of thing happened.
     pub event_type: String,
-    /// What is sent, byte for byte.
+    /// Sent byte for byte.
     pub payload: String,
-    /// The user's own id for it.
+    /// The user's own id of the message.
     pub event_id: Option<String>,
-    /// Only endpoints that listen to one of these, or to all, get it.
+    /// Only endpoints that listen to one of these channels, or to all, receive it.
     pub channels: Option<Vec<String>>,
-    /// For finding it again.
+    /// Words to find it by.
     pub tags: Option<Vec<String>>,
-    /// When it is to be delivered, if not at once.
+    /// The time from which it is delivered; none means at once.
     pub deliver_at: Option<Timestamp>,
-    /// The once-slot it claims.
+    /// The once-slot to claim.
     pub once_key: Option<String>,
-    /// In which phase.
+    /// The phase of the claim.
     pub once_phase: Option<i64>,
 }
 
-/// Rows that are relayed together, in the order of their ids. One that cannot be read holds up none of the others.
+/// Rows that are relayed together, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct OutboxBatch {
-    /// Which outbox.
     pub identity: [u8; IDENTITY_BYTES],
-    /// The largest id of a message made from a row so far.
+    /// The largest message id made from a row so far.
     pub floor: Option<Id>,
-    /// The rows.
     pub rows: Vec<OutboxRow>,
-    /// Those between them that cannot be read, each with the reason: to be set aside.
+    /// Rows that cannot be decoded, each with the reason. They are set aside and hold up no other row.
     pub unreadable: Vec<(i64, String)>,
 }
 
 impl OutboxBatch {
-    /// How many rows it is about.
+    /// Returns the number of rows, with unreadable ones.
     pub fn len(&self) -> usize {
         self.rows.len() + self.unreadable.len()
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the batch has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Rows that are messages now, or were already: to be deleted.
+    /// Rows that have become messages, now or earlier: to be deleted.
     pub relayed: Vec<i64>,
     /// Rows that cannot be relayed, each with the reason.
     pub set_aside: Vec<(i64, String)>,
-    /// The largest id of a message made from these rows.
+    /// The largest message id made from these rows.
     pub floor: Option<Id>,
 }
 
-/// The right to relay an outbox, for `OUTBOX_CLAIM` at most.
+/// The right to relay an outbox. It expires after `OUTBOX_CLAIM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim(pub [u8; CLAIM_BYTES]);
 
-/// The result of one look at an outbox.
+/// The result of taking rows from an outbox.
 #[derive(Debug)]
 pub enum Taken {
     /// The outbox is empty.
@@ -102,78 +97,70 @@ pub enum Taken {
     Rows(Claim, OutboxBatch),
 }
 
-/// Whether the end of a claim counts.
+/// The result of finishing a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// The rows have left the outbox, and the claim is free.
+    /// The rows are removed, and the claim is free.
     Done,
-    /// The claim had expired and was given to another relay: nothing was changed.
+    /// The claim had expired and another relay took it; nothing was changed.
     Lost,
 }
 
-/// How much waits in an outbox.
+/// The number of rows in an outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStatus {
-    /// Rows that wait, counted up to `OUTBOX_COUNTED_MAX`.
+    /// Waiting rows, counted up to `OUTBOX_COUNTED_MAX`.
     pub depth: u64,
-    /// How long the oldest of them has waited.
+    /// The waiting time of the oldest row.
     pub oldest_age: Option<Duration>,
     /// Rows that were set aside, counted up to the same number.
     pub set_aside: u64,
 }
 
-/// A row that was set aside.
+/// A row that was set aside, with its error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsideRow {
-    /// What it says.
     pub row: OutboxRow,
-    /// When it was set aside.
+    /// The time at which it was set aside.
     pub set_aside_at: Timestamp,
-    /// Why.
     pub error: String,
 }
 
-/// The bytes of a row that a page counts.
+/// Returns the bytes of a row that count towards the size of a page.
 pub fn aside_bytes(aside: &AsideRow) -> usize {
     aside.row.payload.len()
 }
 
-/// What to change in a row that was set aside; none leaves it as it is.
+/// New values for a row that was set aside; a member that is none stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsideChange {
-    /// Another environment.
     pub environment: Option<String>,
-    /// Another application.
     pub application: Option<String>,
-    /// Another event type.
     pub event_type: Option<String>,
-    /// Another payload.
     pub payload: Option<String>,
-    /// Another event id.
     pub event_id: Option<String>,
 }
 
-/// Where rows wait.
 #[async_trait]
 pub trait Outbox: Send + Sync {
     /// Claims the outbox and reads its next rows, unless another relay has the claim.
     async fn take(&self) -> Result<Taken, StoreError>;
 
-    /// Removes rows that are relayed, sets others aside, and gives the claim up. With nothing done the rows stay.
+    /// Deletes relayed rows, sets bad ones aside, and releases the claim. Rows that are in neither list stay.
     async fn finish(&self, claim: Claim, done: Done) -> Result<Finished, StoreError>;
 
-    /// How much waits.
+    /// Counts the rows.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// Rows that were set aside, by id, beyond `after`.
+    /// Lists rows that were set aside, by number, beyond `after`.
     async fn list_aside(&self, after: i64, limit: usize) -> Result<Piece<AsideRow, i64>, StoreError>;
 
-    /// Changes a row that was set aside, so that it can be tried again. False if there is none.
+    /// Corrects a row that was set aside, so that it can be retried. Returns false if the row does not exist.
     async fn replace_aside(&self, id: i64, change: &AsideChange) -> Result<bool, StoreError>;
 
-    /// Puts rows that were set aside back; answers how many there were.
+    /// Puts rows that were set aside back into the outbox; returns how many.
     async fn retry_aside(&self, ids: &[i64]) -> Result<u64, StoreError>;
 
-    /// Throws rows away that were set aside; answers how many there were.
+    /// Deletes rows that were set aside; returns how many.
     async fn discard_aside(&self, ids: &[i64]) -> Result<u64, StoreError>;
 }

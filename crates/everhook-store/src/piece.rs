@@ -1,6 +1,6 @@
-//! Pieces of lists: how far one look goes, in rows and in bytes, and where the next one goes on.
+//! Pieces of lists: the end of one read in rows and bytes, and the key where the next read continues.
 //!
-//! Shared by the stores, so that all of them end a piece by the same rule.
+//! Both stores use it, so that they end a piece by the same rule.
 
 use std::time::Duration;
 
@@ -11,18 +11,17 @@ use everhook_core::time::Timestamp;
 
 use crate::catalog::{Order, Slice};
 
-/// A piece of a list. It may have fewer rows than were asked for, and none, although the list goes on.
+/// A piece of a list. It may be shorter than requested, or even empty, although the list goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<T, K> {
-    /// The rows.
     pub rows: Vec<T>,
-    /// Where the look ended before it had all the rows that were asked for; none if it reached the end of the list.
+    /// The key where the read stopped early; none if the piece is complete or reached the end of the list.
     pub next: Option<K>,
 }
 
 impl<T, K> Piece<T, K> {
-    /// Takes rows until they have the bytes of a page, and one row at least. `scanned` is where a look ended that did not see the
-    /// whole list; `limit` is how many rows were asked for.
+    /// Takes rows up to the bytes of a page, and at least one row. `limit` is the requested number of rows. `scanned`
+    /// is the last key of a scan that stopped before the end of the list.
     pub fn gather<E>(
         rows: impl IntoIterator<Item = Result<T, E>>,
         limit: usize,
@@ -48,10 +47,10 @@ impl<T, K> Piece<T, K> {
     }
 }
 
-/// Sorts behind every name: their alphabet ends before it.
+/// Sorts after every name, because the alphabet of names ends before it.
 const ABOVE_NAMES: &str = "~";
 
-/// The names strictly between which a piece of a list lies.
+/// Returns the exclusive bounds of a slice of names.
 pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
     let after = slice.after.as_ref().map(Name::as_str);
     match slice.order {
@@ -60,12 +59,12 @@ pub fn names_beyond(slice: &Slice<Name>) -> (&str, &str) {
     }
 }
 
-/// The bytes strictly between which the ids of a piece are: none has fewer bytes than the one, or more than the other.
+/// The exclusive bounds of the ids of a piece, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRange {
-    /// Smaller than all of them.
+    /// The lower bound.
     pub above: Vec<u8>,
-    /// Larger than all of them.
+    /// The upper bound.
     pub below: Vec<u8>,
 }
 
@@ -80,7 +79,7 @@ impl IdRange {
         }
     }
 
-    /// Those that can be of something between two times, whose id was drawn at most `early` before it and `late` after it.
+    /// Narrows the range to a period. The id of an object may be drawn up to `early` before and `late` after its time.
     #[must_use]
     pub fn between(
         self,
@@ -96,7 +95,7 @@ impl IdRange {
         }
     }
 
-    /// Those up to `last`, which belongs to them.
+    /// Narrows the range to ids up to `last`, inclusive.
     #[must_use]
     pub fn until(self, last: Id, order: Order) -> IdRange {
         match order {

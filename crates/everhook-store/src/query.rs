@@ -1,9 +1,9 @@
-//! Reads: each is a value that names what it asks for and the type of its answer.
+//! Reads: each is a value with its arguments and the type of its answer.
 //!
-//! [`queries!`] declares them. A store answers all of them in one function, so that every read has its deadline and its
-//! share there; [`Reads::read`](crate::store::Reads::read) gives callers the answer with its own type. A `search` takes
-//! as long as its arguments say: it runs under the deadline of searches and within the share of its environment. A
-//! `lookup` does not.
+//! [`queries!`] declares them. A store answers all reads in one function, which sets deadlines and shares in one place.
+//! [`Reads::read`](crate::store::Reads::read) returns the answer with its own type. The cost of a `search` depends on
+//! its arguments, so it runs under the deadline of searches and within the share of its environment. A `lookup` does
+//! not.
 
 #![allow(missing_docs, reason = "queries and their fields are named after the objects that they read")]
 
@@ -39,7 +39,7 @@ use crate::worker::WorkerRecord;
 pub trait Read: Into<Query> + Send {
     type Answer: Send;
 
-    /// The answer to this read; none if it is the answer to another one.
+    /// Unwraps the answer to this read; none if it is the answer to another read.
     fn answer(answer: Answer) -> Option<Self::Answer>;
 }
 
@@ -72,7 +72,6 @@ macro_rules! queries {
             queries!(@share $kind $name);
         )*
 
-        /// Any read.
         #[derive(Clone, Debug)]
         pub enum Query {
             $($name($name),)*
@@ -106,8 +105,8 @@ macro_rules! queries {
                 }
             }
 
-            /// The environment in whose share of the connections this read runs, under the deadline of searches; none
-            /// for a lookup.
+            /// The environment whose share of the connections this read uses, under the deadline of searches; none for
+            /// a lookup.
             pub fn share(&self) -> Option<EnvironmentId> {
                 match self {
                     $(Query::$name(query) => query.share(),)*
@@ -146,7 +145,7 @@ macro_rules! answers {
 queries! {
     /// Every environment, oldest first.
     lookup Environments {} -> Vec<Environment>;
-    /// Every API key, also revoked ones, oldest first.
+    /// Every API key, even a revoked one, oldest first.
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.
     lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
@@ -163,7 +162,7 @@ queries! {
     lookup FindEventType { scope: Scope, name: Name } -> Option<EventType>;
     /// Event types by name.
     search EventTypes { scope: Scope, archived: ArchivedTypes, slice: Slice<Name> } -> Piece<EventType, Name>;
-    /// Those of the names that an endpoint cannot subscribe to: unknown or archived event types.
+    /// Returns the names that an endpoint cannot subscribe to: unknown or archived event types.
     lookup UnknownEventTypes { scope: Scope, names: Vec<Name> } -> Vec<Name>;
 
     /// A message by id or event id.
@@ -172,24 +171,24 @@ queries! {
     search Messages { scope: AppScope, filter: MessageFilter } -> Piece<Message, MessageId>;
     /// One attempt of a message.
     lookup FindAttempt { scope: Scope, message: MessageId, id: AttemptId } -> Option<Attempt>;
-    /// Attempts by id. The caller knows that the message or endpoint belongs to the application.
+    /// Attempts by id. The caller has checked that the message or endpoint belongs to the application.
     search Attempts { scope: AppScope, filter: AttemptFilter } -> Piece<Attempt, AttemptId>;
-    /// The state of a message at each endpoint that it went to, by endpoint id. Read in one statement, so that a
-    /// delivery that is just being settled is in one state or the other.
+    /// The state of a message at each endpoint that it went to, by endpoint id. One statement reads tasks and attempts,
+    /// so that a delivery that is being settled appears in one state, not in both or none.
     search Destinations { scope: AppScope, message: MessageId } -> Vec<Destination>;
 
     lookup FindOnce { scope: AppScope, key: Name } -> Option<OnceRecord>;
     /// The once-slots of an application, by key.
     search OnceSlots { scope: AppScope, slice: Slice<Name> } -> Vec<OnceRecord>;
 
-    /// A job with its state, read in one statement, so that one that is just being settled is in one state or the
-    /// other.
+    /// A job with its state. One statement reads task and attempt, so that a job that is being settled appears in one
+    /// state, not in both or none.
     lookup FindJob { scope: Scope, id: JobId } -> Option<JobRecord>;
     /// Jobs by id, without payloads.
     search Jobs { scope: Scope, filter: JobFilter } -> Piece<JobRecord, JobId>;
     /// The latest attempts of a job, newest first.
     search JobAttempts { scope: Scope, id: JobId, limit: usize } -> Vec<JobAttempt>;
-    /// The tasks of the jobs that a session holds; they tell which jobs are to be cancelled.
+    /// The tasks of the jobs that a session holds, with their cancel flags.
     lookup HeldJobs { session: SessionId } -> Vec<Task>;
 
     /// A queue that is configured, or has or had a job.
@@ -214,10 +213,11 @@ queries! {
     /// Sessions that are open or were closed within the last `closed_within`, oldest first; at most
     /// `SESSIONS_LISTED_MAX`.
     lookup Sessions { closed_within: Duration } -> Vec<SessionRecord>;
-    /// A worker of this environment, also one whose session is closed.
+    /// A worker of this environment, even with a closed session.
     lookup FindWorker { scope: Scope, id: SessionId } -> Option<WorkerRecord>;
     /// Workers of an environment whose sessions are open, oldest first; at most `SESSIONS_LISTED_MAX`.
     search Workers { scope: Scope } -> Vec<WorkerRecord>;
-    /// The number of waiting tasks. Costs the same however many there are; callers still ask every few seconds at most.
+    /// The number of waiting tasks. The cost does not grow with the backlog; callers still ask at most every few
+    /// seconds.
     lookup CountBacklog {} -> Backlog;
 }

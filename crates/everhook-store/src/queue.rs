@@ -1,4 +1,4 @@
-//! Queues: how they are configured, and how much is in them.
+//! Queues: the lane group of their configuration, and their statistics.
 
 use std::time::Duration;
 
@@ -8,23 +8,22 @@ use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::time::Timestamp;
 
-/// Rows that are counted for statistics; more are told as this many.
+/// The largest number in the statistics of a queue. Counting stops there.
 pub const QUEUE_COUNTED_MAX: usize = 100_000;
-/// Due jobs whose kinds are looked at.
+/// The number of due jobs whose kinds are read.
 pub const QUEUE_KINDS_LOOKED_AT: usize = 100;
 
-/// How much is in a queue. Counts end at `QUEUE_COUNTED_MAX`.
+/// The number of jobs in a queue. Counts stop at `QUEUE_COUNTED_MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Waiting, due or not.
+    /// Waiting jobs, due or not.
     pub pending: u64,
-    /// Waiting although due.
+    /// Waiting jobs that are due.
     pub due: u64,
-    /// With a worker.
+    /// Leased jobs.
     pub running: u64,
-    /// Given up.
     pub dead: u64,
-    /// How long the one has waited that has been due longest.
+    /// The waiting time of the job that has been due longest.
     pub oldest_due: Option<Duration>,
     /// Attempts that ended within the last whole minute.
     pub ended_last_minute: u64,
@@ -32,10 +31,10 @@ pub struct QueueStats {
     pub due_kinds: Vec<Name>,
 }
 
-/// The state of a lane group: what a lease has to know of a queue. A queue without configuration has none.
+/// The part of a queue's configuration that a lease reads. A queue without configuration has no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneGroup {
-    /// Raised by every change. The group of an application counts changes of its endpoints, too.
+    /// Raised by every change. The version of an application's group also counts changes of its endpoints.
     pub version: i64,
     pub state: QueueState,
     /// Limit of leased jobs.
@@ -43,7 +42,7 @@ pub struct LaneGroup {
     /// Limit of leased jobs with the same concurrency key.
     pub lane_limit: Option<u32>,
     pub rate: Option<Rate>,
-    /// The time until which the rate is used up.
+    /// The time until which the rate limit is used up.
     pub booked_until: Timestamp,
     /// Whether the queue has a target.
     pub pushes: bool,
@@ -72,19 +71,16 @@ impl LaneGroup {
         Limits { tasks: self.limit, tasks_per_lane: self.lane_limit, rate: self.rate }
     }
 
-    /// Whether a lease has to lock the group and count.
+    /// Whether a lease must lock the group and count its leased jobs.
     pub const fn is_limited(&self) -> bool {
         self.limits().is_any()
     }
 }
 
-/// Attempts that ended on a queue since they were last told.
+/// The number of attempts that ended on a queue since the last report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueCount {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// The queue.
     pub name: Name,
-    /// How many.
     pub ended: u64,
 }

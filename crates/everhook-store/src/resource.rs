@@ -1,7 +1,7 @@
 //! Resources: configured objects of five kinds, created, replaced and deleted through the same three operations.
 //!
-//! The enum [`Resource`] crosses the seam; [`Resources`](crate::store::Resources) gives callers the record of the kind
-//! that they named. Stores know resources as rows of one table, see [`encoding`].
+//! The enum [`Resource`] crosses the seam. [`Resources`](crate::store::Resources) returns the record type of each kind.
+//! Stores keep resources as rows of one table, see [`encoding`].
 
 #![allow(missing_docs, reason = "kinds and records have the names of the objects")]
 
@@ -19,7 +19,6 @@ use crate::schedule::ScheduleRecord;
 
 pub mod encoding;
 
-/// A resource of any kind, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Application(Application),
@@ -29,8 +28,9 @@ pub enum Resource {
     Schedule(ScheduleRecord),
 }
 
-/// A resource to create. `created_at`, `updated_at` and `revision` are the store's to set, and the state of a schedule.
-/// `Taken` by uid or name; an event type also by an archived one.
+/// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
+///
+/// Creation fails with `Taken` if the uid or name exists. The name of an archived event type counts as taken.
 #[derive(Clone, Debug)]
 pub struct NewResource {
     pub resource: Resource,
@@ -46,9 +46,10 @@ pub struct NewEndpoint {
     pub max: usize,
 }
 
-/// A resource to replace if its revision is still the given one. Disabling an endpoint holds its lane, enabling frees
-/// it. Revision 0 configures a queue that was not configured before; the next lease obeys. The state of a schedule
-/// begins anew.
+/// A resource to replace if its revision is still the given one.
+///
+/// Disabling an endpoint holds its lane, and enabling it frees the lane. Revision 0 configures a queue for the first
+/// time. The next lease obeys the new limits. The state of a schedule starts anew.
 #[derive(Clone, Debug)]
 pub struct ChangedResource {
     pub resource: Resource,
@@ -67,18 +68,19 @@ pub struct ChangedEndpoint {
 /// The key of a resource to delete.
 #[derive(Clone, Debug)]
 pub enum ResourceKey {
-    /// Deleted with its endpoints; frees its uid, and cancels open deliveries.
+    /// Deletes its endpoints too, frees its uid, and cancels open deliveries.
     Application(ApplicationId),
     /// Frees its uid, and cancels open deliveries.
     Endpoint(ApplicationId, EndpointId),
     EventType(Name),
-    /// A queue with open jobs stays. Records of ended jobs stay, and the next job makes the queue anew, without limits.
+    /// A queue with open jobs cannot be deleted. Records of ended jobs stay. The next job creates the queue without
+    /// limits.
     Queue(Name),
-    /// Deleted with its history; the jobs and messages that it started stay.
+    /// Deletes its history too; the jobs and messages that it started stay.
     Schedule(Name),
 }
 
-/// Where a resource is: its kind, the application that it belongs to, and its id or name.
+/// The address of a resource: kind, parent application, and id or name.
 #[derive(Clone, Debug)]
 pub struct ResourcePlace {
     pub kind: ResourceKind,
@@ -153,17 +155,14 @@ impl From<bool> for Deleted {
     }
 }
 
-/// The record of one kind of resource.
 pub trait Record: TryFrom<Resource, Error = Resource> + Into<Resource> + Send {
     const KIND: ResourceKind;
 }
 
-/// A value that creates a resource.
 pub trait Create: Into<NewResource> + Send {
     type Record: Record;
 }
 
-/// A value that replaces a resource.
 pub trait Change: Into<ChangedResource> + Send {
     type Record: Record;
 }

@@ -1,32 +1,31 @@
-//! What is forgotten after a while, in slices.
+//! Retention: old rows are pruned in slices.
 
 use everhook_core::time::Timestamp;
 
-/// What can be forgotten.
+/// A kind of rows that can be pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prunable {
     /// Messages without open deliveries, with their attempts.
     Messages,
-    /// Deliveries that were given up.
+    /// Dead deliveries.
     DeadDeliveries,
-    /// Payloads whose messages say until when they are kept: past that time, whatever the age. The messages stay.
+    /// Payloads with a retention period of their own, after that period at any age. The messages stay.
     Payloads,
-    /// Keys under which something was accepted once: past their own expiry, whatever the age.
+    /// Keys under which an object was accepted once, after their own expiry at any age.
     Keys,
-    /// Jobs that succeeded or were cancelled, with their attempts and output; dead ones stay.
+    /// Jobs that succeeded or were cancelled, with their attempts and output. Dead jobs stay.
     Jobs,
-    /// Once-slots that nobody claimed or reset since, with their suppressed calls.
+    /// Once-slots without a claim or reset since, with their suppressed calls.
     OnceSlots,
-    /// Sessions that were closed, and hold nothing.
+    /// Closed sessions that hold no task.
     Sessions,
-    /// Batches of which no job is open or dead.
+    /// Batches without open or dead jobs.
     Batches,
-    /// Runs of schedules, but for the latest of each.
+    /// Runs of schedules, except the latest runs of each.
     Runs,
 }
 
 impl Prunable {
-    /// Everything that can be forgotten.
     pub const ALL: [Prunable; 9] = [
         Prunable::Messages,
         Prunable::DeadDeliveries,
@@ -39,7 +38,7 @@ impl Prunable {
         Prunable::Runs,
     ];
 
-    /// Its name in configurations, schedules and logs.
+    /// Returns the name in configurations, schedules and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Prunable::Messages => "messages",
@@ -55,13 +54,13 @@ impl Prunable {
     }
 }
 
-/// A wish to forget. A job or message is as old as its end; open tasks are never removed, but for `DeadDeliveries`.
+/// A request to prune. The age of a job or message counts from its end. Open tasks are never pruned, except by
+/// `DeadDeliveries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prune {
-    /// Rows of this kind.
     pub what: Prunable,
-    /// Older than this.
+    /// Only rows older than this.
     pub before: Timestamp,
-    /// About as many at most, oldest first.
+    /// The approximate number of rows, oldest first.
     pub limit: usize,
 }

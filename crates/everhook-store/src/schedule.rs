@@ -1,6 +1,6 @@
-//! Schedules: what they start, where they stand, and what they started. The rules are in `core::schedule`.
+//! Schedules: their configuration, state and runs. The rules are in `core::schedule`.
 //!
-//! What is started and how it is written down is JSON, in one form for both stores: [`form`].
+//! [`encoding`] is the stored form, the same JSON in both stores.
 
 use std::time::Duration;
 
@@ -19,57 +19,51 @@ use crate::made::Made;
 
 pub mod encoding;
 
-/// Runs that are shown and kept of each schedule at least.
+/// The number of latest runs that are kept and shown of each schedule.
 pub const RUNS_KEPT: usize = 100;
 
-/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRecord {
-    /// Its name: what users find it by.
+    /// The name by which users find it.
     pub name: Name,
-    /// When it runs.
+    /// The rule for its times.
     pub schedule: Schedule,
-    /// What it starts.
     pub starts: Starts,
-    /// Whether someone paused it.
+    /// Whether a user paused it.
     pub paused: bool,
-    /// Where it stands.
+    /// The next times, as decided by `core::schedule::fire`.
     pub state: ScheduleState,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// One more with every change by a user.
+    /// Raised by every change of a user.
     pub revision: i64,
 }
 
 impl ScheduleRecord {
-    /// The state of a schedule that is created or replaced at `now`.
+    /// Returns the state of a schedule that is created or replaced at `now`.
     pub fn begin(&self, now: Timestamp) -> ScheduleState {
         if self.paused { ScheduleState::paused() } else { ScheduleState::begin(&self.schedule, now) }
     }
 }
 
-/// What a schedule starts.
+/// The template of the work that a schedule starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// A job like this; its id is drawn when it starts.
+    /// A job; its id is drawn when it starts.
     Job(Box<Job>),
-    /// A message like this.
+    /// A message.
     Message(Box<MessageTemplate>),
 }
 
-/// What is written when a schedule starts something.
+/// The job or message to write for one run.
 #[derive(Clone, Debug)]
 pub enum Begun {
-    /// This job.
     Job(Box<NewJob>),
-    /// This message.
     Message(Box<NewMessage>),
 }
 
 impl Starts {
-    /// What is written when it starts, under a new id.
+    /// Returns the job or message of one run, under a new id.
     pub fn begin(&self, environment: EnvironmentId, schedule: ScheduleId, id: Id) -> Begun {
         match self {
             Starts::Job(job) => {
@@ -94,7 +88,7 @@ impl Starts {
     }
 }
 
-/// What a look at a schedule decided, run by run, by their nominal times.
+/// Lists the decided runs of a schedule by nominal time, both started and left out.
 pub fn runs_of(firing: &Firing) -> Vec<(Timestamp, RunKind)> {
     let left_out = firing.left_out.iter().map(|(nominal, why)| match why {
         LeftOut::Missed => (*nominal, RunKind::Missed),
@@ -106,36 +100,32 @@ pub fn runs_of(firing: &Firing) -> Vec<(Timestamp, RunKind)> {
     runs
 }
 
-/// A message that is sent again and again.
+/// A message that a schedule sends repeatedly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageTemplate {
-    /// Whose.
+    /// The receiving application.
     pub application: ApplicationId,
-    /// Its type.
     pub event_type: Name,
-    /// JSON.
     pub payload: Bytes,
-    /// Its channels.
     pub channels: Vec<Name>,
-    /// Its tags.
     pub tags: Vec<Name>,
 }
 
-/// What became of a nominal time.
+/// The result of one nominal time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunKind {
-    /// It was started.
+    /// A job or message was started.
     Fired,
-    /// Nobody started it in time; stands for all before it, too.
+    /// No node started it in time. One entry stands for all earlier missed times.
     Missed,
-    /// The run before was still open.
+    /// The previous run was still open.
     Overlap,
-    /// Someone asked for it.
+    /// A user asked for it.
     Manual,
 }
 
 impl RunKind {
-    /// The number the stores keep.
+    /// Returns the number in the database.
     pub const fn to_db(self) -> i16 {
         match self {
             RunKind::Fired => 0,
@@ -145,7 +135,7 @@ impl RunKind {
         }
     }
 
-    /// Reads the number the stores keep.
+    /// Reads the number in the database.
     pub const fn from_db(number: i16) -> Option<RunKind> {
         match number {
             0 => Some(RunKind::Fired),
@@ -157,26 +147,25 @@ impl RunKind {
     }
 }
 
-/// One run of a schedule, or one that was left out.
+/// One run of a schedule, started or left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The time by the schedule.
     pub nominal: Timestamp,
-    /// When it was decided.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// What became of it.
+    /// The result.
     pub kind: RunKind,
-    /// The job or message; none if it was left out, or if the application is gone.
+    /// The job or message; none if the run was left out, or if the application is gone.
     pub object: Option<Id>,
 }
 
-/// What a look at the schedules did.
+/// The result of firing the due schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FiredAll {
     /// Runs that were started.
     pub started: usize,
-    /// The messages and jobs that they created. A run whose unique job exists already creates none.
+    /// The messages and jobs that the runs created. A run whose unique job already exists creates none.
     pub made: Made,
-    /// When the next one is to be looked at.
+    /// The time until the next schedule is due.
     pub next_look: Option<Duration>,
 }

@@ -1,6 +1,8 @@
-//! Shares of searches: no environment's searches take every connection, and all searches together leave some for the rest.
+//! Shares of the connections for searches.
 //!
-//! A permit is waited for in the order of the callers, for a while; then the search is refused, so that no queue grows without end.
+//! No environment's searches use every connection, and all searches together leave some for other calls. Permits are
+//! given in the order of the requests. A search without a permit after a while is refused, so that the queue stays
+//! short.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,27 +14,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::StoreError;
 use crate::store::Op;
 
-/// How many searches run at once.
+/// The permits of searches that may run at once.
 pub struct SearchShares {
     all: Arc<Semaphore>,
     each: usize,
-    /// One entry for each environment that ever searched: as many as operators created.
+    /// One entry for each environment that ever searched. Operators create environments, so there are few.
     environments: Mutex<HashMap<EnvironmentId, Arc<Semaphore>>>,
 }
 
-/// Kept while a search runs.
+/// Held while a search runs.
 pub struct SearchShare {
     _of_environment: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-/// Others searched for too long.
+/// Other searches kept the connections for too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("no turn within {} s: too many searches", SEARCH_WAIT_MAX.as_secs())]
+#[error("no connection for the search within {} s: too many searches are running", SEARCH_WAIT_MAX.as_secs())]
 struct NoTurn;
 
 impl SearchShares {
-    /// At most half of the connections for searches, and half of those for one environment; one of each at least.
+    /// Gives searches half of the connections, and one environment half of those; at least one each.
     pub fn of(connections: usize) -> SearchShares {
         let all = (connections / 2).max(1);
         SearchShares { all: Arc::new(Semaphore::new(all)), each: all.div_ceil(2), environments: Mutex::default() }
@@ -45,7 +47,8 @@ impl SearchShares {
             Arc::clone(environments.entry(environment).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
         };
         let turn = async {
-            // Its own first: an environment that waits for itself holds up no other.
+            // The environment's own permit goes first: a search that waits for its own environment must not hold a
+            // shared permit.
             let of_environment = own.acquire_owned().await;
             (of_environment, Arc::clone(&self.all).acquire_owned().await)
         };

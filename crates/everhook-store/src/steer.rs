@@ -1,20 +1,19 @@
-//! Changes that an operator asks for: dead deliveries put back, jobs cancelled, retried, moved or deleted.
+//! Operator changes: dead deliveries redriven; jobs cancelled, retried, moved or deleted.
 
 use everhook_core::id::JobId;
 use everhook_core::job::{JobAction, OperatorCommand};
 
 use crate::history::Redrive;
 
-/// A change of tasks.
 #[derive(Clone, Debug)]
 pub enum Steer {
     /// Puts dead deliveries back to pending, due now, with fresh tries.
     Redrive(Redrive),
-    /// Applies `JobState::on` to each job. A job that is named again is found as the first time left it.
+    /// Applies `JobState::on` to each job. For a job that is named twice, the second command sees the result of the
+    /// first.
     Jobs {
-        /// The jobs.
         ids: Vec<JobId>,
-        /// The same for all of them.
+        /// Applied to all of them.
         command: OperatorCommand,
     },
 }
@@ -24,6 +23,6 @@ pub enum Steer {
 pub struct Steered {
     /// Deliveries that are pending again.
     pub redriven: usize,
-    /// One for each job that was named, in order; none where the job does not exist.
+    /// One entry for each named job, in order; none if the job does not exist.
     pub plans: Vec<Option<JobAction>>,
 }

@@ -1,8 +1,8 @@
 //! The seam: one trait with every operation of a store, and layers around it.
 //!
 //! Writes are methods, because each has its own rule for doubt and repetition. Reads are values, see
-//! [`query`](crate::query). [`store!`] declares the operations; it also makes [`Op`], which errors carry, and [`Layer`]
-//! with [`Layered`], which put the same code around every call. A layer has to write [`Layer::around`] alone, and may
+//! [`query`](crate::query). [`store!`] declares the operations. It also makes [`Op`], which errors carry, and [`Layer`]
+//! with [`Layered`], which run the same code around every call. A layer must implement [`Layer::around`] only, and may
 //! replace single operations.
 
 use std::fmt;
@@ -91,7 +91,7 @@ macro_rules! store {
 
         /// Code around the operations of a store: faults, delays, records of calls.
         pub trait Layer: Send + Sync {
-            /// Runs one call, or refuses to. The call does nothing until it is awaited.
+            /// Runs one call, or refuses it. The call does nothing until it is awaited.
             fn around<T: Send>(
                 &self,
                 op: Op,
@@ -99,7 +99,7 @@ macro_rules! store {
             ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
             $(
-                /// The operation of this name, on the store below.
+                /// Calls the operation of the store below.
                 fn $name(
                     &self,
                     store: &(impl Store + ?Sized),
@@ -109,7 +109,7 @@ macro_rules! store {
                 }
             )*
 
-            /// Any read, on the store below.
+            /// Reads from the store below.
             fn answer(
                 &self,
                 store: &(impl Store + ?Sized),
@@ -119,7 +119,7 @@ macro_rules! store {
             }
 
             $(
-                /// The value of this name, of the store below.
+                /// Returns the value of the store below.
                 fn $sync(&self, store: &(impl Store + ?Sized)) -> $value {
                     store.$sync()
                 }
@@ -149,9 +149,7 @@ macro_rules! store {
 
 /// A store with a layer around it.
 pub struct Layered<S: ?Sized, L> {
-    /// The store below.
     pub store: Arc<S>,
-    /// The code around it.
     pub layer: L,
 }
 
@@ -160,16 +158,18 @@ store! {
     pub trait Store {
         /// Returns the time of the store's clock.
         [Now] fn now() -> Timestamp;
-        /// Begins a session, with the queues that a worker takes from in the same transaction; returns the store's time.
-        /// Repeating it is harmless.
+        /// Opens a session. The queues of a worker are written in the same transaction. Returns the store's time.
+        /// Repeatable.
         [OpenSession] fn open_session(new: NewSession) -> Timestamp;
-        /// Extends a session by its lease, unless its session is closed.
+        /// Extends a session by its lease, unless it is closed.
         [RenewSession] fn renew_session(id: SessionId) -> Renewed;
-        /// Ends a session; the tasks that it still holds may be reclaimed from now on.
+        /// Closes a session. The tasks that it still holds may be reclaimed from now on.
         [CloseSession] fn close_session(id: SessionId) -> ();
-        /// Closes every session past its lease, each under its row's lock by a clock that is read after the lock is
-        /// held. The asking node has itself renewed without a gap for `steady`. A session with a longer lease stays
-        /// open: before that, its holder may have found no server to renew with.
+        /// Closes every session past its lease. The clock is read after the row's lock is held, so that a renewal that
+        /// waited for the lock is seen.
+        ///
+        /// The asking node has renewed its own session without a gap for `steady`. Sessions with a longer lease stay
+        /// open: the store may have been unreachable for their holders until then.
         [CloseExpired] fn close_expired(steady: Duration) -> Vec<SessionId>;
         /// Sets the queues that the session of a node takes from.
         [SetTakes] fn set_takes(id: SessionId, takes: Takes) -> ();
@@ -178,13 +178,13 @@ store! {
         [Append] fn append(append: Append) -> Vec<Appended>;
         /// Writes jobs with their tasks, in one transaction; one answer for each, in order.
         [Enqueue] fn enqueue(jobs: Arc<[NewJob]>) -> Vec<Enqueued>;
-        /// Leases due tasks, lane by lane, in turn; jobs never beyond the limits of their queues, over all sessions.
+        /// Leases due tasks; lanes take turns. The limits of a queue hold over all sessions.
         [Lease] fn lease(ask: LeaseAsk) -> LeaseGrant;
-        /// Ends attempts, in one transaction; one answer for each, in order. Repeating it is harmless.
+        /// Ends attempts, in one transaction; one answer for each, in order. Repeatable.
         [Settle] fn settle(ends: Arc<[Settlement]>) -> WithMade<Vec<Settled>>;
-        /// Takes over tasks from holders that are gone or late; the caller settles them.
+        /// Takes over tasks from holders that are gone or late. The caller settles them.
         [Reclaim] fn reclaim(ask: ReclaimAsk) -> Vec<Reclaimed>;
-        /// Keeps the progress of a job, if `by` still holds it.
+        /// Stores the progress of a job if `by` still holds it.
         [ReportProgress] fn report_progress(
             scope: Scope, job: JobId, by: LeaseProof, progress: Progress
         ) -> Result<(), LeaseLost>;
@@ -195,20 +195,20 @@ store! {
         [Steer] fn steer(scope: Scope, steer: Steer) -> WithMade<Steered>;
         /// Removes content for good. Returns false if the object does not exist.
         [Expunge] fn expunge(scope: AppScope, what: Expunge) -> bool;
-        /// Opens the next phase of a once-slot whose phase has its winner; keeps the slot. Returns false if the slot
-        /// does not exist. Repeating it is harmless.
+        /// Opens the next phase of a once-slot whose current phase has a winner. The slot stays. Returns false if the
+        /// slot does not exist. Repeatable.
         [ResetOnce] fn reset_once(scope: AppScope, key: Name) -> bool;
 
-        /// Creates a batch without jobs. `created_at` and `batch` are the store's to set.
+        /// Creates a batch without jobs. The store sets `created_at` and `batch`.
         [CreateBatch] fn create_batch(scope: Scope, new: NewBatch) -> Created<BatchRecord>;
-        /// Closes a batch for further jobs, and announces its end if all of them have ended. Repeating it is harmless.
+        /// Closes a batch for further jobs, and announces its end if all jobs have ended. Repeatable.
         [SealBatch] fn seal_batch(scope: Scope, id: BatchId) -> WithMade<Option<BatchRecord>>;
-        /// Retries or skips dead jobs of a batch, all of them or none: the new phase is opened first.
+        /// Retries or skips dead jobs of a batch, all of them or none. The new phase opens first.
         [ResolveBatch] fn resolve_batch(scope: Scope, id: BatchId, resolve: Resolve) -> WithMade<Resolved>;
-        /// Starts due schedules, at most `limit` of them in one transaction. Every node may ask at any time: a schedule
-        /// that another node looks at is skipped, and no run is started twice.
+        /// Starts due schedules, at most `limit` in one transaction. Every node may call this at any time: a schedule
+        /// that another node has locked is skipped, and no run starts twice.
         [FireDue] fn fire_due(limit: usize) -> FiredAll;
-        /// Starts a schedule now, whatever its state; its own times stay. Returns none if the schedule does not exist.
+        /// Starts a schedule now, in any state; its own times stay. Returns none if the schedule does not exist.
         [RunSchedule] fn run_schedule(scope: Scope, name: Name) -> WithMade<Option<Run>>;
 
         /// Creates a resource; callers use [`Resources::create`].
@@ -217,34 +217,34 @@ store! {
         ) -> Created<Resource>;
         /// Replaces a resource; callers use [`Resources::replace`].
         [ReplaceResource] fn replace_resource(scope: Scope, changed: ChangedResource) -> Replaced<Resource>;
-        /// Deletes a resource, as its [`ResourceKey`] says.
+        /// Deletes a resource with the effects described at [`ResourceKey`].
         [DeleteResource] fn delete_resource(scope: Scope, key: ResourceKey) -> Deleted;
-        /// The environment with this public id; created with `name` if it does not exist.
+        /// Returns the environment with this public id; creates it with `name` if it does not exist.
         [EnsureEnvironment] fn ensure_environment(org: OrgId, name: String) -> Environment;
-        /// Keeps the hash of an API key.
+        /// Stores the hash of an API key.
         [CreateKey] fn create_key(key: NewKey) -> ();
-        /// Changes an API key. Returns false if no working key has this id.
+        /// Changes an API key. Returns false if no active key has this id.
         [ChangeKey] fn change_key(id: KeyId, change: KeyChange) -> bool;
 
-        /// Removes old rows; returns how many. A number below `limit` means that no more are old enough.
+        /// Prunes old rows and returns how many. A number below `limit` means that no older rows are left.
         [Prune] fn prune(prune: Prune) -> usize;
         /// Adds to the number of attempts that ended this minute.
         [AddCounts] fn add_counts(counts: Vec<QueueCount>) -> ();
-        /// Looks after the store itself, such as partitions made ahead. Called at start and every hour.
+        /// Maintains the store itself, for example creates partitions ahead. Called at start and every hour.
         [Maintain] fn maintain() -> ();
     }
     sync {
-        /// The use of the store's connections; none where it has no pool of them.
+        /// Returns the use of the connections; none if the store has no pool.
         fn pool_use() -> Option<PoolUse> = None;
-        /// The reason why nothing can be written until a restart, if there is one.
+        /// Returns the reason why the store refuses writes until a restart, if there is one.
         fn broken() -> Option<String> = None;
-        /// The time by which the store's clock is ahead of the wall clock, where it does not follow that back at once.
-        /// Signatures carry wall time.
+        /// Returns how far the store's clock is ahead of the wall clock. Only a clock that never runs backwards can be
+        /// ahead. Signatures need wall time.
         fn ahead() -> Duration = Duration::ZERO;
-        /// Wake-ups between the nodes of this store; none where there is one node, or no line between them.
+        /// Returns the wake-ups between nodes; none if the store has no channel between them.
         fn hints() -> Option<Arc<dyn Hints>> = None;
     }
-    // Errors of what is no operation of the trait: outboxes, wake-ups, and the preparation of statements.
+    // Names for errors outside the trait: outboxes, wake-ups, and the preparation of statements.
     besides {
         TakeOutbox = "take_outbox",
         FinishOutbox = "finish_outbox",
@@ -260,7 +260,7 @@ store! {
 }
 
 impl fmt::Display for Op {
-    /// The name in words: `open session`, `find message`.
+    /// Writes the name in words: `open session`, `find message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, letter) in self.as_str().char_indices() {
             match letter {
@@ -278,7 +278,6 @@ impl fmt::Display for Op {
 
 /// Reads with typed answers, on every store.
 pub trait Reads: Store {
-    /// Answers a read.
     fn read<Q: Read>(&self, query: Q) -> impl Future<Output = Result<Q::Answer, StoreError>> + Send {
         async move {
             let answer = self.answer(query.into()).await?;
@@ -291,7 +290,6 @@ impl<S: Store + ?Sized> Reads for S {}
 
 /// Resources with typed records, on every store.
 pub trait Resources: Store {
-    /// Creates a resource.
     fn create<R: Create>(
         &self,
         scope: Scope,
@@ -313,7 +311,7 @@ pub trait Resources: Store {
 
 impl<S: Store + ?Sized> Resources for S {}
 
-/// The record of the kind that was asked for.
+/// Unwraps the record of the requested kind.
 pub fn of_kind<R: TryFrom<Resource, Error = Resource>>(resource: Resource) -> R {
     R::try_from(resource).unwrap_or_else(|other| panic!("a store returns the kind that it was given, not {other:?}"))
 }

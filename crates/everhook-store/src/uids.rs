@@ -1,7 +1,8 @@
-//! Which application a uid means, remembered so that a message costs no look-up of its own.
+//! A cache from uid to application, so that a message needs no lookup of its own.
 //!
-//! A uid may move to another application at any time. So what is remembered is only a guess: it goes to the store with the
-//! version it was read at, and the transaction that appends the message refuses it if the application has changed since.
+//! A uid may move to another application at any time, so a cached entry is only a guess. It goes to the store with the
+//! version at which it was read. The transaction that appends the message refuses it if the application has changed
+//! since.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,27 +11,25 @@ use everhook_core::id::{ApplicationId, EnvironmentId};
 use everhook_core::limits::UIDS_CACHED_MAX;
 use everhook_core::name::Name;
 
-/// An application, and the version of its lane group at which it had the uid; none where it was named by its id.
+/// An application, and the version of its lane group at which it had the uid; none if the request named its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The application.
     pub id: ApplicationId,
-    /// At which version.
     pub version: Option<i64>,
 }
 
-/// Uids seen lately.
+/// Recently used uids.
 #[derive(Debug, Default)]
 pub struct Uids(Mutex<HashMap<(EnvironmentId, Name), Found>>);
 
 impl Uids {
-    /// The application that had this uid when it was last looked up.
+    /// Returns the application that had this uid at the last lookup.
     pub fn guess(&self, environment: EnvironmentId, uid: &Name) -> Option<Found> {
-        // The key is a pair of owned values; a look-up by borrowed ones would need a map of maps.
+        // The key is a pair of owned values; a lookup by borrowed values would need nested maps.
         self.lock().get(&(environment, uid.clone())).copied()
     }
 
-    /// Remembers what was looked up.
+    /// Stores the result of a lookup.
     pub fn remember(&self, environment: EnvironmentId, uid: &Name, found: Found) -> Found {
         let mut known = self.lock();
         if known.len() >= UIDS_CACHED_MAX {

@@ -5,11 +5,14 @@
 use super::{Finding, Tree};
 
 /// Folders whose comments pass.
-const CLEAN: [&str; 6] = [
+const CLEAN: [&str; 9] = [
     "crates/everhook/",
     "crates/everhook-core/",
     "crates/everhook-outbox/",
+    "crates/everhook-postgres/",
     "crates/everhook-sender/",
+    "crates/everhook-sqlite/",
+    "crates/everhook-store/",
     "crates/everhook-worker/",
     "xtask/",
 ];

@@ -1,7 +1,7 @@
-//! Batches inside a transaction: locked, told what was done to their jobs, kept, and announced.
+//! Batches inside a transaction: locked, updated with the changes of their jobs, written, and announced.
 //!
-//! Whoever ends a job tells its batch here, before it commits. The lock is what makes it one announcement when two nodes end the last
-//! two jobs at the same instant.
+//! Every transaction that ends a job updates its batch here before it commits. If two nodes end the last two jobs at
+//! the same time, the lock makes one of them wait, so that there is only one announcement.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::store::PostgresStore;
 use crate::tx::Tx;
 
 columns! {
-    /// Where batches stand.
+    /// The states of batches.
     Standings of Standing {
         environment: EnvironmentId,
         id: BatchId,
@@ -40,19 +40,18 @@ columns! {
 statement! {
     LockBatch = "lock_batch" { wanted: Keys } -> Vec<(EnvironmentId, BatchRecord)>;
     ReplaceBatch = "replace_batch" { told: Standings };
-    // The job, the note of its last attempt, and when that ended.
+    // Returns the job, the report of its last attempt, and the time of its end.
     ListJobFailed = "list_job_failed" { environment: EnvironmentId, batch: BatchId, limit: usize }
         -> Vec<(Job, Option<Bytes>, Option<Timestamp>)>;
 }
 
-/// A batch of an environment.
 pub(crate) type BatchKey = (EnvironmentId, BatchId);
 /// Batches that this transaction has locked.
 pub(crate) type Batches = BTreeMap<BatchKey, BatchRecord>;
-/// What is to be told, in this order.
+/// Changes to apply to each batch, in this order.
 pub(crate) type Changes = BTreeMap<BatchKey, Vec<BatchChange>>;
 
-/// Locks batches; those that do not exist are not there.
+/// Locks batches. Batches that do not exist are missing from the result.
 pub(crate) async fn lock(tx: &Tx<'_>, keys: impl Iterator<Item = &BatchKey>) -> Result<Batches, Fault> {
     let Some(wanted) = Keys::of(keys.map(|(environment, id)| (*environment, id.0))).nonempty() else {
         return Ok(Batches::new());
@@ -61,7 +60,7 @@ pub(crate) async fn lock(tx: &Tx<'_>, keys: impl Iterator<Item = &BatchKey>) -> 
     Ok(locked.into_iter().map(|(environment, record)| ((environment, record.id), record)).collect())
 }
 
-/// Keeps where batches stand that this transaction has locked.
+/// Writes the states of locked batches.
 pub(crate) async fn keep(tx: &Tx<'_>, batches: &Batches) -> Result<(), Fault> {
     let standing = |((environment, id), BatchRecord { batch, .. }): (&BatchKey, &BatchRecord)| Standing {
         environment: *environment,
@@ -80,8 +79,7 @@ pub(crate) async fn keep(tx: &Tx<'_>, batches: &Batches) -> Result<(), Fault> {
 }
 
 impl PostgresStore {
-    /// Tells batches what this transaction does to their jobs, and announces what that makes of them. Those that do not exist any more
-    /// are told nothing.
+    /// Applies changes of jobs to their batches, and announces the results. Batches that no longer exist are skipped.
     pub(crate) async fn tell_batches(
         &self,
         tx: &Tx<'_>,
@@ -104,7 +102,7 @@ impl PostgresStore {
                 if record.batch.counts.dead == 0 { Vec::new() } else { failed_jobs(tx, environment, id).await? };
             messages.extend(announcement(environment, &record, announce, failed, MessageId(self.ids.next(now))));
         }
-        // Of two messages with one key in one append the second would be refused: no two phases of a batch share one.
+        // The messages are appended together: their keys differ, because each phase of a batch has its own event id.
         if messages.is_empty() {
             return Ok(Made::default().with(batches));
         }
@@ -113,7 +111,7 @@ impl PostgresStore {
     }
 }
 
-/// Adds up what is told to a batch.
+/// Adds a change to a batch, merged with equal changes.
 pub(crate) fn add(changes: &mut Changes, key: BatchKey, change: BatchChange) {
     let told = changes.entry(key).or_default();
     for known in told.iter_mut() {

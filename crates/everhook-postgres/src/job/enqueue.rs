@@ -1,7 +1,7 @@
 //! Enqueue: jobs with their tasks, many in one transaction.
 //!
-//! Round trips: begin and read the clock; take the keys, if there are any; touch the lanes and lock the batches, if there are any; write
-//! everything and commit. Lanes come before batches, as they do in a settle, or the two could wait for each other.
+//! Round trips: begin and read the clock; take the keys, if there are any; lock lanes and batches, if there are any
+//! batches; write everything and commit. Lanes are locked before batches, as in a settle, or the two could deadlock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,10 +28,8 @@ use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
 columns! {
-    /// Lanes of queues.
     pub(crate) QueueLanes of QueueLane<'a> { environment: EnvironmentId, id: LaneId, feed: Id, queue: &'a str }
 
-    /// Records of jobs.
     JobRecords of JobRecord<'a> {
         environment: EnvironmentId,
         id: JobId,
@@ -46,7 +44,6 @@ columns! {
         rest: Option<String>,
     }
 
-    /// Tasks of jobs.
     JobTasks of JobTask {
         environment: EnvironmentId,
         subject: JobId,
@@ -66,7 +63,7 @@ statement! {
     AppendTaskJob = "append_task_job" { fresh: JobTasks };
 }
 
-/// A job that is accepted, with what is written for it.
+/// An accepted job, with the data to write for it.
 struct Fresh<'a> {
     new: &'a NewJob,
     task: TaskId,
@@ -74,7 +71,7 @@ struct Fresh<'a> {
     due_at: Timestamp,
 }
 
-/// Remembers what it derived last: the jobs of a bulk are mostly alike, and a hash costs more than a comparison.
+/// Caches the last derived value. The jobs of a bulk request are mostly alike, and a comparison is cheaper than a hash.
 struct Last<K, V>(Option<(K, V)>);
 
 impl<K: PartialEq, V: Copy> Last<K, V> {
@@ -86,10 +83,11 @@ impl<K: PartialEq, V: Copy> Last<K, V> {
     }
 }
 
-/// The lane of the last job, by what it is derived from.
+/// The lane of the last job, by the values that it is derived from.
 type LastLane<'a> = Last<(EnvironmentId, &'a Name, Option<&'a str>), LaneId>;
 
-/// The lanes of jobs, each with its queue and the time when its first one is due; in key order, so that two batches cannot deadlock.
+/// The lanes of jobs, each with its queue and the due time of its first job, in key order, so that two batches cannot
+/// deadlock.
 type Lanes<'a> = BTreeMap<(EnvironmentId, LaneId), (&'a Name, Timestamp)>;
 
 impl PostgresStore {
@@ -98,11 +96,11 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
         self.enqueue_within(&tx, jobs, now).await
     }
 
-    /// Enqueues within a transaction that has begun, and commits it unless it is a part.
+    /// Enqueues within a transaction that has begun. Commits it unless it is a part.
     pub(crate) async fn enqueue_within(
         &self,
         tx: &Tx<'_>,
@@ -145,8 +143,10 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Enqueues within the caller's own transaction: the jobs are there when it commits, and never were if it does not. Whoever enqueues
-    /// the same unique key elsewhere waits for it, so it had better be short. After an error it can only be rolled back.
+    /// Enqueues within the caller's own transaction: the jobs exist if and when it commits.
+    ///
+    /// The transaction should be short, because another one with the same unique key waits for it. After an error the
+    /// transaction can only be rolled back.
     pub async fn enqueue_in(
         &self,
         transaction: &tokio_postgres::Transaction<'_>,
@@ -174,7 +174,7 @@ impl PostgresStore {
     }
 }
 
-/// Counts a job that is otherwise accepted in its batch, if it has one; answers why it cannot be.
+/// Counts an accepted job in its batch, if it has one; returns the reason if the batch refuses it.
 fn add_to_batch(batches: &mut Batches, new: &NewJob) -> Result<Option<Enqueued>, Fault> {
     let Some(id) = new.job.batch else { return Ok(None) };
     let Some(record) = batches.get_mut(&(new.environment, id)) else { return Ok(Some(Enqueued::NoBatch)) };
@@ -186,7 +186,7 @@ fn add_to_batch(batches: &mut Batches, new: &NewJob) -> Result<Option<Enqueued>,
     Ok(None)
 }
 
-/// The batches that are named, in key order.
+/// Returns the batches of the jobs, in key order.
 fn named(jobs: &[NewJob]) -> BTreeSet<BatchKey> {
     jobs.iter().filter_map(|new| Some((new.environment, new.job.batch?))).collect()
 }
@@ -200,7 +200,7 @@ fn lanes<'a>(fresh: &[Fresh<'a>]) -> Lanes<'a> {
     lanes
 }
 
-/// Makes lanes that are not there, and tells all of them when their next job is due.
+/// Creates missing lanes, and lowers the due times of all of them.
 fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, (LockLane, LowerLaneDue)) {
     let (mut fresh, mut due) = (QueueLanes::default(), DueLanes::default());
     for ((environment, id), (queue, due_at)) in lanes {
@@ -211,7 +211,7 @@ fn tell_lanes<'a>(lanes: &Lanes<'a>) -> (CreateLaneQueue<'a>, (LockLane, LowerLa
     (CreateLaneQueue { fresh }, lower_known_lanes_due(due))
 }
 
-/// Writes records and tasks and tells their lanes, in one round trip.
+/// Writes records and tasks and lowers the due times of lanes, in one round trip.
 async fn write(tx: &Tx<'_>, fresh: &[Fresh<'_>], now: Timestamp) -> Result<(), Fault> {
     let mut last = Last(None);
     let task = |fresh: &'_ Fresh<'_>, kind_hash| JobTask {

@@ -1,4 +1,4 @@
-//! What jobs report besides their end: results, and how far they are.
+//! Results of jobs.
 
 use everhook_core::id::{EnvironmentId, Id};
 use everhook_core::job::report::KeptResult;
@@ -6,7 +6,7 @@ use everhook_store::lease::Settlement;
 use everhook_store::{columns, statement};
 
 columns! {
-    /// Results, or the sizes of those that were too large.
+    /// Results, or the sizes of results that were too large.
     pub(crate) JobResults of JobResult<'a> {
         environment: EnvironmentId,
         job: Id,
@@ -19,7 +19,7 @@ statement! {
     pub(crate) PutJobResult<'a> = "put_job_result" { fresh: JobResults<'a> };
 }
 
-/// The results that come with settlements, at most one for a job: a task is settled once.
+/// Returns the results of settlements. Each job has at most one, because a task is settled once.
 pub(crate) fn results<'a>(settlements: impl Iterator<Item = &'a Settlement>) -> JobResults<'a> {
     let result = |settlement: &'a Settlement| {
         let (result, result_bytes) = match settlement.result.as_ref()? {

@@ -1,4 +1,4 @@
-//! Jobs as they are shown.
+//! Jobs as users see them.
 
 use everhook_core::id::{BatchId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::JobState;
@@ -14,7 +14,7 @@ use crate::history::skipped;
 use crate::store::PostgresStore;
 
 fields! {
-    /// What a list of jobs is about.
+    /// The filter of a list of jobs.
     JobSearch<'a> {
         environment: EnvironmentId,
         above: &'a [u8],
@@ -31,7 +31,7 @@ fields! {
         order: Order,
     }
 
-    /// The last one of a bounded number of rows, which is as far as a search looks.
+    /// The bounds of a scan. A search reads a bounded number of rows: the scan finds the last one.
     JobScan<'a> { environment: EnvironmentId, above: &'a [u8], below: &'a [u8], skipped: usize, order: Order }
 }
 

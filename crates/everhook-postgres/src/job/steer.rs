@@ -1,6 +1,7 @@
 //! Commands of operators: cancel, retry, reschedule and delete, for many jobs in one transaction.
 //!
-//! Tasks are locked first, then read is how those without one ended: whoever was settling is waited for, and its word is seen.
+//! Tasks are locked first. Then a second statement reads the ends of jobs without a task: it sees a settlement that the
+//! lock waited for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,10 +27,10 @@ use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
 columns! {
-    /// Tasks that leave, each with the id of the attempt that says so.
+    /// Tasks to delete, each with the id of the attempt that logs it.
     EndedTasks of EndedTask { environment: EnvironmentId, subject: Id, id: TaskId, attempt: AttemptId }
 
-    /// Tasks that wait for another time, perhaps with fresh tries.
+    /// Tasks with a new due time, some with fresh tries.
     MovedTasks of MovedTask { environment: EnvironmentId, subject: Id, id: TaskId, due_at: Timestamp, fresh: bool }
 }
 
@@ -53,7 +54,7 @@ statement! {
     } -> Option<(SessionId, u32)>;
 }
 
-/// What is known of a job whose task is locked.
+/// The state of a job whose task is locked.
 struct KnownJob {
     open: Option<(Task, TaskState)>,
     last: Option<EndState>,
@@ -66,12 +67,12 @@ impl KnownJob {
     }
 }
 
-/// What is to be done to jobs.
+/// The writes of a command, by kind.
 #[derive(Default)]
 struct Steps {
     ended: Vec<Task>,
     flagged: Vec<Task>,
-    /// Those that wait for another time, and whether with fresh tries.
+    /// Tasks with a new due time, and whether they get fresh tries.
     moved: BTreeMap<TaskKey, (LaneId, Timestamp, bool)>,
     erased: Vec<JobId>,
 }
@@ -124,7 +125,8 @@ impl PostgresStore {
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
         let (mut known, now) = lock(&tx, environment, jobs).await?;
-        // Not locked yet: lanes come before batches, as they do in an enqueue. While a job of it is dead, nobody can remove it.
+        // The batch is not locked yet, because lanes are locked before batches, as in an enqueue. It cannot be pruned
+        // while one of its jobs is dead.
         if tx.run(FindBatch { environment, id }).await?.is_none() {
             tx.roll_back().await?;
             return Ok(Made::default().with(Resolved::NoBatch));
@@ -205,7 +207,7 @@ impl Steps {
         self.ended.is_empty() && self.flagged.is_empty() && self.moved.is_empty() && self.erased.is_empty()
     }
 
-    /// Notes what a plan takes, and what is known of the job afterwards.
+    /// Adds the writes of an action, and updates the state of the job for a later command of the same request.
     fn add(&mut self, id: JobId, job: &mut KnownJob, plan: JobAction, now: Timestamp) {
         if plan == JobAction::Delete {
             self.erased.push(id);
@@ -225,13 +227,13 @@ impl Steps {
             JobAction::Delete | JobAction::Nothing | JobAction::Refuse => return,
         };
         *state = TaskState::Pending;
-        // A job that is named again has its fresh tries from the first time.
+        // A job that is named twice keeps the fresh tries of the first command.
         let was_fresh = self.moved.get(&task.key).is_some_and(|(_, _, fresh)| *fresh);
         self.moved.insert(task.key, (task.lane, due_at, fresh || was_fresh));
     }
 }
 
-/// Locks the tasks of jobs, and reads where each job stands; those that do not exist are not there.
+/// Locks the tasks of jobs, and reads the state of each job. Jobs that do not exist are missing from the result.
 async fn lock(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -242,7 +244,7 @@ async fn lock(
     let keys: Keys = ids.iter().map(|id| Key { environment, id: *id }).collect();
     let tasks = tx.run(LockTaskJob { wanted: subjects }).await?;
     let (jobs, now) = tx.run((FindJobEnd { wanted: keys }, Now {})).await?;
-    let now = now.ok_or(Fault::Contended("the clock gave no answer"))?;
+    let now = now.ok_or(Fault::Contended("the clock returned no row"))?;
     let known = |(id, batch, last)| (id, KnownJob { open: None, last, batch });
     let mut known: HashMap<JobId, KnownJob> = jobs.into_iter().map(known).collect();
     for (task, state) in tasks {
@@ -253,7 +255,7 @@ async fn lock(
     Ok((known, now))
 }
 
-/// Has jobs wait, and tells their lanes.
+/// Reschedules jobs, and lowers the due times of their lanes.
 async fn wait(tx: &Tx<'_>, steps: &Steps) -> Result<(), Fault> {
     let moved = |(key, (_, due_at, fresh)): (&TaskKey, &(LaneId, Timestamp, bool))| {
         let TaskKey { environment, subject, id } = *key;

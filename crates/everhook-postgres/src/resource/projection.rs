@@ -1,4 +1,4 @@
-//! The narrow tables that follow from resources: lanes and lane groups, and the states of schedules.
+//! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
@@ -26,7 +26,7 @@ statement! {
     CountResource = "count_resource" {
         environment: EnvironmentId, kind: ResourceKind, parent: Parent, limit: usize,
     } -> Option<usize>;
-    // It leaves the lane of an endpoint alone that is there already.
+    // An existing lane of the endpoint stays as it is.
     CreateLane = "create_lane" { environment: EnvironmentId, id: EndpointId, application: ApplicationId, state: i16 };
     SetLaneState = "set_lane_state" { environment: EnvironmentId, id: EndpointId, state: i16 };
     CloseLane = "close_lane" { wanted: Keys };
@@ -38,7 +38,7 @@ statement! {
     pub(crate) ListQueueGroup = "list_queue_group" { wanted: Keys } -> Vec<(EnvironmentId, Id, i64, Queue)>;
 }
 
-/// Locks the application that a resource belongs to, and tells caches that it changes; false if it is not there.
+/// Locks the application of a resource, and invalidates its cached endpoints. Returns false if it does not exist.
 pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<bool, Fault> {
     match resource {
         Resource::Endpoint(endpoint) => lock_parent_of(tx, environment, Parent::of(endpoint.application)).await,
@@ -63,7 +63,7 @@ pub(super) async fn is_over(
     Ok(counted.is_some_and(|counted| counted >= limit))
 }
 
-/// Writes the narrow tables of a resource that was created or replaced at `now`; answers the state of a schedule.
+/// Writes the narrow tables of a resource that was created or replaced at `now`; returns the state of a schedule.
 pub(super) async fn write(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -111,7 +111,7 @@ fn put_group(environment: EnvironmentId, id: Id, group: &LaneGroup) -> PutLaneGr
     PutLaneGroup { environment, id, state, limit_max, lane_limit_max, rate_us, pushes }
 }
 
-/// Open or held, as the endpoint is.
+/// Open for an enabled endpoint, held for any other.
 fn lane_state(state: EndpointState) -> i16 {
     match state {
         EndpointState::Enabled => 0,

@@ -1,7 +1,7 @@
-//! Starting what schedules are to start.
+//! Starts the runs of due schedules.
 //!
-//! Every node looks. Due rows are locked, and those that another node has are skipped: whoever has a row decides by it, starts what the decision
-//! says and moves the row on, all in one tx. So nothing is started twice, and nobody has to be the leader.
+//! Every node polls. Due rows are locked, and rows that another node has locked are skipped. The node with the lock
+//! decides, starts the runs and updates the row in one transaction. So no run starts twice, and no leader is needed.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::store::PostgresStore;
 use crate::tx::{Now, Tx};
 
 columns! {
-    /// Where schedules go on; the last job only if there is a new one.
+    /// New states of schedules; the last job is set only if there is a new one.
     MovedSchedules of MovedSchedule {
         environment: EnvironmentId,
         id: ScheduleId,
@@ -60,15 +60,15 @@ statement! {
     ) {} -> Option<Timestamp>;
 }
 
-/// When a schedule is looked at again that this binary cannot read.
+/// The pause for a schedule that this binary cannot read.
 const UNREADABLE_AGAIN: Duration = Duration::from_secs(3600);
-/// When to look again for a schedule that another node looks at just now.
+/// The time until the next look at a schedule that another node has locked.
 const HELD_BY_ANOTHER: Duration = Duration::from_millis(50);
 
-/// A schedule that is to be looked at, and its state.
+/// A due schedule, and its state.
 type DueSchedule = (EnvironmentId, ScheduleId, FiringRow);
 
-/// A schedule that was looked at.
+/// A schedule after the decision.
 struct Looked {
     environment: EnvironmentId,
     id: ScheduleId,
@@ -80,7 +80,7 @@ struct Looked {
 impl PostgresStore {
     pub(crate) async fn fire_due_once(&self, limit: usize) -> Result<FiredAll, Fault> {
         let tx = self.database.tx().await?;
-        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock gave no answer"))?;
+        let now = tx.begin(Now {}).await?.ok_or(Fault::Contended("the clock returned no row"))?;
         let due = tx.run(NextSchedule { now, limit }).await?;
         let is_all = due.len() < limit;
         let (mut rows, open) = (rows_of(&tx, &due).await?, open_runs(&tx, &due).await?);
@@ -90,7 +90,7 @@ impl PostgresStore {
             let record: ScheduleRecord = match row.and_then(|row| resource::record(&row, Some(&state))) {
                 Ok(record) => record,
                 Err(fault) => {
-                    warn!(schedule.id = %id, "schedule {id} cannot be read and is put off: {fault}");
+                    warn!(schedule.id = %id, "schedule {id} cannot be read and is skipped for an hour: {fault}");
                     looked.push(put_off(environment, id, &state, now));
                     continue;
                 }
@@ -129,7 +129,7 @@ impl PostgresStore {
         tx.begin(()).await?;
         let record = resource::find_schedule(&tx, environment, name).await?;
         let id = record.as_ref().map(|record| record.schedule.id);
-        // Locked, so that no deletion misses the run that is written for it.
+        // The lock makes a concurrent deletion wait, so that it also deletes the run that is written here.
         let locked = tx.run(id.map(|id| LockSchedule { environment, id })).await?;
         let Some((record, _)) = record.zip(locked) else {
             tx.roll_back().await?;
@@ -145,8 +145,8 @@ impl PostgresStore {
         Ok(made.with(Some(run)))
     }
 
-    /// Starts what each of several schedules is to start; answers what each became. All jobs at once, and all messages: so keys and lanes are
-    /// locked in the one order in which everyone locks them.
+    /// Starts the runs of several schedules; returns the job or message of each run. All jobs and all messages are
+    /// written at once, so that keys and lanes are locked in the same order as elsewhere.
     async fn start(
         &self,
         tx: &Tx<'_>,
@@ -205,7 +205,7 @@ impl PostgresStore {
     }
 }
 
-/// What a look at a schedule came to, after what it decided was started.
+/// Returns the new state and the runs of a schedule, after its jobs or messages were started.
 fn look(
     environment: EnvironmentId,
     record: &ScheduleRecord,
@@ -224,7 +224,7 @@ fn look(
     Looked { environment, id: record.schedule.id, state: firing.state, last_job, runs }
 }
 
-/// The last jobs of schedules that wait or run.
+/// Finds the last jobs of schedules that are still pending or leased.
 async fn open_runs(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashSet<(EnvironmentId, Id)>, Fault> {
     let last =
         |(environment, _, state): &DueSchedule| Some(Subject { environment: *environment, subject: state.last_job? });
@@ -233,20 +233,20 @@ async fn open_runs(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashSet<(Environm
     Ok(open.into_iter().collect())
 }
 
-/// The resources of locked schedules.
+/// Reads the resources of locked schedules.
 async fn rows_of(tx: &Tx<'_>, due: &[DueSchedule]) -> Result<HashMap<(EnvironmentId, ScheduleId), ResourceRow>, Fault> {
     let wanted = Keys::of(due.iter().map(|(environment, id, _)| (*environment, id.0)));
     let rows = tx.run(wanted.nonempty().map(|wanted| ListScheduleDue { wanted })).await?;
     Ok(rows.into_iter().map(|row| ((row.environment, ScheduleId(row.id)), row)).collect())
 }
 
-/// Leaves a schedule as it is, but for when it is looked at.
+/// Changes only the time of the next look.
 fn put_off(environment: EnvironmentId, id: ScheduleId, state: &FiringRow, now: Timestamp) -> Looked {
     let state = ScheduleState { look_at: now.plus(UNREADABLE_AGAIN), ..state.state() };
     Looked { environment, id, state, last_job: None, runs: Vec::new() }
 }
 
-/// Moves schedules on, and writes their history.
+/// Writes the new states of schedules, and their history.
 async fn keep(store: &PostgresStore, tx: &Tx<'_>, looked: &[Looked], now: Timestamp) -> Result<(), Fault> {
     let mut moved = MovedSchedules::default();
     for Looked { environment, id, state, last_job, .. } in looked {

@@ -29,7 +29,7 @@ pub(crate) fn list(
         AttemptsOf::Endpoint(endpoint) => (LIST_ATTEMPT_ENDPOINT, endpoint.as_bytes(), None),
     };
     let (slice, mut range, mut scanned) = (&filter.slice, filter.range(), None);
-    // The few attempts of one message are sorted: there is no way to look at some of them only.
+    // A message has few attempts, which are sorted after the search. A part of them cannot be read in order.
     if filter.is_selective() && sql == LIST_ATTEMPT_ENDPOINT {
         let params: [&dyn ToSql; 4] = [&environment.0, of, &range.above, &range.below];
         scanned = scan_end(conn, SCAN_ATTEMPT, slice.order, &params, filter.scan)?;

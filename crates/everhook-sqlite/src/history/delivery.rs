@@ -1,4 +1,4 @@
-//! Where deliveries stand, and putting them back.
+//! Delivery states, resend and redrive.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::writer::Tx;
 const REDRIVE_TASK: &str = include_str!("../../queries/redrive_task.sql");
 
 statement! {
-    // An endpoint, when it was deleted, and one life of a delivery to it.
+    // Returns an endpoint, the time of its deletion, and one life of a delivery to it.
     ListDestination = "list_destination" {
         environment: EnvironmentId, application: ApplicationId, message: MessageId,
     } -> Vec<(Endpoint, Option<Timestamp>, TraceRow)>;
@@ -41,11 +41,11 @@ row! {
     }
 }
 
-/// One life of a delivery, as one row of the list tells it.
+/// One life of a delivery.
 struct Life {
     endpoint: Endpoint,
     presence: EndpointPresence,
-    /// Which life is newer: by task; an open task beats what is logged of it; then by lease.
+    /// The newest life counts: by task, then an open task before its attempts, then by epoch.
     rank: (Id, bool, u32),
     trace: DeliveryTrace,
     due_at: Option<Timestamp>,
@@ -86,7 +86,6 @@ fn destination(life: Life) -> Destination {
     Destination { state: delivery::state(life.trace, life.presence), endpoint: life.endpoint, next_attempt }
 }
 
-/// Adds a task for one manual attempt.
 pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -> Result<Resent, Fault> {
     let Resend { application, message, endpoint, key } = resend;
     match claim(tx, environment, key.as_ref(), message.0)? {
@@ -111,7 +110,7 @@ pub(crate) fn resend(tx: &Tx<'_>, environment: EnvironmentId, resend: &Resend) -
     Ok(Resent::Pending)
 }
 
-/// Whether a message still has its payload; none if there is no such message.
+/// Whether a message still has its payload; none if the message does not exist.
 fn has_payload(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -125,7 +124,7 @@ fn has_payload(
     Ok(find.query_row(params, |row| row.get(0)).optional()?)
 }
 
-/// Puts dead deliveries back to pending, due now.
+/// Makes dead deliveries pending again, due now.
 pub(crate) fn redrive(tx: &Tx<'_>, environment: EnvironmentId, redrive: &Redrive) -> Result<usize, Fault> {
     let lane = redrive.endpoint.lane();
     let (since, until) = (redrive.since.map(Id::floor), redrive.until.map(Id::floor));

@@ -1,7 +1,7 @@
-//! Accepting jobs: keys, batch, record, task, lane, in the writer's transaction.
+//! Accepts jobs with their keys, batches, records, tasks and lanes, in the writer's transaction.
 //!
-//! Each job is judged after the one before it was written, as messages are. Called by the store's `enqueue` and by schedules, on the writer's
-//! thread.
+//! Each job is decided after the previous one is written, as messages are. Called by the store's `enqueue` and by
+//! schedules, on the writer's thread.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const APPEND_JOB: &str = include_str!("../../queries/append_job.sql");
 const APPEND_TASK_JOB: &str = include_str!("../../queries/append_task_job.sql");
 const CREATE_LANE_QUEUE: &str = include_str!("../../queries/create_lane_queue.sql");
 
-/// Accepts jobs, one answer for each.
+/// Accepts jobs; one answer for each.
 pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
     let mut bulk = Bulk {
         tx,
@@ -52,7 +52,7 @@ struct Bulk<'t> {
     claims: Claims<'t>,
     append_job: CachedStatement<'t>,
     append_task: CachedStatement<'t>,
-    /// Each with its queue and when the first of what was written to it is due: told once, at the end.
+    /// Each lane with its queue and the due time of its first new job. Lanes are written once, at the end.
     lanes: BTreeMap<(EnvironmentId, LaneId), (Name, Timestamp)>,
 }
 
@@ -73,7 +73,7 @@ impl Bulk<'_> {
                 Some(refused) => refused,
             },
         };
-        // What was not accepted must not keep the keys that it could have.
+        // A refused job must not keep the keys that it took.
         for key in keys.iter().filter(|key| !taken.iter().any(|(other, _)| other == key)) {
             dedup::release(tx, environment, key, new.job.id.0)?;
         }
@@ -122,7 +122,7 @@ impl Bulk<'_> {
     }
 }
 
-/// Counts a job in its batch; what it is told if that cannot be.
+/// Counts a job in its batch; returns the refusal if the batch does not take it.
 fn join_batch(tx: &Tx<'_>, new: &NewJob) -> Result<Option<Enqueued>, Fault> {
     let Some(id) = new.job.batch else { return Ok(None) };
     let Some(record) = batch::find(tx.conn, new.environment, id)? else { return Ok(Some(Enqueued::NoBatch)) };

@@ -1,4 +1,4 @@
-//! Finding jobs, their attempts, and what a session holds.
+//! Finds jobs, their attempts, and the jobs of a session.
 
 use everhook_core::id::{EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::JobState;
@@ -26,19 +26,19 @@ const SCAN_JOB_DEAD: &str = include_str!("../../queries/scan_job_dead.sql");
 const SCAN_TASK: &str = include_str!("../../queries/scan_task.sql");
 const LIST_TASK_HELD: &str = include_str!("../../queries/list_task_held.sql");
 
-/// Whether a payload is read; those of lists are not.
+/// Whether the payload is read; lists leave it out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Payload {
     Read,
     Left,
 }
 
-/// A job as it is shown.
+/// Finds a job as users see it.
 pub(crate) fn find(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
     read(conn, environment, id, Payload::Read)
 }
 
-/// A job as it is shown, without its payload.
+/// Finds a job as users see it, without its payload.
 pub(crate) fn find_bare(conn: &Connection, environment: EnvironmentId, id: JobId) -> Result<Option<JobRecord>, Fault> {
     read(conn, environment, id, Payload::Left)
 }
@@ -54,8 +54,8 @@ fn read(
     rows.next()?.map(row::record).transpose()
 }
 
-/// Lists jobs: candidates by the index that knows most of the filter, each then read and asked the rest. While the list is being read, the
-/// connection stays on one snapshot.
+/// Lists jobs: the most selective index yields candidates, and each is then read and compared with the filter. The
+/// connection stays on one snapshot meanwhile.
 pub(crate) fn list(
     conn: &Connection,
     environment: EnvironmentId,
@@ -92,14 +92,14 @@ pub(crate) fn list(
     Piece::gather(found, slice.limit, job_bytes, |record| record.job.id, scanned.map(JobId))
 }
 
-/// How far a search for jobs looks; none where every candidate is of the list, or there are not so many.
+/// Returns the last id that a search reads; none if every candidate belongs to the list, or if there are fewer.
 fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) -> Result<Option<Id>, Fault> {
     let (range, batch) = (filter.range(), filter.batch.map(|batch| batch.as_bytes().to_vec()));
     let mut params: Vec<&dyn ToSql> = vec![&environment.0, &range.above, &range.below];
     let sql = match (filter.state, &filter.batch) {
         _ if !filter.is_selective() => return Ok(None),
         (Some(JobState::Dead), _) => SCAN_JOB_DEAD,
-        // Sessions hold only so many.
+        // Sessions hold a bounded number of jobs.
         (Some(JobState::Leased), _) => return Ok(None),
         (_, Some(_)) => {
             params.push(&batch);
@@ -111,7 +111,7 @@ fn scanned(conn: &Connection, environment: EnvironmentId, filter: &JobFilter) ->
     scan_end(conn, sql, filter.slice.order, &params, filter.scan)
 }
 
-/// The latest attempts of a job, newest first.
+/// Lists the latest attempts of a job, newest first.
 pub(crate) fn list_attempts(
     conn: &Connection,
     environment: EnvironmentId,
@@ -123,7 +123,6 @@ pub(crate) fn list_attempts(
     list.query_and_then(params, |row| row::attempt(row, 0))?.collect()
 }
 
-/// The jobs that a session holds.
 pub(crate) fn list_held(conn: &Connection, session: SessionId) -> Result<Vec<Task>, Fault> {
     let mut list = conn.prepare_cached(LIST_TASK_HELD)?;
     list.query_and_then([session.as_bytes()], |row| rows::task(row, 0))?.collect()

@@ -1,4 +1,4 @@
-//! Rows of jobs to values.
+//! Decodes rows of jobs.
 
 use everhook_core::id::{BatchId, JobId, SessionId};
 use everhook_core::job::report::{KeptResult, Progress};
@@ -14,12 +14,12 @@ use crate::error::Fault;
 use crate::rows::{self, Reader};
 use crate::sql::read_at;
 
-/// Where `find_job` has what.
+/// The first columns of the parts of `find_job`.
 const OUTPUT: usize = 11;
 const LAST: usize = 15;
 const OPEN: usize = 25;
 
-/// Reads the columns of a job, and when it was accepted.
+/// Decodes the columns of a job, and the time of its acceptance.
 pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
     let record = Reader::new(row, "job");
     let priority = Priority::new(record.get(4, "priority")?).map_err(|_| record.corrupt("priority"))?;
@@ -37,7 +37,7 @@ pub(crate) fn job(row: &Row<'_>) -> Result<(Job, Timestamp), Fault> {
     Ok((job, record.time(9, "created_at")?))
 }
 
-/// Reads a row of `find_job`.
+/// Decodes a row of `find_job`.
 pub(crate) fn record(row: &Row<'_>) -> Result<JobRecord, Fault> {
     let (job, created_at) = job(row)?;
     let record = Reader::new(row, "job");
@@ -54,7 +54,7 @@ pub(crate) fn record(row: &Row<'_>) -> Result<JobRecord, Fault> {
     })
 }
 
-/// Reads the columns of an attempt of a job, from column `first` on.
+/// Decodes the columns of an attempt of a job, from column `first` on.
 pub(crate) fn attempt(row: &Row<'_>, first: usize) -> Result<JobAttempt, Fault> {
     read_at(row, first)
 }

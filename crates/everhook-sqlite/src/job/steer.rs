@@ -1,4 +1,4 @@
-//! What operators ask of jobs, and what workers say while they run one.
+//! Commands of operators, and progress reports of workers.
 
 use everhook_core::id::{AttemptId, EnvironmentId, Id, JobId, SessionId};
 use everhook_core::job::report::Progress;
@@ -27,7 +27,7 @@ const DELETE_JOB: &str = include_str!("../../queries/delete_job.sql");
 const DELETE_JOB_ATTEMPT: &str = include_str!("../../queries/delete_job_attempt.sql");
 const DELETE_JOB_OUTPUT: &str = include_str!("../../queries/delete_job_output.sql");
 
-/// Does what an operator asks for, one job after the other; none where there is no such job.
+/// Applies an operator's command to each job in turn; none if the job does not exist.
 pub(crate) fn change(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -51,7 +51,7 @@ fn steer(
     let plan = record.state.on(command);
     let told = record.job.batch.zip(steered(record.state, plan));
     let tell = || told.map_or(Ok(Made::default()), |(batch, change)| batch::tell(tx, environment, batch, change));
-    // A retry finds its new phase open; what has ended is not listed as failed.
+    // A retry opens the new phase first. A cancelled job is counted afterwards, so that it is not listed as failed.
     if plan == JobAction::Redrive {
         *made += tell()?;
         carry_out(tx, environment, &record, plan)?;
@@ -62,7 +62,7 @@ fn steer(
     Ok(Some(plan))
 }
 
-/// Does to a job what was planned, but for its batch.
+/// Applies an action to a job, but not to its batch.
 pub(crate) fn carry_out(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -84,7 +84,7 @@ pub(crate) fn carry_out(
         (JobAction::RunNow, Some(task)) => wait(tx, task, tx.now, Tries::Kept),
         (JobAction::Reschedule(run_at), Some(task)) => wait(tx, task, due_at(run_at, tx.now), Tries::Kept),
         (JobAction::Redrive, Some(task)) => wait(tx, task, tx.now, Tries::Fresh),
-        // What its state says of it without a task is all there is to it.
+        // A job without a task has ended, and there is nothing to change.
         (
             JobAction::Cancel
             | JobAction::RequestCancel
@@ -96,7 +96,7 @@ pub(crate) fn carry_out(
     }
 }
 
-/// Keeps how far a job is, if it is still its worker's.
+/// Stores the progress of a job, if the caller still holds it.
 pub(crate) fn report_progress(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -119,7 +119,7 @@ pub(crate) fn report_progress(
     Ok(checked)
 }
 
-/// Removes a job with its attempts and what it has put out.
+/// Deletes a job with its attempts and output.
 pub(crate) fn erase(tx: &Tx<'_>, environment: EnvironmentId, id: JobId) -> Result<(), Fault> {
     for delete in [DELETE_JOB_ATTEMPT, DELETE_JOB_OUTPUT, DELETE_JOB] {
         tx.conn.prepare_cached(delete)?.execute(params![environment.0, id.as_bytes()])?;
@@ -133,14 +133,14 @@ fn on_task(tx: &Tx<'_>, sql: &str, key: &TaskKey) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What becomes of the tries of a task that is to wait.
+/// Whether a rescheduled task keeps its tries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tries {
     Kept,
     Fresh,
 }
 
-/// Has a task wait until it is due, and its lane know of it.
+/// Reschedules a task, and lowers the due time of its lane.
 fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(), Fault> {
     let (key, due) = (&task.key, due_at.as_micros());
     let is_fresh = tries == Tries::Fresh;
@@ -149,7 +149,7 @@ fn wait(tx: &Tx<'_>, task: &Task, due_at: Timestamp, tries: Tries) -> Result<(),
     lower_lane_due(tx, key.environment, task.lane, due, Waits::No)
 }
 
-/// Logs that nobody will run a task any more: under a lease that nobody had.
+/// Logs the cancellation of a task, under the epoch after the last one and without a session.
 fn log_cancelled(tx: &Tx<'_>, task: &Task) -> Result<(), Fault> {
     tx.conn.prepare_cached(APPEND_ATTEMPT)?.execute(params![
         task.kind.to_db(),

@@ -1,4 +1,4 @@
-//! How much is in a queue.
+//! The statistics of a queue.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ const LIST_QUEUE_KIND: &str = include_str!("../../queries/list_queue_kind.sql");
 const ADD_QUEUE_MINUTE: &str = include_str!("../../queries/add_queue_minute.sql");
 const PRUNE_QUEUE_MINUTE: &str = "delete from queue_minute where environment = ?1 and queue = ?2 and minute < ?3";
 
-/// Minutes of which is kept how many attempts ended: only the last whole one is told.
+/// The number of minutes that counts are kept; only the last whole minute is shown.
 const MINUTES_KEPT: i64 = 60;
 
-/// Counts what is in a queue, up to the bound.
+/// Counts the jobs of a queue, up to the bound.
 pub(crate) fn read(
     conn: &Connection,
     environment: EnvironmentId,
@@ -57,7 +57,7 @@ fn read_counts(row: &Row<'_>) -> Result<QueueStats, Fault> {
     })
 }
 
-/// Since when the one is due that has been so longest, and the kinds of those that have been so longest.
+/// Returns the due time of the job that has been due longest, and the kinds of the jobs that have been due longest.
 fn list_due(
     conn: &Connection,
     environment: EnvironmentId,
@@ -77,7 +77,7 @@ fn list_due(
     Ok((oldest, kinds.into_iter().collect()))
 }
 
-/// Adds to how many attempts ended this minute.
+/// Adds to the numbers of attempts that ended in this minute.
 pub(crate) fn count_ended(tx: &Tx<'_>, counts: &[QueueCount]) -> Result<(), Fault> {
     let minute = minute(tx.now);
     for count in counts {

@@ -1,4 +1,4 @@
-//! The narrow tables that follow from resources: lanes and lane groups, and the states of schedules.
+//! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id, ScheduleId};
@@ -39,7 +39,7 @@ statement! {
     DeleteSchedule = "delete_schedule" { environment: EnvironmentId, id: Id };
 }
 
-/// Tells caches that an endpoint of an application changes.
+/// Invalidates the cached endpoints of an application.
 pub(crate) fn touch_group(tx: &Tx<'_>, environment: EnvironmentId, application: ApplicationId) -> Result<(), Fault> {
     run(tx.conn, TouchLaneGroup { environment, id: application.0 }).map(drop)
 }
@@ -58,7 +58,7 @@ pub(super) fn is_full(tx: &Tx<'_>, environment: EnvironmentId, columns: &Columns
     Ok(counted.is_some_and(|counted| counted >= max))
 }
 
-/// Writes the narrow tables of a resource that was created or replaced; answers the state of a schedule.
+/// Writes the narrow tables of a resource that was created or replaced; returns the state of a schedule.
 pub(super) fn write(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<Option<FiringRow>, Fault> {
     match resource {
         Resource::Application(application) => put_group(tx, environment, application.id.0, &LaneGroup::OPEN)?,
@@ -105,7 +105,7 @@ fn put_group(tx: &Tx<'_>, environment: EnvironmentId, id: Id, group: &LaneGroup)
     run(tx.conn, put).map(drop)
 }
 
-/// Open or held, as the endpoint is.
+/// Open for an enabled endpoint, held for any other.
 fn lane_state(state: EndpointState) -> i16 {
     match state {
         EndpointState::Enabled => 0,

@@ -1,4 +1,4 @@
-//! Starting what schedules are to start, in the transaction that moves them on.
+//! Starts the runs of due schedules, in the transaction that writes their next times.
 
 use std::time::Duration;
 
@@ -36,10 +36,10 @@ statement! {
     ) {} -> Option<Timestamp>;
 }
 
-/// How soon a schedule is looked at again that cannot be read.
+/// The pause for a schedule that this binary cannot read.
 const UNREADABLE_RECHECK: Duration = Duration::from_secs(3600);
 
-/// Starts what is due, of so many schedules at most.
+/// Starts the runs of at most `schedules` due schedules.
 pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault> {
     let due = run_statement(tx.conn, NextSchedule { now: tx.now, limit: schedules })?;
     let mut fired = FiredAll::default();
@@ -47,7 +47,7 @@ pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault>
         let (environment, id) = (row.environment, ScheduleId(row.id));
         match resource::readable(row, Some(state)) {
             Some(record) => fire(tx, environment, &record, state.last_job.map(JobId), &mut fired)?,
-            // It may be of a later version, or a node with another one may look.
+            // A later version may have written it, and another node may be able to read it.
             None => {
                 let state = ScheduleState { look_at: tx.now.plus(UNREADABLE_RECHECK), ..state.state() };
                 keep(tx, environment, id, &state, None)?;
@@ -58,7 +58,7 @@ pub(crate) fn fire_due(tx: &Tx<'_>, schedules: usize) -> Result<FiredAll, Fault>
     Ok(FiredAll { next_look: next_look.map(|at| at.since(tx.now)), ..fired })
 }
 
-/// Starts a schedule now; its own times are as before. None if there is no such schedule.
+/// Starts a schedule now; its own times stay. Returns none if the schedule does not exist.
 pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<WithMade<Option<Run>>, Fault> {
     let Some(record) = resource::find_schedule(tx.conn, environment, name)? else { return Ok(WithMade::default()) };
     let mut made = Made::default();
@@ -68,7 +68,7 @@ pub(crate) fn run(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Resul
     Ok(made.with(Some(run)))
 }
 
-/// Starts what is due of one schedule, and counts that in `fired`.
+/// Starts the due runs of one schedule, and adds them to `fired`.
 fn fire(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -93,7 +93,7 @@ fn fire(
     Ok(())
 }
 
-/// Whether the job that the schedule started last still waits or runs.
+/// Whether the last job that the schedule started is still pending or leased.
 fn last_run(tx: &Tx<'_>, environment: EnvironmentId, last_job: Option<JobId>) -> Result<LastRun, Fault> {
     let Some(job) = last_job else { return Ok(LastRun::Ended) };
     let mut open = tx.conn.prepare_cached(FIND_TASK_OPEN)?;
@@ -101,7 +101,7 @@ fn last_run(tx: &Tx<'_>, environment: EnvironmentId, last_job: Option<JobId>) ->
     Ok(if is_open { LastRun::Open } else { LastRun::Ended })
 }
 
-/// Starts what the schedule is to start: what that is, and the job if it is one. Nothing where its application is gone.
+/// Starts one run; returns its object, and the job if it is one. Returns none if the application is gone.
 fn start(
     tx: &Tx<'_>,
     environment: EnvironmentId,
@@ -115,7 +115,7 @@ fn start(
             *made += Made::jobs(&answers);
             let started = match answers.first() {
                 Some(Enqueued::Accepted { .. }) => Some(JobId(id)),
-                // Its unique key is another's, which stands for it.
+                // Another job has its unique key, and stands for it.
                 Some(Enqueued::Existing(other)) => Some(*other),
                 _ => None,
             };

@@ -1,4 +1,4 @@
-//! Group commit on a table of its own: what one write does to the others, and what a failed commit does to all.
+//! Group commit on a separate table: the effect of one write on the others, and of a failed commit on all.
 
 use rusqlite::params;
 
@@ -8,7 +8,7 @@ use everhook_store::store::Op;
 
 const CHANGE: WriteAsk = WriteAsk { op: Op::Prune, class: WriteClass::Change, rows: 1 };
 
-/// A writer on a table `note (text)`; a note that refers to another one is checked at the commit.
+/// A writer on a table `note (text)`; a reference to another note is checked at the commit.
 fn writer() -> Writer {
     let conn = Connection::open_in_memory().unwrap();
     conn.pragma_update(None, "foreign_keys", true).unwrap();
@@ -24,7 +24,7 @@ fn note(tx: &Tx<'_>, bytes: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes a note, and then something that is no note.
+/// Writes a valid note, and then an invalid one.
 fn fail(tx: &Tx<'_>) -> Result<(), Fault> {
     note(tx, 1)?;
     tx.conn.execute("insert into note (id, text) values (1, null)", [])?;
@@ -36,13 +36,13 @@ async fn count(writer: &Writer) -> i64 {
     writer.write(CHANGE, count).await.unwrap()
 }
 
-/// Makes what follows wait for each other, so that it shares a transaction.
+/// Makes the following writes wait, so that they share a transaction.
 async fn hold_up(writer: &Writer, until: std::sync::mpsc::Receiver<()>) {
     let wait = move |_: &Tx<'_>| {
         let _ = until.recv();
         Ok(())
     };
-    // It may share the transaction of those that wait for it, and its fate.
+    // This write may share the transaction of the writes that wait for it, and its result.
     let _ = writer.write(CHANGE, wait).await;
 }
 
@@ -68,7 +68,7 @@ async fn a_job_that_panics_or_fails_is_undone_alone() {
     assert_eq!(count(&writer).await, 3);
 }
 
-/// The first one has no savepoint: its transaction is begun again for the others.
+/// The first write has no savepoint: its transaction is begun again for the others.
 #[tokio::test]
 async fn the_first_job_of_a_transaction_is_undone_alone() {
     let writer = writer();
@@ -146,7 +146,7 @@ fn every_class_has_a_share_of_a_transaction() {
         assert!(push(WriteClass::Append, 400) && push(WriteClass::Settle, 900) && push(WriteClass::Change, 1));
     }
     assert!(push(WriteClass::Maintenance, 5000));
-    // Two appends, one settle, all changes, and the one that is larger than any share.
+    // Two appends, one settle, all changes, and the write that is larger than any share.
     assert_eq!(queue.take().len(), 2 + 1 + 10 + 1);
     assert_eq!(queue.take().len(), 2 + 1);
     queue.close();

@@ -1,6 +1,6 @@
-//! How a job is written down: what has a column of its own, and the rest as JSON, in one form for both stores.
+//! The stored form of a job: the members without a column are JSON, the same in both stores.
 //!
-//! Most jobs say nothing but queue, kind and payload: such a one has no rest. Durations are micros, so that nothing is rounded.
+//! Most jobs have only queue, kind and payload, and need no JSON. Durations are microseconds, so that none is rounded.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use everhook_core::retry::{Backoff, RetryPolicy};
 use everhook_core::time::micros;
 use serde::{Deserialize, Serialize};
 
-/// What most jobs do not say.
+/// Members that most jobs do not set.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct JobExtras {
@@ -33,7 +33,7 @@ struct RetryForm {
     backoff: Backoff,
 }
 
-/// A whole job but its id, payload and batch, for templates.
+/// A job without its id, payload and batch, for templates.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobForm {
@@ -50,7 +50,7 @@ pub(crate) struct JobForm {
     rest: Option<String>,
 }
 
-/// What a job says beyond its columns; none if nothing.
+/// Returns the members of a job without a column as JSON; none if all have their defaults.
 pub fn extra_json(job: &Job) -> Option<String> {
     let plain = plain(job.id, job.queue.clone(), job.kind.clone());
     let rest = JobExtras {
@@ -64,7 +64,7 @@ pub fn extra_json(job: &Job) -> Option<String> {
     (rest != JobExtras::default()).then(|| serde_json::to_string(&rest).unwrap_or_default())
 }
 
-/// Adds to a job what it says beyond its columns; none if that cannot be read.
+/// Adds the members without a column to a job. Returns none if this binary cannot read them.
 pub fn with_extra_json(mut job: Job, rest: Option<&str>) -> Option<Job> {
     let Some(text) = rest else { return Some(job) };
     let rest: JobExtras = serde_json::from_str(text).ok()?;
@@ -80,7 +80,7 @@ pub fn with_extra_json(mut job: Job, rest: Option<&str>) -> Option<Job> {
     Some(job)
 }
 
-/// A job without payload that says nothing but what is to be done.
+/// Returns a job without a payload, with every other member at its default.
 pub fn plain(id: JobId, queue: Name, kind: Name) -> Job {
     Job { payload: None, ..Job::new(id, queue, kind, bytes::Bytes::new()) }
 }

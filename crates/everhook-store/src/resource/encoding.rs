@@ -1,7 +1,8 @@
-//! Resources as rows: columns that stores find and compare them by, and two JSON texts, the same in both SQL stores.
+//! Resources as rows: columns to find and compare them by, and two JSON texts, the same in both SQL stores.
 //!
-//! `spec` has the members that the engine reads, `info` the others. A text always has every member that this binary
-//! knows, so that a missing one is unknown to it: [`keep_unknown`] carries such members of a newer binary over.
+//! `spec` has the members that the engine reads, `info` the others. A text always contains every member that this
+//! binary knows. A member that only the old text has was therefore written by a newer binary, and [`keep_unknown`]
+//! carries it over.
 
 #![allow(missing_docs, reason = "columns and members have the names of the fields")]
 
@@ -25,7 +26,7 @@ use crate::resource::{Parent, Resource};
 use crate::schedule::{self, ScheduleRecord};
 use crate::sql::rows::{FiringRow, ResourceRow, json};
 
-/// The columns of a resource that its record decides.
+/// The columns of a resource that follow from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub kind: ResourceKind,
@@ -40,9 +41,8 @@ pub struct Columns {
     pub info: String,
 }
 
-/// An archived event type; others have the state 0.
+/// The state of an archived event type; other event types have state 0.
 pub const ARCHIVED: i16 = 1;
-/// A paused schedule; others have the state 0.
 const PAUSED: i16 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -69,7 +69,7 @@ struct EndpointSpec {
     keys: KeysForm,
 }
 
-/// Fan-out and delivery read no `info`: all of its members may be missing.
+/// All members are optional, because fan-out and delivery read endpoints without `info`.
 #[derive(Serialize, Deserialize)]
 struct EndpointInfo {
     #[serde(default)]
@@ -98,7 +98,7 @@ struct QueueSpec {
     target_keys: Option<KeysForm>,
 }
 
-/// A text without members that this binary knows.
+/// The JSON of a kind that has no members in this text.
 #[derive(Serialize)]
 struct Empty {}
 
@@ -129,7 +129,7 @@ impl Resource {
         }
     }
 
-    /// Reads a row; fails with the name of the column that it cannot read.
+    /// Reads a row; fails with the name of the column that cannot be read.
     pub fn read(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Resource, &'static str> {
         Ok(match row.kind {
             ResourceKind::Application => Resource::Application(application(row)?),
@@ -141,7 +141,7 @@ impl Resource {
     }
 }
 
-/// Adds the members of `old` that `new` does not have.
+/// Adds the members of `old` that `new` lacks, so that a rolling upgrade loses no member of a newer binary.
 pub fn keep_unknown(new: String, old: &str) -> String {
     type Members = BTreeMap<String, Box<RawValue>>;
     let (Ok(mut members), Ok(known)) = (serde_json::from_str::<Members>(&new), serde_json::from_str::<Members>(old))

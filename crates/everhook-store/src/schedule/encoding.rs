@@ -1,4 +1,6 @@
-//! How a schedule is written down: JSON, in one form for both stores. What cannot be read again is told, and never stops the others.
+//! The stored form of a schedule: JSON, the same in both stores.
+//!
+//! An unreadable schedule is reported and does not stop the others.
 
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ enum StartsForm<'a> {
     },
 }
 
-/// Writes down when a schedule runs, and what it starts.
+/// Encodes the rule and the template of a schedule.
 pub fn spec(schedule: &Schedule, starts: &Starts) -> String {
     let (cron, zone, every, anchor) = match &schedule.cadence {
         Cadence::Cron { cron, zone } => (Some(cron.as_str().to_owned()), Some(zone.as_str().to_owned()), None, None),
@@ -72,8 +74,7 @@ pub fn spec(schedule: &Schedule, starts: &Starts) -> String {
     serde_json::to_string(&form).unwrap_or_default()
 }
 
-/// Reads when a schedule runs, and what it starts; none if this binary cannot: a zone that is gone, a text of a later
-/// version.
+/// Decodes a schedule. Returns none if this binary cannot read it: its time zone is gone, or a later version wrote it.
 pub fn read_spec(id: ScheduleId, text: &str) -> Option<(Schedule, Starts)> {
     let form: SpecForm = serde_json::from_str(text).ok()?;
     let cadence = match (form.cron, form.every_us) {
@@ -95,7 +96,7 @@ pub fn read_spec(id: ScheduleId, text: &str) -> Option<(Schedule, Starts)> {
     Some((schedule, read_starts(form.starts.get())?))
 }
 
-/// Writes down what a schedule starts. Payloads are JSON, and stay the bytes they are.
+/// Encodes the template of a schedule. JSON payloads keep their exact bytes.
 fn write_starts(starts: &Starts) -> String {
     let raw = |payload: &Bytes| {
         let text = std::str::from_utf8(payload).unwrap_or("null").to_owned();
@@ -122,7 +123,7 @@ fn write_starts(starts: &Starts) -> String {
     .unwrap_or_default()
 }
 
-/// Reads what a schedule starts; none if this binary cannot. The id of a job is drawn when it starts.
+/// Decodes the template of a schedule; none if this binary cannot. The id of a job is drawn when it starts.
 fn read_starts(text: &str) -> Option<Starts> {
     let bytes = |payload: &RawValue| Bytes::copy_from_slice(payload.get().as_bytes());
     Some(match serde_json::from_str(text).ok()? {

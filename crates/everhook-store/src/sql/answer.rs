@@ -5,22 +5,21 @@ use crate::sql::statement::{Call, Statement};
 
 /// The rows that a database returned for one statement.
 pub trait ReturnedRows {
-    /// The store's error.
     type Fault;
 
-    /// Reads it as an answer.
+    /// Decodes the rows as an answer.
     fn read<A: Answer>(&self) -> Result<A, Self::Fault>;
 }
 
-/// What a statement may return. The default is the answer of a statement that was left out, or found nothing.
+/// The answer of a statement. The default is the answer of a statement that was left out or found nothing.
 pub trait Answer: Default {
-    /// Takes in the next row.
+    /// Adds the next row.
     fn add<C: Cells>(&mut self, cells: &mut C) -> Result<(), C::Fault>;
 
-    /// Takes in how many rows were changed, at the end.
+    /// Sets the number of changed rows, after the last row.
     fn set_changed(&mut self, _changed: u64) {}
 
-    /// The rows that the query file may name.
+    /// Lists the rows that the query file may name.
     fn parts() -> Vec<Part> {
         Vec::new()
     }
@@ -60,10 +59,9 @@ impl<T: Read> Answer for Option<T> {
     }
 }
 
-/// Statements that are sent one after the other without waiting in between: one, several in a tuple, none. One that is
+/// Statements that are sent one after the other without waiting in between: one, a tuple, or none. A statement that is
 /// `None` is left out.
 pub trait Pipeline<'v> {
-    /// Their answers.
     type Answer;
 
     /// Adds the calls, in their order.

@@ -1,4 +1,4 @@
-//! Rows: read from left to right, in the order in which they are declared.
+//! Decoding of rows: cells are read from left to right, in the order of their declaration.
 
 use std::time::Duration;
 
@@ -25,56 +25,47 @@ use serde::de::DeserializeOwned;
 use crate::resource::Parent;
 use crate::schedule::RunKind;
 
-/// The cells of one row. Reading moves on to the next cell; a cell that is null or of another type yields nothing.
+/// The cells of one row. Each read moves to the next cell. A cell that is null or has another type yields none.
 pub trait Cells {
-    /// The store's error.
     type Fault;
 
-    /// Whether the next cell is null.
     fn is_null(&self) -> bool;
-    /// Moves on by so many cells.
+    /// Skips this many cells.
     fn skip(&mut self, cells: usize);
-    /// Names the table that errors are about.
+    /// Sets the table name for errors.
     fn set_table(&mut self, table: &'static str);
-    /// The error for a cell that breaks a promise of the schema.
+    /// Returns the error for a cell that breaks a rule of the schema.
     fn corrupt(&self, column: &'static str) -> Self::Fault;
 
-    /// A truth value.
     fn bool(&mut self) -> Option<bool>;
-    /// A number of any width.
     fn int(&mut self) -> Option<i64>;
-    /// A text.
     fn text(&mut self) -> Option<&str>;
-    /// Bytes.
     fn bytes(&mut self) -> Option<&[u8]>;
-    /// A list of texts.
     fn texts(&mut self) -> Option<Vec<String>>;
 }
 
-/// The columns of a row, for query files that name it.
+/// The columns of a row type, for query files that name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The name of its type.
     pub name: &'static str,
     /// Its columns, in the order in which they are read.
     pub columns: Vec<&'static str>,
 }
 
-/// A type that is read from cells: one cell, a row, several of these one after the other, or none of them if the first
+/// A type that is decoded from cells: a single cell, a row, a tuple of these, or an option, which is none if its first
 /// cell is null.
 pub trait Read: Sized {
-    /// How many cells it takes.
+    /// The number of cells.
     const WIDTH: usize;
 
-    /// Reads it; `column` names a single cell.
+    /// Decodes the value; `column` names a single cell in errors.
     fn read<C: Cells>(cells: &mut C, column: &'static str) -> Result<Self, C::Fault>;
 
-    /// The columns, if it is a row.
     fn columns() -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// The rows in it.
+    /// Lists the row types that it contains, for query files.
     fn parts() -> Vec<Part> {
         Vec::new()
     }
@@ -215,10 +206,10 @@ coded!(
     Trigger
 );
 
-/// A text that is JSON; for `row!`.
+/// A JSON text; for `row!`.
 pub struct Json<T>(pub T);
 
-/// A text that is JSON, null for nothing.
+/// A JSON text, or null for the default.
 pub struct JsonOrDefault<T>(pub T);
 
 impl<T: DeserializeOwned> Read for Json<T> {

@@ -1,16 +1,16 @@
 //! Expands a query file into the SQL of a dialect.
 //!
-//! A query file names what it takes and returns:
+//! A query file names its parameters and the rows that it returns:
 //!
 //! - `:name` is the field of that name;
-//! - `:order` is the direction of a list, from a field of type [`Order`], which has one text for each direction;
-//! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns; `unnest(:lanes, n)` numbers the
-//!   rows in a column `n`; `:lanes.id` is one of its arrays;
-//! - `{task: Task}` is the list of the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the only table;
-//!   `{job: Job; payload = null}` puts an expression in the place of one of them.
+//! - `:order` is the direction of a list, from a field of type [`Order`]; one text for each direction;
+//! - `unnest(:lanes)` is a field of a [`columns!`](crate::columns) type as a table `lanes` with its columns;
+//!   `unnest(:lanes, n)` numbers the rows in a column `n`; `:lanes.id` is one of its arrays;
+//! - `{task: Task}` lists the columns of a [`row!`](crate::row), taken from `task`; `{Task}` takes them from the
+//!   only table; `{job: Job; payload = null}` replaces one of the columns by an expression.
 //!
-//! A file that names what its declaration does not have, or does not use what it has, panics when it is expanded: a test of each store
-//! expands all of them.
+//! Expanding panics if a file uses a name that its declaration lacks, or does not use a declared field. A test of each
+//! store expands all files.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::sql::cell::Part;
 use crate::sql::param::{Kind, Shape};
 use crate::sql::statement::{Dialect, Width};
 
-/// Words that are quoted where they are the name of a column.
+/// Column names that must be quoted.
 const RESERVED: [&str; 1] = ["trigger"];
 
 pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
@@ -32,7 +32,7 @@ pub(super) fn params(shape: Shape) -> Vec<(Kind, Width)> {
     }
 }
 
-/// Puts the fields of a `fields!` in its place.
+/// Replaces each `fields!` type by its fields.
 pub(super) fn flat(fields: &[(&'static str, Shape)]) -> Vec<(&'static str, Shape)> {
     let each = |(name, shape): &(&'static str, Shape)| match shape {
         Shape::Fields(fields) => flat(fields),
@@ -147,7 +147,7 @@ impl Expander<'_> {
         part.columns.iter().map(column).collect::<Vec<_>>().join(", ")
     }
 
-    /// The number of a field's first parameter, and its form.
+    /// Returns the number of a field's first parameter, and its shape.
     fn field(&self, name: &str, used: &mut BTreeSet<&'static str>) -> (usize, Shape) {
         let mut number = 1;
         for (field, shape) in self.fields {

@@ -1,4 +1,4 @@
-//! Parameters: Rust types as the types of SQL.
+//! Encoding of parameters: Rust types as SQL types.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -29,78 +29,60 @@ use crate::sql::statement::Call;
 /// The SQL type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `boolean`
     Bool,
-    /// `smallint`
     Int2,
-    /// `int`
     Int4,
-    /// `bigint`
     Int8,
-    /// `text`
     Text,
-    /// `bytea`
     Bytes,
 }
 
-/// One value.
+/// One value, or null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scalar<'a> {
-    /// No value.
     Null,
-    /// A truth value.
     Bool(bool),
-    /// A number of any width.
     Int(i64),
-    /// A text.
     Text(Cow<'a, str>),
-    /// Bytes.
     Bytes(&'a [u8]),
     /// The bytes of an id.
     Id([u8; ID_BYTES]),
 }
 
-/// The value of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// One value, or no array.
     One(Scalar<'a>),
-    /// An array.
     Many(Vec<Scalar<'a>>),
 }
 
 /// A type that a statement takes as one value.
 pub trait Param {
-    /// Its SQL type.
     const KIND: Kind;
 
-    /// The value as SQL knows it.
+    /// Converts the value to SQL.
     fn scalar<'v>(self) -> Scalar<'v>
     where
         Self: 'v;
 }
 
-/// The form of a statement's field.
+/// The shape of a statement's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value.
     One(Kind),
-    /// One array.
     Many(Kind),
     /// An array for each column of a `columns!`.
     Columns(&'static [(&'static str, Kind)]),
     /// The fields of a `fields!`.
     Fields(&'static [(&'static str, Shape)]),
-    /// A direction: no parameter, but one of two texts.
+    /// A direction. It is no parameter: the statement has one text for each direction.
     Order,
 }
 
 /// A type that a field of a statement may have.
 pub trait Bind {
-    /// Its form.
     const SHAPE: Shape;
 
-    /// Adds its values to those of a call.
+    /// Adds its values to a call.
     fn bind<'v>(self, call: &mut Call<'v>)
     where
         Self: 'v;
@@ -187,7 +169,7 @@ params! {
     i32 as Int4: value => Scalar::Int(value.into());
     i64 as Int8: value => Scalar::Int(value);
     u16 as Int4: value => Scalar::Int(value.into());
-    // Counters that no row can exceed: a larger one is kept as the largest.
+    // No counter of a row gets this large; a larger value is stored as the maximum.
     u32 as Int4: value => Scalar::Int(i32::try_from(value).unwrap_or(i32::MAX).into());
     u64 as Int8: value => Scalar::Int(i64::try_from(value).unwrap_or(i64::MAX));
     usize as Int8: value => Scalar::Int(i64::try_from(value).unwrap_or(i64::MAX));

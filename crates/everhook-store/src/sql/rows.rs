@@ -35,7 +35,7 @@ row! { Environment in "environment" { id, org, name } }
 row! { KeyRecord in "api_key" { id, scope = environment, hint, created_at, revoked_at } }
 
 row! {
-    /// A resource of any kind; [`Resource::read`](crate::resource::Resource::read) knows what it says.
+    /// A resource of any kind, decoded by [`Resource::read`](crate::resource::Resource::read).
     pub struct ResourceRow in "resource" {
         environment: EnvironmentId,
         kind: ResourceKind,
@@ -57,7 +57,7 @@ row! { Endpoint from ResourceRow else "spec": |row| encoding::endpoint(&row).ok(
 row! { Queue from ResourceRow else "spec": |row| encoding::queue(&row).ok() }
 
 row! {
-    /// The state of a schedule, and the last job that it started by itself.
+    /// The state of a schedule, and the last job that it started by its rule.
     pub struct FiringRow in "schedule" {
         look_at: Timestamp,
         next: Option<Timestamp>,
@@ -67,7 +67,7 @@ row! {
 }
 
 impl FiringRow {
-    /// The state that `core::schedule::fire` decides by.
+    /// Returns the state from which `core::schedule::fire` decides.
     pub fn state(&self) -> ScheduleState {
         ScheduleState { next: self.next, queued: self.queued, look_at: self.look_at }
     }
@@ -199,7 +199,7 @@ row! {
     }
 }
 
-/// A job's open task: the task, its state, its holder and since when.
+/// A job's open task: the task, its state, its holder and the time of its lease.
 type OpenTaskRow = (Task, TaskState, Option<SessionId>, Timestamp);
 
 impl Read for OpenTask {
@@ -215,7 +215,7 @@ impl Read for OpenTask {
     }
 }
 
-/// A job with its open task, its last attempt, and what it reported.
+/// A job with its open task, last attempt and output.
 type JobRecordRow = (Job, Timestamp, Option<OpenTask>, Option<JobAttempt>, OutputRow);
 
 impl Read for JobRecord {
@@ -246,12 +246,12 @@ impl Read for KeyScope {
     }
 }
 
-/// A value as the JSON text that tables keep.
+/// Encodes a value as the JSON text of a column.
 pub fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("maps of strings and lists of names are always JSON")
 }
 
-/// A list of names as JSON text; none if it is empty.
+/// Encodes a list of names as JSON; none if it is empty.
 pub fn names(list: &[Name]) -> Option<String> {
     (!list.is_empty()).then(|| json(&list))
 }

@@ -1,6 +1,6 @@
 //! Statements: declared with their parameters, expanded from their query files.
 //!
-//! The names that a query file may use are explained in `sql/expand.rs`.
+//! `sql/expand.rs` explains the names that a query file may use.
 
 use crate::catalog::Order;
 use crate::sql::answer::Answer;
@@ -8,7 +8,6 @@ use crate::sql::cell::Part;
 use crate::sql::expand::{Expander, flat, params};
 use crate::sql::param::{Kind, Scalar, Shape, Value};
 
-/// Whose SQL it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Numbered parameters `$1`; arrays have a type.
@@ -30,14 +29,11 @@ pub struct Text {
 /// Whether a parameter is an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// One value.
     One,
-    /// An array.
     Many,
 }
 
 impl Text {
-    /// Expands a query file.
     pub fn new(
         dialect: Dialect,
         name: &'static str,
@@ -61,7 +57,7 @@ impl Text {
         self.name
     }
 
-    /// What is sent for lists in this direction, and for everything that has none.
+    /// Returns the SQL for a list in this direction. A statement without a direction has one text.
     pub fn sql(&self, order: Order) -> &str {
         match (order, &self.descending) {
             (Order::Descending, Some(descending)) => descending,
@@ -69,18 +65,15 @@ impl Text {
         }
     }
 
-    /// The parameters, in the order of their numbers.
     pub fn params(&self) -> &[(Kind, Width)] {
         &self.params
     }
 }
 
-/// A statement with its values.
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
-    /// The statement.
     pub text: &'static Text,
-    /// Which of its texts.
+    /// Selects one of its two texts.
     pub order: Order,
     /// One value for each parameter.
     pub values: Vec<Value<'v>>,
@@ -91,7 +84,7 @@ impl<'v> Call<'v> {
         Call { text, order: Order::Ascending, values: Vec::with_capacity(text.params.len()) }
     }
 
-    /// A call that finds and changes nothing: no rows, or none at most.
+    /// Returns a call that reads and changes no rows: arrays are empty, and limits are zero.
     pub fn idle(text: &'static Text) -> Call<'v> {
         let value = |(kind, width): &(Kind, Width)| match (width, kind) {
             (Width::Many, _) => Value::Many(Vec::new()),
@@ -103,12 +96,10 @@ impl<'v> Call<'v> {
         Call { values: text.params.iter().map(value).collect(), ..Call::new(text) }
     }
 
-    /// What is sent.
     pub fn sql(&self) -> &'static str {
         self.text.sql(self.order)
     }
 
-    /// Adds the value of the next parameter.
     pub fn push(&mut self, value: Value<'v>) {
         self.values.push(value);
     }
@@ -116,10 +107,10 @@ impl<'v> Call<'v> {
 
 /// A statement; made by [`statement!`](crate::statement).
 pub trait Statement: Sized {
-    /// What it returns: `Vec<Row>`, `Option<Row>`, or the number of rows that it changed.
+    /// The result: `Vec<Row>`, `Option<Row>`, or the number of changed rows.
     type Answer: Answer;
 
-    /// Its text, expanded when it is first asked for.
+    /// Returns the text, which is expanded on the first call.
     fn text() -> &'static Text;
 
     /// Adds the values of its fields to a call.
@@ -156,13 +147,14 @@ impl Kind {
 ///
 /// ```text
 /// statement! {
-/// pub(crate) ListEndpoint<'a> = "list_endpoint" { environment: EnvironmentId, above: &'a [u8], order: Order } ->
-///   Vec<Endpoint>; DeleteKey = "delete_key" { id: KeyId };             // returns the number of rows that it changed
-///   Now = ("now", "select …") {} -> Option<Timestamp>;  // a short text of its own instead of a file }
+///     pub(crate) ListEndpoint<'a> = "list_endpoint" { above: &'a [u8], order: Order } -> Vec<Endpoint>;
+///     DeleteKey = "delete_key" { id: KeyId };             // returns the number of changed rows
+///     Now = ("now", "select …") {} -> Option<Timestamp>;  // a short text instead of a file
+/// }
 /// ```
 ///
-/// Numbers and types of the parameters follow from the fields. Beside the types it makes `STATEMENTS`, the list of
-/// their texts. The crate that calls it has a `const DIALECT: Dialect` at its root and its files in `queries/`.
+/// The numbers and types of the parameters follow from the fields. The macro also makes `STATEMENTS`, the list of the
+/// texts. The calling crate has a `const DIALECT: Dialect` at its root and its files in `queries/`.
 #[macro_export]
 #[allow(clippy::crate_in_macro_def, reason = "the dialect is that of the calling crate")]
 macro_rules! statement {
@@ -198,7 +190,7 @@ macro_rules! statement {
             }
         )*
 
-        /// The texts of the statements that are declared here.
+        /// The texts of the statements declared here.
         #[allow(dead_code, elided_lifetimes_in_paths, reason = "for tests and tools; some statements have a lifetime")]
         pub(crate) const STATEMENTS: &[fn() -> &'static $crate::sql::statement::Text] =
             &[$(<$name as $crate::sql::statement::Statement>::text),*];
@@ -274,7 +266,7 @@ macro_rules! columns {
                 [$(self.$field.is_empty()),*].contains(&true)
             }
 
-            /// The rows, if there are any: a statement without any is left out.
+            /// Returns the rows if there are any: a statement without rows is not sent.
             $vis fn nonempty(self) -> Option<Self> {
                 if self.is_empty() { None } else { Some(self) }
             }

@@ -39,8 +39,8 @@ impl OutboxStage for File {
     async fn write_unreadable(&self) -> Vec<&'static str> {
         const TOO_LARGE: &str = "the row is larger than the 1114112 bytes that are relayed";
         let rows = [
-            ("environment", "cast(x'ff61' as text)", "environment is no UTF-8"),
-            ("tags", "cast(x'ff61' as text)", "tags is no UTF-8"),
+            ("environment", "cast(x'ff61' as text)", "environment is not UTF-8"),
+            ("tags", "cast(x'ff61' as text)", "tags is not UTF-8"),
             ("deliver_at", "9223372036854775807", "deliverAt must be from 1970 to 9998"),
             ("created_at", "-9223372036854775808", "created_at must be from 1970 to 9998"),
             ("event_id", "hex(zeroblob(1000000))", TOO_LARGE),
