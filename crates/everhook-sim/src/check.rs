@@ -129,7 +129,7 @@ fn check_clients(
     bodies.extend(announcements.filter_map(|message| Some((message.id.to_string(), message.payload.as_ref()?))));
     for receipt in receipts.iter().filter(|receipt| receipt.endpoint != JOBS) {
         match bodies.get(&receipt.message) {
-            None => violations.push(format!("invented: nobody sent {}", receipt.message)),
+            None => violations.push(format!("invented: no client sent {}", receipt.message)),
             Some(body) if **body != receipt.body => violations.push(format!("changed: {}", receipt.message)),
             Some(_) => {}
         }

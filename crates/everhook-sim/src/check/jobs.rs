@@ -58,7 +58,7 @@ pub(crate) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     check_clients(evidence, violations);
     for record in jobs.records {
         let Some(asked) = jobs.asked.iter().find(|asked| asked.ids.contains(&record.job.id)) else {
-            violations.push(format!("invented: nobody asked for {}", record.job.id));
+            violations.push(format!("invented: no client enqueued {}", record.job.id));
             continue;
         };
         let id = record.job.id;
