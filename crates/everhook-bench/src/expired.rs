@@ -149,7 +149,8 @@ impl Ages {
     }
 
     fn jobs(&self, secs: u64, count: usize) -> [String; 2] {
-        let (id, at_us, payload, note) = (self.id(secs), at_us(secs), self.blob("{}"), self.blob(""));
+        // A second after the messages, because attempts of both have one key.
+        let (id, at_us, payload, note) = (self.id(secs + 1), at_us(secs), self.blob("{}"), self.blob(""));
         let job = self.insert(
             "job (environment, id, queue, kind, priority, created_at, payload)",
             &format!("lane.environment, {id}, 'bench', 'noop', 5, {at_us}, {payload}"),

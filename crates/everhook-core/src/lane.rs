@@ -129,7 +129,7 @@ pub struct Used {
 }
 
 impl Allowance {
-    /// What a group with these limits may give to an asker with room for `asked` tasks.
+    /// The tasks that a group with these limits may give to an asker with room for `asked` tasks.
     pub fn new(limits: Limits, used: Used, asked: usize, now: Timestamp) -> Allowance {
         let Limits { tasks, rate, .. } = limits;
         let spare = room(tasks, used.leased);
@@ -172,7 +172,7 @@ impl Allowance {
     }
 }
 
-/// What a lease asked of a lane, and got.
+/// The tasks that a lease asked of a lane, and got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
     /// The tasks that the lane could have given if it had been the first: by its limits, those of its feed and those of the

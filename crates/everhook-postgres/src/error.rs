@@ -57,6 +57,17 @@ pub enum PostgresOpenError {
         /// What this binary knows.
         known: i32,
     },
+    /// The schema has steps that this binary does not know under these numbers.
+    #[error(
+        "the schema at {address} was made by a build from before the first release (its step {step:?} is unknown): \
+         use a new database"
+    )]
+    ForeignSchema {
+        /// Host and port.
+        address: String,
+        /// The name of the first unknown step.
+        step: String,
+    },
     /// The server would lose what it has confirmed.
     #[error("postgres at {address} runs with {setting} = off and could lose accepted messages: turn it on")]
     UnsafeSetting {
@@ -107,6 +118,7 @@ impl PostgresOpenError {
             | PostgresOpenError::NoSchema { .. }
             | PostgresOpenError::SchemaTooOld { .. }
             | PostgresOpenError::SchemaTooNew { .. }
+            | PostgresOpenError::ForeignSchema { .. }
             | PostgresOpenError::UnsafeSetting { .. }
             | PostgresOpenError::NotGranted { .. }
             | PostgresOpenError::OwnOutbox { .. } => return false,

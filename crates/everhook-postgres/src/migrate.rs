@@ -58,7 +58,7 @@ pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenE
     for round in 0..=MIGRATIONS.len() {
         begin(&client).await.map_err(failed)?;
         let found = read_version(&client).await.map_err(failed)?;
-        check_not_too_new(&address, found)?;
+        check_known(&address, &found)?;
         if round == 0 {
             report.from = found.version;
         }
@@ -75,25 +75,32 @@ pub async fn migrate(url: &str) -> Result<PostgresMigrationReport, PostgresOpenE
 }
 
 /// What a schema says of itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SchemaVersion {
     pub(crate) version: i32,
     pub(crate) compatible_from: i32,
+    /// The name of a step that has another name in this binary.
+    foreign_step: Option<String>,
 }
 
 /// Refuses a schema that this binary cannot work with.
-pub(crate) fn check(address: &str, found: SchemaVersion) -> Result<(), PostgresOpenError> {
+pub(crate) fn check(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
     if found.version == 0 {
         return Err(PostgresOpenError::NoSchema { address: address.to_owned() });
     }
+    check_known(address, found)?;
     if found.version < SCHEMA_VERSION {
         let (address, found) = (address.to_owned(), found.version);
         return Err(PostgresOpenError::SchemaTooOld { address, found, needed: SCHEMA_VERSION });
     }
-    check_not_too_new(address, found)
+    Ok(())
 }
 
-fn check_not_too_new(address: &str, found: SchemaVersion) -> Result<(), PostgresOpenError> {
+/// Refuses a schema that is too new, or that has other steps than this binary.
+fn check_known(address: &str, found: &SchemaVersion) -> Result<(), PostgresOpenError> {
+    if let Some(step) = &found.foreign_step {
+        return Err(PostgresOpenError::ForeignSchema { address: address.to_owned(), step: step.clone() });
+    }
     if found.compatible_from <= SCHEMA_VERSION {
         return Ok(());
     }
@@ -111,13 +118,19 @@ pub(crate) async fn read_version(client: &Client) -> Result<SchemaVersion, tokio
     // Unnamed: this is also asked through a pooler.
     let rows = client.query_typed(absent, &[]).await?;
     if rows.first().map_or(Ok(true), |row| row.try_get(0))? {
-        return Ok(SchemaVersion { version: 0, compatible_from: 0 });
+        return Ok(SchemaVersion::default());
     }
-    let sql = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from everhook.schema_version";
-    let rows = client.query_typed(sql, &[]).await?;
+    let names: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.name).collect();
+    let sql = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0), \
+        min(name) filter (where name <> ($1::text[])[version]) from everhook.schema_version";
+    let rows = client.query_typed(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
     match rows.first() {
-        Some(row) => Ok(SchemaVersion { version: row.try_get(0)?, compatible_from: row.try_get(1)? }),
-        None => Ok(SchemaVersion { version: 0, compatible_from: 0 }),
+        Some(row) => Ok(SchemaVersion {
+            version: row.try_get(0)?,
+            compatible_from: row.try_get(1)?,
+            foreign_step: row.try_get(2)?,
+        }),
+        None => Ok(SchemaVersion::default()),
     }
 }
 

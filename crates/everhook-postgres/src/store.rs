@@ -206,7 +206,7 @@ async fn check_server(settings: &Config, connector: &Connector) -> Result<(), Po
         return Err(PostgresOpenError::UnsafeSetting { address: at, setting });
     }
     let found = within(migrate::read_version(&client)).await.map_err(failed)?;
-    migrate::check(&at, found)
+    migrate::check(&at, &found)
 }
 
 impl PostgresStore {

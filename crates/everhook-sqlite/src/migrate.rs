@@ -116,15 +116,36 @@ pub(crate) fn require(conn: &Connection, file: &Path) -> Result<(), SqliteOpenEr
 /// The schema's version, 0 for a new file; refuses one that is too new.
 pub(crate) fn check(conn: &Connection, file: &Path) -> Result<i64, SqliteOpenError> {
     let (found, needs) = read_version(conn).map_err(|error| Cause::from(error).at(file))?;
+    if let Some(step) = foreign_step(conn).map_err(|error| Cause::from(error).at(file))? {
+        return Err(SqliteOpenError::ForeignSchema { path: file.to_owned(), step });
+    }
     if needs > known() {
         return Err(SqliteOpenError::NewerSchema { path: file.to_owned(), found, needs, known: known() });
     }
     Ok(found)
 }
 
-fn read_version(conn: &Connection) -> Result<(i64, i64), rusqlite::Error> {
+/// The name of the first step that has another name in this binary.
+fn foreign_step(conn: &Connection) -> Result<Option<String>, rusqlite::Error> {
+    if !has_versions(conn)? {
+        return Ok(None);
+    }
+    for step in MIGRATIONS {
+        let other = "select name from schema_version where version = ?1 and name <> ?2";
+        if let Some(name) = conn.query_row(other, params![step.version, step.name], |row| row.get(0)).optional()? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn has_versions(conn: &Connection) -> Result<bool, rusqlite::Error> {
     let table = "select 1 from sqlite_schema where name = 'schema_version'";
-    if conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+    Ok(conn.query_row(table, [], |_| Ok(())).optional()?.is_some())
+}
+
+fn read_version(conn: &Connection) -> Result<(i64, i64), rusqlite::Error> {
+    if !has_versions(conn)? {
         return Ok((0, 0));
     }
     let version = "select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from schema_version";

@@ -108,6 +108,15 @@ pub enum SqliteOpenError {
         /// The newest version this binary knows.
         known: i64,
     },
+    /// The schema has steps that this binary does not know under these numbers.
+    #[error("{}: the schema was made by a build from before the first release (its step {step:?} is unknown); start with a \
+             new folder", path.display())]
+    ForeignSchema {
+        /// The file.
+        path: PathBuf,
+        /// The name of the unknown step.
+        step: String,
+    },
     /// A command that runs beside a server does not migrate what the server works on.
     #[error("{}: schema is older than this binary: it has version {found}, this one needs {known}; stop the server and run \
              `everhook migrate`", path.display())]

@@ -109,7 +109,10 @@ const TARGETS_CACHED_MAX: usize = 10_000;
 
 /// The targets of queues by lane group, each with the version that it was read at.
 #[derive(Debug, Default)]
-pub struct TargetCache(Mutex<HashMap<(EnvironmentId, Id), (i64, Arc<Target>)>>);
+pub struct TargetCache(Mutex<VersionedTargets>);
+
+/// By lane group: the version, and the target that was read at it.
+type VersionedTargets = HashMap<(EnvironmentId, Id), (i64, Arc<Target>)>;
 
 impl TargetCache {
     /// The target that was read at exactly this version.
@@ -127,7 +130,7 @@ impl TargetCache {
         known.insert((environment, group), (version, target));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(EnvironmentId, Id), (i64, Arc<Target>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VersionedTargets> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 }

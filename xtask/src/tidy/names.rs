@@ -42,13 +42,11 @@ const PLUMBING: [(&str, &[&str]); 2] = [
 ];
 
 /// Operations that still have a file in one store only. The list must shrink: an entry that is not needed is a finding.
-const PENDING_TWINS: [(&str, &str); 10] = [
+const PENDING_TWINS: [(&str, &str); 9] = [
     // Part of `append` in the other store; leaves with the resource table.
     (POSTGRES, "endpoints"),
     // Part of `batch` in the other store.
     (POSTGRES, "job::batch"),
-    // Part of `job::lease` in the other store; leaves with the one lease path.
-    (POSTGRES, "job::limit"),
     // Part of `job` and `settle` in the other store.
     (POSTGRES, "job::output"),
     // Part of `history` in the other store; becomes `steer` in both.

@@ -36,7 +36,7 @@ pub(super) fn append_one(
         return refusal;
     }
     let group = tables.groups.get(&(environment, message.application.0));
-    if !group.is_some_and(|group| version.is_none_or(|found_at| found_at == group.version)) {
+    if group.is_none_or(|group| version.is_some_and(|found_at| found_at != group.version)) {
         return Appended::NoApplication;
     }
     if let Some(winner) = once.and_then(|claim| once::take(tables, environment, &message, claim, now)) {

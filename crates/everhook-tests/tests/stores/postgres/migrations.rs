@@ -63,6 +63,16 @@ async fn a_newer_schema_is_refused_only_if_it_says_so() {
 }
 
 #[tokio::test]
+async fn a_schema_from_before_the_first_release_is_refused() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    client.batch_execute("update everhook.schema_version set name = 'message' where version = 2").await.unwrap();
+    for text in [refusal(database.url()).await, migrate(database.url()).await.unwrap_err().to_string()] {
+        assert!(text.contains("before the first release") && text.contains("\"message\""), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_would_lose_what_it_confirmed_is_refused() {
     let database = Database::migrated().await;
     let client = database.client().await;

@@ -281,12 +281,12 @@ fn left_behind(folder: &Path, version: i64) -> Connection {
     ) strict";
     conn.execute_batch(table).unwrap();
     let migrations = [
-        include_str!("../../../../everhook-sqlite/migrations/0001_catalog.sql"),
-        include_str!("../../../../everhook-sqlite/migrations/0002_history.sql"),
+        ("0001_catalog", include_str!("../../../../everhook-sqlite/migrations/0001_catalog.sql")),
+        ("0002_history", include_str!("../../../../everhook-sqlite/migrations/0002_history.sql")),
     ];
-    for (number, sql) in (1..=version).zip(migrations) {
+    for (number, (name, sql)) in (1..=version).zip(migrations) {
         conn.execute_batch(sql).unwrap();
-        conn.execute("insert into schema_version values (?1, 1, 'earlier', 0)", [number]).unwrap();
+        conn.execute("insert into schema_version values (?1, 1, ?2, 0)", (number, name)).unwrap();
     }
     conn
 }
@@ -299,6 +299,17 @@ fn an_older_schema_is_migrated_by_the_server_and_refused_beside_it() {
     assert!(text.contains("schema is older than this binary"), "{text}");
     open(folder.path(), OpenAs::Server).unwrap();
     open(folder.path(), OpenAs::Beside).unwrap();
+}
+
+#[test]
+fn a_schema_from_before_the_first_release_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    migrate(folder.path()).unwrap();
+    raw(folder.path()).execute("update schema_version set name = '0002_message' where version = 2", []).unwrap();
+    for open_as in [OpenAs::Server, OpenAs::Beside] {
+        let text = open(folder.path(), open_as).err().unwrap().to_string();
+        assert!(text.contains("before the first release") && text.contains("0002_message"), "{text}");
+    }
 }
 
 #[test]

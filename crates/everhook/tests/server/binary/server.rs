@@ -162,10 +162,6 @@ impl Server {
     /// Replaces the binary of a server that has not been started.
     pub(crate) fn of(mut self, binary: PathBuf) -> Server {
         assert!(self.process.is_none(), "it runs already");
-        if Some(&binary) == environment::old_binary().as_ref() {
-            // The old binary knows no `BOOTSTRAP_KEY` and prints its first key.
-            self.key.clear();
-        }
         self.binary = binary;
         self
     }
@@ -191,28 +187,25 @@ impl Server {
             Log::Pipe => Stdio::piped(),
         };
         let (name, value) = self.backend.setting();
-        let is_current = self.binary == environment::binary();
         let mut command = process::command(&self.binary);
         if let Some(text) = &self.file {
             let path = self.folder.path().join("everhook.toml");
             fs::write(&path, text).unwrap();
             command.arg("--config").arg(path);
         }
-        if is_current {
-            // Most tests have no load balancer to wait for. An earlier binary does not know the setting.
-            command.env("EVERHOOK_STOP_DELAY_SECONDS", "0");
-        }
         command
             .arg("serve")
             .current_dir(self.folder.path())
             .env(name, value)
-            .envs(is_current.then_some(("EVERHOOK_BOOTSTRAP_KEY", &self.key)))
+            // Most tests have no load balancer to wait for.
+            .env("EVERHOOK_STOP_DELAY_SECONDS", "0")
+            .env("EVERHOOK_BOOTSTRAP_KEY", &self.key)
             .envs(self.settings.iter().map(|(name, value)| (name, value)));
         self.process = Some(Process::start(&mut command, log).expect("the binary starts"));
         self.serves = false;
     }
 
-    /// Waits for the greeting. Stores the address, and the key that an old binary prints at its first start.
+    /// Waits for the greeting, and stores the address.
     #[track_caller]
     pub(crate) fn wait_until_serving(&mut self) {
         if self.serves {
@@ -221,7 +214,7 @@ impl Server {
         let give_up = Deadline::new(PATIENCE);
         let (mut address, mut ops) = (None, None);
         let has_ops = self.settings.iter().any(|(name, _)| name == "EVERHOOK_LISTEN_OPS");
-        while address.is_none() || self.key.is_empty() || (has_ops && ops.is_none()) {
+        while address.is_none() || (has_ops && ops.is_none()) {
             let process = self.process.as_ref().expect("it was started");
             let line = match process.line(give_up.left()) {
                 Ok(line) => line,
@@ -232,8 +225,6 @@ impl Server {
                 address = Some(listens.to_owned());
             } else if let Some(listens) = line.strip_prefix("health and metrics: http://") {
                 ops = Some(listens.trim().to_owned());
-            } else if line.trim().starts_with("ehk_") {
-                self.key = line.trim().to_owned();
             }
         }
         self.address.set(address.unwrap());
