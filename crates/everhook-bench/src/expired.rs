@@ -149,7 +149,7 @@ impl Ages {
     }
 
     fn jobs(&self, secs: u64, count: usize) -> [String; 2] {
-        // A second after the messages, because attempts of both have one key.
+        // The ids are a second later than those of messages, because the attempts of both share one key.
         let (id, at_us, payload, note) = (self.id(secs + 1), at_us(secs), self.blob("{}"), self.blob(""));
         let job = self.insert(
             "job (environment, id, queue, kind, priority, created_at, payload)",

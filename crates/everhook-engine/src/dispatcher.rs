@@ -226,7 +226,7 @@ pub(crate) async fn run<S: Source>(node: &Node, source: S) {
     let (runner, capacity) = (source.runner(), source.runner().capacity());
     let mut lease = None;
     loop {
-        // Awake from here on: events before `fall_asleep` need no wake-up, because this iteration sees them.
+        // Awake from here on: earlier events need no wake-up, because `fall_asleep` takes them into account.
         capacity.stay_awake();
         let now = node.clock.elapsed();
         runner.carry_out(capacity.poll(now), now);

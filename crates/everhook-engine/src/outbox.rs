@@ -92,7 +92,7 @@ impl Relay {
                 Err(_) => PollResult::Failed,
             };
             if failing && look != PollResult::Failed {
-                info!(outbox = name, "relaying the outbox {name} again");
+                info!(outbox = name, "the outbox {name} is relayed again");
             }
             failing = look == PollResult::Failed;
             let pause = pace.after(look, self.node.clock.elapsed().saturating_sub(began));

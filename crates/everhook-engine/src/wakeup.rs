@@ -88,8 +88,7 @@ impl Wakeups {
         }
     }
 
-    /// Returns the next hint about jobs, for a waiting remote worker. Enable it before reading the store to miss no
-    /// hint.
+    /// Returns the next hint about jobs, for a waiting remote worker. Hints after this call are not missed.
     pub(crate) fn next_hint(&self) -> Notified<'_> {
         self.waiting.notified()
     }

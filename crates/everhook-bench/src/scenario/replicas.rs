@@ -2,7 +2,7 @@
 //! they disturb each other.
 //!
 //! In one variant both nodes have all roles, and each serves half of the clients. In the other variant the nodes only
-//! deliver messages that a third node accepted, so that every delivery needs a lease.
+//! deliver messages that another node accepted, so that every delivery needs a lease.
 
 use crate::bench::{Bench, Ran, explain, prepare};
 use crate::process::{Place, Server};

@@ -123,8 +123,8 @@ impl Context {
         log.push_back(line.into());
     }
 
-    /// Waits until the job is cancelled. A handler that fails after that ends the job as cancelled, whatever it
-    /// reports.
+    /// Waits until the job is cancelled. A handler that then returns without completing the job ends it as cancelled,
+    /// whatever it reports.
     pub async fn cancelled(&self) {
         self.0.cancelled.cancelled().await;
     }

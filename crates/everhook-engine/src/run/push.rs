@@ -48,7 +48,7 @@ pub(crate) async fn push(
             Some(AttemptEnd::HandedBack)
         }
         Sent::Interrupted => {
-            let note = Note::new("the server was stopped before the reply came", []).to_bytes();
+            let note = Note::new("the server stopped before the reply arrived", []).to_bytes();
             Some(AttemptEnd::Attempted(AttemptRecord { duration, ..record(Report::Interrupted, note, started_at) }))
         }
         Sent::Answered(answer) => {
