@@ -1,4 +1,5 @@
-//! What the scenarios share: a store to measure, the limit of the machine, and a run of traffic with its cost and its check.
+//! Shared parts of the scenarios: the measured store, the limit of the machine, and traffic with its cost and its
+//! check.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,56 +15,56 @@ use crate::report::percentile;
 /// Connections of the closed loop.
 pub(crate) const CLIENTS: usize = 128;
 const RAW_CLIENTS: usize = 64;
-/// A shorter run at a constant rate is none.
+/// The shortest useful time of a run at a constant rate, in seconds.
 const SECONDS_MIN: f64 = 0.3;
-/// A run that takes longer hangs, and that is a result.
+/// A run that takes longer has failed.
 pub(crate) const RUN_DEADLINE: Duration = Duration::from_secs(300);
 
-/// One store, as it is measured.
+/// The store to measure.
 pub(crate) struct Bench<'a> {
     pub(crate) arguments: &'a Arguments,
     pub(crate) store: &'static str,
     pub(crate) database: Option<&'a str>,
 }
 
-/// What one run of traffic came to.
+/// The result of one run of traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ran {
     /// Deliveries per second.
     pub(crate) rate: f64,
-    /// CPU of server and database, in microseconds per message.
+    /// CPU time of server and database, in microseconds per message.
     pub(crate) cpu_us: f64,
-    /// WAL beyond the payload, in bytes per delivery.
+    /// WAL bytes per delivery, without the payload.
     pub(crate) wal_bytes: f64,
-    /// The most memory that any server had resident.
+    /// The maximum resident memory of any server.
     pub(crate) peak_mib: f64,
     pub(crate) checked: Checked,
 }
 
-/// CPU and WAL so far.
+/// CPU time and WAL since the start.
 pub(crate) struct Cost {
     cpu_seconds: f64,
     wal_bytes: f64,
 }
 
 impl Bench<'_> {
-    /// A number of messages or rows, scaled.
+    /// Scales a number of messages or rows.
     pub(crate) fn scaled(&self, number: usize) -> usize {
         ((number as f64 * self.arguments.scale) as usize).max(100)
     }
 
-    /// A span of time, scaled down but not up.
+    /// Shortens a time, but never extends it.
     pub(crate) fn seconds(&self, seconds: f64) -> f64 {
         (seconds * self.arguments.scale.min(1.0)).max(SECONDS_MIN)
     }
 
-    /// The numbers of the runs; says which one begins.
+    /// Returns the numbers of the runs, and prints each one.
     pub(crate) fn runs(&self, name: &'static str) -> impl Iterator<Item = usize> {
         let (store, runs) = (self.store, self.arguments.runs);
         (1..=runs).inspect(move |run| eprintln!("{name} on {store}, run {run} of {runs}"))
     }
 
-    /// An empty store.
+    /// Creates an empty store.
     pub(crate) async fn place(&self) -> anyhow::Result<Place> {
         Place::new(&self.arguments.server, self.database).await
     }
@@ -76,7 +77,8 @@ impl Bench<'_> {
         Ok(Cost { cpu_seconds: server_cpu + postgres_cpu_seconds(), wal_bytes })
     }
 
-    /// Sends messages to an application, in equal shares to the servers that accept, waits until all are received, and checks.
+    /// Sends messages to an application, in equal parts to all accepting servers, waits until all are received, and
+    /// checks them.
     pub(crate) async fn closed_loop(
         &self,
         servers: &[&Server],
@@ -112,7 +114,7 @@ impl Bench<'_> {
         })
     }
 
-    /// What generator and receiver do without Everhook in between, in requests per second.
+    /// The rate of generator and receiver without Everhook, in requests per second.
     pub(crate) async fn raw_rate(&self) -> anyhow::Result<f64> {
         let requests = self.scaled(40_000);
         let receiver = Receiver::start(Plan::of(requests, 1)).await?;
@@ -156,19 +158,19 @@ impl Bench<'_> {
 }
 
 impl Cost {
-    /// CPU since then, in microseconds for each of so many.
+    /// The CPU microseconds between two measurements, for each of `each_of` items.
     pub(crate) fn cpu_us_until(&self, later: &Cost, each_of: usize) -> f64 {
         (later.cpu_seconds - self.cpu_seconds) / each_of.max(1) as f64 * 1e6
     }
 }
 
-/// Waits for the end of a run, but not for ever.
+/// Waits for the end of a run, with a deadline.
 pub(crate) async fn within<T>(receiver: &Receiver, run: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let finished = tokio::time::timeout(RUN_DEADLINE, run).await;
     finished.with_context(|| format!("only {} deliveries came in time", receiver.received()))?
 }
 
-/// Creates an application and its endpoints at a receiver.
+/// Creates an application with its endpoints at a receiver.
 pub(crate) async fn prepare(server: &Server, application: &str, receiver: &Arc<Receiver>) -> anyhow::Result<()> {
     server.post("/api/v1/app", &format!("{{\"name\":\"bench\",\"uid\":\"{application}\"}}")).await?;
     for endpoint in 0..receiver.plan().endpoints {
@@ -178,7 +180,7 @@ pub(crate) async fn prepare(server: &Server, application: &str, receiver: &Arc<R
     Ok(())
 }
 
-/// Prints why a run was as fast as it was.
+/// Prints the metrics that explain the rate of a run.
 pub(crate) async fn explain(server: &Server) -> anyhow::Result<()> {
     eprintln!("  {}", server.metrics().await?.summary());
     Ok(())

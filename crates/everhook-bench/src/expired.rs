@@ -1,7 +1,8 @@
-//! What retention forgets, written straight into the store, as the server would have left it long ago.
+//! Writes expired rows directly into the store, as a server would have left them long ago.
 //!
-//! PostgreSQL drops a week of messages or jobs as a whole where all of it is old. So things expire in the middle of a week: what is
-//! a week older goes with its partition, what is only a day older goes in slices. The server must not run meanwhile.
+//! PostgreSQL drops a whole week of messages or jobs if all of it is expired. The expiry time is therefore in the
+//! middle of a week: rows that are a week older disappear with their partition, and rows that are a day older are
+//! deleted in small transactions. The server must not run meanwhile.
 
 use std::time::SystemTime;
 
@@ -13,34 +14,34 @@ use crate::receiver::payload;
 
 const DAY_SECS: u64 = 86_400;
 const WEEK_SECS: u64 = 7 * DAY_SECS;
-/// For how many days things are kept at least, as by default.
+/// The shortest retention time in days, which is the default.
 const KEPT_DAYS_MIN: u64 = 90;
-/// The day of the week on which things expire, counted from zero.
+/// The day of the week at which rows expire, counted from zero.
 const MIDDLE_DAY: u64 = 3;
-/// What PostgreSQL keeps in a table for each week.
+/// The tables that PostgreSQL partitions by week.
 const WEEKLY: [&str; 4] = ["message", "attempt_delivery", "job", "attempt_job"];
 
-/// So many of what has expired; each message and job has an attempt, which is not counted.
+/// The numbers of expired rows. Each message and job has an attempt, which is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expired {
     pub(crate) keys: usize,
-    /// Half of them of a whole week.
+    /// Half of the jobs are in the old week.
     pub(crate) jobs: usize,
     pub(crate) once_slots: usize,
-    /// A tenth of them of a whole week.
+    /// A tenth of the messages are in the old week.
     pub(crate) messages: usize,
 }
 
-/// When things expire in one store, and how its SQL writes what both stores hold.
+/// The expiry times of one store, and the SQL dialect to write rows in.
 pub(crate) struct Ages {
     now_secs: u64,
     is_postgres: bool,
-    /// For how many days the server has to keep things.
+    /// The retention time in days to configure on the server.
     pub(crate) kept_days: u64,
 }
 
 impl Expired {
-    /// What is no longer there.
+    /// Returns the rows that were removed, given those that are left.
     pub(crate) fn without(&self, left: &Expired) -> Expired {
         Expired {
             keys: self.keys.saturating_sub(left.keys),
@@ -66,9 +67,9 @@ impl Ages {
         Ok(Ages { now_secs, is_postgres: place.url().is_some(), kept_days: KEPT_DAYS_MIN + (day + 7 - MIDDLE_DAY) % 7 })
     }
 
-    /// Writes what has expired, for the one endpoint there is.
+    /// Writes expired rows for the only endpoint.
     pub(crate) async fn write(&self, place: &Place, expired: &Expired) -> anyhow::Result<()> {
-        eprintln!("  filling what has expired: {expired:?}");
+        eprintln!("  filling expired rows: {expired:?}");
         let (old, sliced) = (self.secs_of_a_week(), self.secs_of_slices());
         let (old_jobs, old_messages) = (expired.jobs_of_a_week(), expired.messages_of_a_week());
         let statements = [
@@ -88,14 +89,15 @@ impl Ages {
         for secs in [old, sliced] {
             client.batch_execute(&partitions(secs)).await?;
         }
-        // As after a while of running; each by itself, because the last two may not be part of a transaction.
+        // Brings the tables into the state of a running system. Each statement runs alone, because the last two are not
+        // allowed in a transaction.
         for statement in statements.concat().iter().map(String::as_str).chain(["vacuum analyze", "checkpoint"]) {
             client.batch_execute(statement).await?;
         }
         Ok(())
     }
 
-    /// How much of it is there still.
+    /// Counts the rows that are left.
     pub(crate) async fn left(&self, place: &Place) -> anyhow::Result<Expired> {
         let (schema, now_us) = (self.schema(), self.now_secs * 1_000_000);
         let counts = format!(
@@ -118,7 +120,7 @@ impl Ages {
         Ok(Expired { keys, jobs, once_slots, messages })
     }
 
-    /// Which of the tables of the old week were dropped; none where there are none.
+    /// Returns the dropped tables of the old week; none on the embedded store.
     pub(crate) async fn dropped(&self, place: &Place) -> anyhow::Result<Vec<&'static str>> {
         let Some(client) = place.client().await? else { return Ok(Vec::new()) };
         let mut dropped = Vec::new();
@@ -147,7 +149,7 @@ impl Ages {
     }
 
     fn jobs(&self, secs: u64, count: usize) -> [String; 2] {
-        // A second after the messages, because attempts of both have one key.
+        // The ids are a second later than those of messages, because the attempts of both share one key.
         let (id, at_us, payload, note) = (self.id(secs + 1), at_us(secs), self.blob("{}"), self.blob(""));
         let job = self.insert(
             "job (environment, id, queue, kind, priority, created_at, payload)",
@@ -172,7 +174,7 @@ impl Ages {
         )
     }
 
-    /// Keys say themselves when they expire: an hour ago.
+    /// Keys contain their own expiry time: an hour ago.
     fn keys(&self, count: usize) -> String {
         let secs = self.now_secs - ID_EPOCH_SECS - 3_600;
         let (id, at_us) = (self.id(secs), at_us(secs));
@@ -184,7 +186,7 @@ impl Ages {
         )
     }
 
-    /// Inserts rows that differ in `n`, and belong to the one lane that is an endpoint's.
+    /// Inserts rows that differ in `n`, for the only lane of an endpoint.
     fn insert(&self, into: &str, values: &str, count: usize) -> String {
         let schema = self.schema();
         let numbers = if self.is_postgres {
@@ -199,7 +201,7 @@ impl Ages {
         )
     }
 
-    /// An id of a second, that ends in `n`.
+    /// Returns the SQL of an id with this time, ending in `n`.
     fn id(&self, secs: u64) -> String {
         let head = format!("{secs:08x}{:016x}", 0);
         if self.is_postgres {
@@ -217,28 +219,28 @@ impl Ages {
         if self.is_postgres { "everhook." } else { "" }
     }
 
-    /// The seconds of ids that expired a day ago.
+    /// The time of rows that expired a day ago, in seconds of ids.
     fn secs_of_slices(&self) -> u64 {
         self.now_secs - ID_EPOCH_SECS - (self.kept_days + 1) * DAY_SECS
     }
 
-    /// The seconds of ids that are a week older.
+    /// The time of rows that are a week older, in seconds of ids.
     fn secs_of_a_week(&self) -> u64 {
         self.secs_of_slices() - WEEK_SECS
     }
 }
 
-/// The time of an id's seconds, in microseconds.
+/// Converts the seconds of an id into microseconds.
 fn at_us(secs: u64) -> u64 {
     (secs + ID_EPOCH_SECS) * 1_000_000
 }
 
-/// The table of a week.
+/// The name of a weekly partition.
 fn partition(table: &str, secs: u64) -> String {
     format!("everhook.{table}_w{:04}", secs / WEEK_SECS)
 }
 
-/// Makes the tables of a week.
+/// The SQL that creates the partitions of a week.
 fn partitions(secs: u64) -> String {
     let from = secs / WEEK_SECS * WEEK_SECS;
     let make = |table| {

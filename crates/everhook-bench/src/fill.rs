@@ -1,7 +1,8 @@
-//! Backlogs, written straight into the store: filling ten million rows through the API would take longer than measuring.
+//! Writes backlogs directly into the store, because filling ten million rows through the API would take longer than the
+//! measurement.
 //!
-//! A backlog is so many messages to every endpoint of an application: what the store would hold if they had been accepted while
-//! nobody delivered. The server must not run meanwhile.
+//! A backlog contains a number of messages for every endpoint of an application. The store holds the same rows after
+//! accepting them while no node delivers. The server must not run meanwhile.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,39 +12,36 @@ use rusqlite::params;
 use crate::process::Place;
 use crate::receiver::payload;
 
-/// The zero of an id's seconds.
+/// The start of the seconds in ids.
 pub(crate) const ID_EPOCH_SECS: u64 = 1_400_000_000;
-/// Both stores keep these numbers: a pending delivery with the default priority.
+/// The encoding of a pending delivery with the default priority, which both stores share.
 const PRIORITY: i16 = 5;
 /// Rows that one statement writes to PostgreSQL.
 const CHUNK_ROWS: usize = 100_000;
 
-/// What waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog<'a> {
-    /// The uid of the application; its endpoints are there.
+    /// The uid of the application, which already has endpoints.
     pub(crate) application: &'a str,
-    /// How many messages, to each endpoint.
+    /// Messages for each endpoint.
     pub(crate) messages: usize,
-    /// How often each message waits for each endpoint, as after so many resends. Rows without payloads: it is their number that
-    /// is to cost nothing.
+    /// Tasks per message and endpoint, as after this many resends. The copies have no payload of their own: the
+    /// measurement is about the number of rows.
     pub(crate) copies: usize,
     pub(crate) due: Due,
 }
 
-/// When it is due.
+/// The time at which the backlog is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Since an hour ago.
+    /// An hour ago.
     Now,
-    /// Since an hour ago, but the lanes are held for this long, so that a server can be started meanwhile.
+    /// An hour ago, but the lanes are held for this long, so that a server can start meanwhile.
     Held(Duration),
-    /// Tomorrow.
     Tomorrow,
 }
 
 impl Backlog<'_> {
-    /// Writes it.
     pub(crate) async fn write(&self, place: &Place) -> anyhow::Result<()> {
         let Backlog { application, messages, copies, due } = self;
         eprintln!("  filling {messages} messages, each {copies} times for each endpoint of {application}, due {due:?}");
@@ -90,7 +88,8 @@ impl Backlog<'_> {
             client.execute(&message, &[&due_at, &environment, &application, &ids, &payloads]).await?;
             client.execute(&task, &[&due_at, &environment, &PRIORITY, &count, &ids, &numbers, &lanes, &copies]).await?;
         }
-        // As after a while of running; each by itself, because none of them may be part of a transaction.
+        // Brings the tables into the state of a running system. Each statement runs alone, because none of them is
+        // allowed in a transaction.
         for statement in ["vacuum analyze everhook.task", "vacuum analyze everhook.lane", "checkpoint"] {
             client.batch_execute(statement).await?;
         }
@@ -140,19 +139,19 @@ impl Backlog<'_> {
         transaction.execute(lane, params![due_at, environment, application, self.hold_until()?, waiting])?;
         transaction.commit()?;
         connection.execute_batch("pragma wal_checkpoint(truncate)")?;
-        // Or the disk would still be at it while something else is measured.
+        // Without this, the disk would still be writing during the measurement.
         std::fs::File::open(place.file())?.sync_all()?;
         Ok(())
     }
 
-    /// Until when the lanes are held, in microseconds.
+    /// Returns the time until which the lanes are held, in microseconds.
     fn hold_until(&self) -> anyhow::Result<i64> {
         let Due::Held(span) = self.due else { return Ok(0) };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         Ok(i64::try_from((now + span).as_micros())?)
     }
 
-    /// The seconds of ids, and when the first row is due in microseconds.
+    /// Returns the seconds for ids, and the due time of the first row in microseconds.
     fn times(&self) -> anyhow::Result<(u32, i64)> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let due = match self.due {
@@ -163,11 +162,11 @@ impl Backlog<'_> {
     }
 }
 
-/// An id of this moment, of this application, that ends in a number.
+/// Returns an id with the current time and a part of the application's id, ending in a number.
 fn id(now_secs: u32, application: &[u8], number: usize) -> [u8; 20] {
     let mut id = [0; 20];
     id[..4].copy_from_slice(&now_secs.to_be_bytes());
-    // An application's id ends in randomness.
+    // The random part of an application's id is at its end.
     for (to, from) in id[4..12].iter_mut().zip(application.iter().rev()) {
         *to = *from;
     }
@@ -175,7 +174,7 @@ fn id(now_secs: u32, application: &[u8], number: usize) -> [u8; 20] {
     id
 }
 
-/// How many tasks are open in a store whose server does not run.
+/// Counts the open tasks in a store whose server is stopped.
 pub(crate) async fn open_tasks(place: &Place) -> anyhow::Result<usize> {
     let count: i64 = match place.client().await? {
         Some(client) => client.query_one("select count(*) from everhook.task", &[]).await?.get(0),

@@ -1,5 +1,5 @@
-//! The load generator, on keep-alive connections: closed-loop clients that send as fast as they are answered, or an open loop
-//! that sends when it was meant to.
+//! The load generator on keep-alive connections. A closed loop sends the next request after each answer. An open loop
+//! sends each request at its planned time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,38 +14,36 @@ use tokio::sync::{Mutex, mpsc};
 use crate::process::Server;
 use crate::receiver::payload;
 
-/// What is sent: one request for each number.
+/// The requests to send, one per number.
 #[derive(Clone)]
 pub(crate) struct Load {
-    /// Where to.
     pub(crate) address: String,
-    /// The request line and the headers that do not change, without the end of the head; requests take turns where there are several.
+    /// The request line and the constant headers. With several heads, requests use them in turn.
     pub(crate) heads: Vec<String>,
-    /// Put an idempotency key into every request, as the client libraries do.
+    /// Whether each request has an idempotency key, as the client libraries send it.
     pub(crate) keys: bool,
-    /// The body for a number.
+    /// Returns the body for a number.
     pub(crate) body: fn(usize) -> String,
     /// The first number.
     pub(crate) first: usize,
-    /// How many requests.
     pub(crate) requests: usize,
-    /// How many connections.
+    /// The number of connections.
     pub(crate) clients: usize,
 }
 
-/// A connection with what was read from it.
+/// A connection with its read buffer.
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Load {
-    /// Messages to an application.
+    /// Messages to one application.
     pub(crate) fn messages(server: &Server, application: &str, requests: usize, clients: usize) -> Load {
         Load::scattered(server, &[application.to_owned()], requests, clients)
     }
 
-    /// Messages to applications, in turn.
+    /// Messages to several applications in turn.
     pub(crate) fn scattered(server: &Server, applications: &[String], requests: usize, clients: usize) -> Load {
         let head = |application: &String| {
             format!(
@@ -65,8 +63,7 @@ impl Load {
         }
     }
 
-    /// Sends everything as fast as it is answered, and says how many seconds it took; fails if anything is answered with
-    /// other than 2xx.
+    /// Sends all requests in a closed loop and returns the seconds that this took. Fails if an answer is not 2xx.
     pub(crate) async fn run(self) -> anyhow::Result<f64> {
         let (load, next) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
         let connected = load.connect().await?;
@@ -90,8 +87,8 @@ impl Load {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Sends at this rate, whatever the answers do. Tells for each number, in nanoseconds since `zero`, when it was meant to
-    /// be sent and when it was answered: a request that had to wait for a free connection has waited.
+    /// Sends at a constant rate, independent of the answers. Returns the planned time and the answer time of each
+    /// request, in nanoseconds since `zero`. The time that a request waits for a free connection counts.
     pub(crate) async fn run_at(self, rate: f64, zero: Instant) -> anyhow::Result<Vec<(u64, u64)>> {
         let (sender, due) = mpsc::unbounded_channel();
         let (load, due) = (Arc::new(self), Arc::new(Mutex::new(due)));
@@ -108,7 +105,7 @@ impl Load {
             });
         }
         let (requests, started) = (load.requests, Instant::now());
-        // A thread of its own: it sleeps more exactly than the runtime's timers.
+        // A separate thread, because it sleeps more precisely than the runtime's timers.
         let pace = std::thread::spawn(move || {
             for number in 0..requests {
                 let meant = started + Duration::from_secs_f64(number as f64 / rate);
@@ -128,7 +125,7 @@ impl Load {
         Ok(sent)
     }
 
-    /// Opens every connection, one after the other: a burst of them could overflow the server's queue, and wait a second.
+    /// Opens the connections one after the other. A burst could overflow the server's accept queue and wait a second.
     async fn connect(&self) -> anyhow::Result<Vec<Client>> {
         let mut clients = Vec::with_capacity(self.clients);
         for _ in 0..self.clients {
@@ -165,7 +162,7 @@ impl Client {
     }
 }
 
-/// Nanoseconds between two moments.
+/// The nanoseconds between two instants.
 pub(crate) fn nanos(at: Instant, zero: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
-//! Measures Everhook as a whole: the real release binary between a load generator and a receiver, on real sockets and disks.
+//! Measures the release binary of Everhook between a load generator and a receiver, with real sockets and disks.
 //!
-//! Rates are ratios to what the same generator and receiver do without Everhook in between, in the same run, because machines
-//! are noisy. Every scenario ends with a check: nothing lost, nothing invented, no duplicate.
+//! Machines vary, so rates are relative to the rate of the same generator and receiver without Everhook in the same
+//! run. Every scenario checks that no message was lost, invented or duplicated.
 
 #![expect(clippy::print_stdout, reason = "prints its report")]
 #![expect(clippy::disallowed_methods, reason = "measures time and owns its connections' tasks")]
@@ -26,25 +26,25 @@ struct Arguments {
     /// The everhook binary to measure.
     #[arg(long)]
     server: PathBuf,
-    /// A PostgreSQL to create databases in; without it only the embedded store is measured.
+    /// A PostgreSQL URL to create databases in; without it, only the embedded store is measured.
     #[arg(long)]
     database: Option<String>,
     /// Measure only this store: sqlite or postgres.
     #[arg(long)]
     store: Option<String>,
-    /// How often each scenario runs.
+    /// The number of runs of each scenario.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Scales the number of messages and rows, and shortens spans of time; 0.01 is a smoke run.
+    /// Scales the number of messages and rows, and shortens times; 0.01 is a smoke run.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Seconds that the snapshot of `pinned` is open.
+    /// The time in seconds for which `pinned` keeps its snapshot open.
     #[arg(long, default_value_t = 60.0)]
     pinned_seconds: f64,
-    /// A folder with the packages of other job queues, for `jobs`; without it nothing is compared.
+    /// A folder with the packages of other job queues, for `jobs`; without it, no other queue is measured.
     #[arg(long)]
     peers: Option<PathBuf>,
     /// Scenarios to run: one, five, outbox, jobs, latency, rate, flat, drain, isolation, pinned, scrape, retention,

@@ -1,17 +1,17 @@
-//! A page of the server's metrics, read for the few numbers that explain a run.
+//! Reads the numbers that explain a run from the server's metrics page.
 
 use std::collections::BTreeMap;
 
-/// What `/metrics` said, by name; samples that differ in their labels are added up, except the buckets of histograms.
+/// The values of a metrics page by name. Samples with different labels are added up, except the buckets of histograms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     samples: BTreeMap<String, f64>,
-    /// The buckets of histograms: upper bound and how many were at most that.
+    /// The buckets of histograms: the upper bound and the cumulative count.
     buckets: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
 impl Page {
-    /// Reads a page; what it does not understand it leaves out.
+    /// Parses a page and skips unknown lines.
     pub(crate) fn parse(text: &str) -> Page {
         let mut page = Page::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -34,13 +34,12 @@ impl Page {
         self.samples.get(name).copied().unwrap_or(0.0)
     }
 
-    /// The mean of a histogram.
     fn mean(&self, name: &str) -> f64 {
         let count = self.value(&format!("{name}_count"));
         if count > 0.0 { self.value(&format!("{name}_sum")) / count } else { 0.0 }
     }
 
-    /// The upper bound of the bucket that this share of a histogram lies in or below.
+    /// The upper bound of the bucket that contains this quantile of a histogram.
     pub(crate) fn quantile(&self, name: &str, share: f64) -> f64 {
         let Some(buckets) = self.buckets.get(name) else { return 0.0 };
         let count = buckets.iter().fold(0.0_f64, |most, (_, count)| most.max(*count));
@@ -48,7 +47,7 @@ impl Page {
         buckets.iter().find(within).map_or(0.0, |(bound, _)| *bound)
     }
 
-    /// One line that says why a run was as fast as it was.
+    /// Returns one line that explains the rate of a run.
     pub(crate) fn summary(&self) -> String {
         let attempts = self.value("everhook_attempts_total");
         let leased = self.value("everhook_tasks_leased_total");

@@ -1,4 +1,4 @@
-//! The server under test: where its data is, how it is started and stopped, and what it costs.
+//! The server under test: its store, its start and stop, and its resource usage.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,28 +12,27 @@ use tokio::process::Command;
 
 use crate::metrics::Page;
 
-/// How long a server may take to start, and to stop in good order.
+/// The time limit for starting and for stopping a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A store with its schema and keys, and no server yet.
+/// A store with schema and keys, without a server.
 pub(crate) struct Place {
     binary: PathBuf,
     folder: tempfile::TempDir,
     store: Store,
     key: String,
     admin_key: String,
-    /// Variables with which everything is started here.
+    /// Environment variables for all commands on this store.
     pub(crate) settings: Vec<(&'static str, String)>,
 }
 
-/// Where data is kept.
+/// The location of the data.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
     Sqlite,
     Postgres { url: String, name: String, admin_url: String },
 }
 
-/// A running server.
 pub(crate) struct Server {
     process: Process,
     pub(crate) address: String,
@@ -44,7 +43,7 @@ pub(crate) struct Server {
 }
 
 impl Place {
-    /// Makes an empty store: a folder, or a database in the PostgreSQL at this URL.
+    /// Creates an empty store: a folder, or a database in the PostgreSQL at this URL.
     pub(crate) async fn new(binary: &Path, database: Option<&str>) -> anyhow::Result<Place> {
         let folder = tempfile::tempdir()?;
         let store = match database {
@@ -70,7 +69,7 @@ impl Place {
         key.map(str::to_owned).context("no key was printed")
     }
 
-    /// Runs a command of the binary to its end.
+    /// Runs a command of the binary and returns its output.
     async fn ask(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::from(self.command());
         let output = command.args(arguments).output().await.context("could not run the binary")?;
@@ -90,7 +89,7 @@ impl Place {
         command
     }
 
-    /// Where the database is, where there is one.
+    /// The URL of the database; none for the embedded store.
     pub(crate) fn url(&self) -> Option<&str> {
         match &self.store {
             Store::Sqlite => None,
@@ -98,17 +97,15 @@ impl Place {
         }
     }
 
-    /// The folder of the embedded store.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The file of the embedded store.
     pub(crate) fn file(&self) -> PathBuf {
         self.data().join("everhook.db")
     }
 
-    /// A connection to the database, where there is one.
+    /// Opens a connection to the database; returns none for the embedded store.
     pub(crate) async fn client(&self) -> anyhow::Result<Option<tokio_postgres::Client>> {
         match &self.store {
             Store::Sqlite => Ok(None),
@@ -116,12 +113,12 @@ impl Place {
         }
     }
 
-    /// Starts a server that does everything.
+    /// Starts a server with all roles.
     pub(crate) async fn start(&self) -> anyhow::Result<Server> {
         self.start_as("all").await
     }
 
-    /// Starts a server with a role and waits for its greeting.
+    /// Starts a server with a role and waits for its first output line.
     pub(crate) async fn start_as(&self, role: &str) -> anyhow::Result<Server> {
         let log = self.folder.path().join(format!("log{}", unique()));
         let mut command = self.command();
@@ -131,7 +128,7 @@ impl Place {
             .env("EVERHOOK_EGRESS_ALLOW", "127.0.0.0/8")
             .env("EVERHOOK_GRACE_SECONDS", "1")
             .env("EVERHOOK_STOP_DELAY_SECONDS", "0")
-            // Deliveries that failed once come back within a run, and those that keep failing within the next.
+            // A delivery that fails once is retried within a run. One that keeps failing is retried after the run.
             .env("EVERHOOK_RETRY_SCHEDULE", "1,60,3600");
         let process = Process::start(&mut command, std::fs::File::create(&log)?);
         let process = process.with_context(|| format!("could not start {}", self.binary.display()))?;
@@ -142,10 +139,10 @@ impl Place {
                 return Ok(Server { process, address, key, accepts, admin_key, log });
             }
         }
-        bail!("the server did not greet: {}", std::fs::read_to_string(log).unwrap_or_default())
+        bail!("the server did not start: {}", std::fs::read_to_string(log).unwrap_or_default())
     }
 
-    /// Removes the store: several of ten million rows would fill the disk.
+    /// Removes the store, because several stores of ten million rows would fill the disk.
     pub(crate) async fn remove(self) -> anyhow::Result<()> {
         if let Store::Postgres { name, admin_url, .. } = &self.store {
             connect(admin_url).await?.batch_execute(&format!("drop database {name} with (force)")).await?;
@@ -155,22 +152,20 @@ impl Place {
 }
 
 impl Server {
-    /// What the server counted so far.
+    /// Reads the server's metrics.
     pub(crate) async fn metrics(&self) -> anyhow::Result<Page> {
         Ok(Page::parse(&self.get_as_admin("/metrics").await?))
     }
 
-    /// Creates something.
     pub(crate) async fn post(&self, path: &str, body: &str) -> anyhow::Result<()> {
         self.call("POST", path, &self.key, body).await.map(drop)
     }
 
-    /// Does something for which one needs to be an administrator.
+    /// Sends a POST request with the administrator's key.
     pub(crate) async fn post_as_admin(&self, path: &str) -> anyhow::Result<()> {
         self.call("POST", path, &self.admin_key, "").await.map(drop)
     }
 
-    /// Reads something.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
         self.call("GET", path, &self.key, "").await
     }
@@ -191,22 +186,22 @@ impl Server {
         Ok(text)
     }
 
-    /// Reads something for which one needs to be an administrator.
+    /// Sends a GET request with the administrator's key.
     pub(crate) async fn get_as_admin(&self, path: &str) -> anyhow::Result<String> {
         self.call("GET", path, &self.admin_key, "").await
     }
 
-    /// CPU seconds the server has used so far.
+    /// CPU seconds that the server has used.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         cpu_of(self.process.id())
     }
 
-    /// The most memory it had resident so far, in MiB.
+    /// The maximum resident memory so far, in MiB.
     pub(crate) fn peak_mib(&self) -> f64 {
         self.memory_mib("VmHWM:")
     }
 
-    /// The memory it has resident now, in MiB.
+    /// The resident memory now, in MiB.
     pub(crate) fn resident_mib(&self) -> f64 {
         self.memory_mib("VmRSS:")
     }
@@ -217,13 +212,13 @@ impl Server {
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
     }
 
-    /// How many lines of its log say that something went wrong.
+    /// Counts the warnings and errors in the server's log.
     pub(crate) fn complaints(&self) -> usize {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().filter(|line| line.contains(" WARN ") || line.contains("ERROR ")).count()
     }
 
-    /// Stops it in good order; an exit other than 0 is an error.
+    /// Stops the server gracefully; fails if its exit code is not 0.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.process.signal("TERM")?;
         let status = self.process.wait(PATIENCE).await?.context("the server does not stop")?;
@@ -234,7 +229,7 @@ impl Server {
     }
 }
 
-/// CPU seconds of every PostgreSQL process on the machine.
+/// CPU seconds of all PostgreSQL processes on the machine.
 pub(crate) fn postgres_cpu_seconds() -> f64 {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0.0 };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -247,12 +242,11 @@ pub(crate) fn cpu_of(id: u32) -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>();
-    // Its own time, and that of children it has waited for: backends of PostgreSQL that have ended count for the postmaster.
+    // This includes waited-for children: the CPU time of ended PostgreSQL backends counts for the postmaster.
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12) + ticks(13) + ticks(14)) / TICKS_PER_SECOND
 }
 
-/// Opens a connection to PostgreSQL.
 pub(crate) async fn connect(url: &str) -> anyhow::Result<tokio_postgres::Client> {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);

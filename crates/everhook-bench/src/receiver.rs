@@ -1,5 +1,5 @@
-//! The receiver: answers 200 and counts what came, by endpoint and message number. It can fail the first attempt of some
-//! messages, and hang.
+//! The receiver: answers 200 and counts the requests by endpoint and message number. It can fail the first attempt of
+//! some messages, and hang.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use crate::load::nanos;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
-/// In a message's count: its first attempt was made to fail.
+/// A bit in the count of a message: its first attempt was failed on purpose.
 const FAILED_ONCE: u8 = 128;
 
-/// What came: one counter for each endpoint and message.
+/// A receiver with one counter per endpoint and message.
 pub(crate) struct Receiver {
     pub(crate) address: String,
     pub(crate) zero: Instant,
@@ -28,18 +28,18 @@ pub(crate) struct Receiver {
     progress: Notify,
 }
 
-/// What is to come, and how it is answered.
+/// The expected messages and the way to answer them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) messages: usize,
     pub(crate) endpoints: usize,
-    /// The first attempt of every message whose number this divides fails.
+    /// If set, the first attempt of every message whose number is divisible by this fails.
     pub(crate) fail_every: Option<usize>,
-    /// Nothing is ever answered.
+    /// True if no request is ever answered.
     pub(crate) hangs: bool,
 }
 
-/// What the check at the end found.
+/// The result of the check at the end.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub(crate) struct Checked {
     pub(crate) lost: usize,
@@ -56,14 +56,14 @@ impl Checked {
 }
 
 impl Plan {
-    /// So many messages to each of so many endpoints that answer at once.
+    /// Expects this many messages for each endpoint, and answers at once.
     pub(crate) fn of(messages: usize, endpoints: usize) -> Plan {
         Plan { messages, endpoints, fail_every: None, hangs: false }
     }
 }
 
 impl Receiver {
-    /// Listens.
+    /// Starts to listen.
     pub(crate) async fn start(plan: Plan) -> anyhow::Result<Arc<Receiver>> {
         let responder = Responder::open()?;
         let places = plan.messages * plan.endpoints;
@@ -78,12 +78,12 @@ impl Receiver {
             wanted: AtomicUsize::new(usize::MAX),
             progress: Notify::new(),
         });
-        // A connection that breaks shows as lost messages.
+        // A broken connection shows up as lost messages.
         tokio::spawn(responder.run(Arc::clone(&receiver)));
         Ok(receiver)
     }
 
-    /// The path ends in the endpoint's number; the body begins with the message's.
+    /// Counts a request. The path ends in the endpoint's number; the body begins with the message's number.
     fn count(&self, request: Incoming<'_>) -> &'static [u8] {
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<usize>().ok();
         let path = request.word(1).and_then(|path| path.strip_prefix('/'));
@@ -111,7 +111,7 @@ impl Receiver {
         self.plan
     }
 
-    /// When a message came to the first endpoint.
+    /// The time at which a message arrived at the first endpoint.
     pub(crate) fn at_ns(&self, message: usize) -> u64 {
         self.at_ns[message].load(Ordering::Relaxed)
     }
@@ -120,12 +120,12 @@ impl Receiver {
         self.received.load(Ordering::Acquire)
     }
 
-    /// Waits until everything has come.
+    /// Waits until all expected messages have arrived.
     pub(crate) async fn all(&self) {
         self.wait_for(self.counts.len()).await;
     }
 
-    /// Waits until so much has come.
+    /// Waits until this many deliveries have arrived.
     pub(crate) async fn wait_for(&self, deliveries: usize) {
         self.wanted.store(deliveries, Ordering::Release);
         loop {
@@ -137,7 +137,7 @@ impl Receiver {
         }
     }
 
-    /// Counts what is missing, what nobody sent, and what came more than once.
+    /// Counts missing, unknown and repeated messages.
     pub(crate) fn check(&self) -> Checked {
         let counts = || self.counts.iter().map(|count| usize::from(count.load(Ordering::Relaxed) & !FAILED_ONCE));
         Checked {
@@ -154,12 +154,11 @@ impl Respond for Receiver {
     }
 }
 
-/// A payload of 512 bytes that begins with the message's number, where `count` reads it.
+/// A payload of 512 bytes with the message's number at the start, where `count` reads it.
 pub(crate) fn payload(message: usize) -> String {
     let head = format!("{{\"n\":\"{message:09}\",\"pad\":\"");
     let pad = PAYLOAD_BYTES - head.len() - 2;
     format!("{head}{}\"}}", "x".repeat(pad))
 }
 
-/// The size of every payload.
 pub(crate) const PAYLOAD_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! The table.
+//! The table of results.
 
 use serde::Serialize;
 
@@ -10,25 +10,25 @@ use crate::receiver::Checked;
 pub(crate) struct Row {
     pub(crate) scenario: String,
     pub(crate) store: &'static str,
-    /// One value for each run, in `unit`.
+    /// One value per run, in `unit`.
     pub(crate) runs: Vec<f64>,
     pub(crate) median: f64,
     pub(crate) unit: &'static str,
-    /// What it is compared with, in the same unit: a limit or a baseline, measured in the same run where it is measured.
+    /// The reference value in the same unit: a limit or a baseline. A measured one comes from the same run.
     pub(crate) limit: f64,
-    /// Median over limit.
+    /// The median divided by the limit.
     pub(crate) ratio: f64,
-    /// The target as a bound on the ratio or the value, for people.
+    /// The target for the ratio or the value, as text.
     pub(crate) target: &'static str,
     pub(crate) cpu_us_per_message: f64,
     pub(crate) wal_bytes_per_delivery: f64,
     pub(crate) resident_mib: f64,
     pub(crate) checked: Checked,
-    /// What else is worth knowing.
+    /// Further information about the measurement.
     pub(crate) note: String,
 }
 
-/// The runs of one measurement, as they are collected.
+/// The collected runs of one measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     pub(crate) values: Vec<f64>,
@@ -41,13 +41,13 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// One run: a value, and what it is compared with.
+    /// Adds the value of one run, and its reference value.
     pub(crate) fn push(&mut self, value: f64, limit: f64) {
         self.values.push(value);
         self.limits.push(limit);
     }
 
-    /// What the traffic of that run cost, and what its check found.
+    /// Adds the cost of a run's traffic, and the result of its check.
     pub(crate) fn cost(&mut self, ran: &Ran) {
         self.cpu_us.push(ran.cpu_us);
         self.wal_bytes.push(ran.wal_bytes);
@@ -75,7 +75,7 @@ impl Runs {
     }
 }
 
-/// Every scenario that ran.
+/// The results of all scenarios.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
@@ -123,14 +123,14 @@ impl Row {
     }
 }
 
-/// The middle of some numbers.
+/// The median.
 pub(crate) fn middle(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The value below which this share of some numbers lies.
+/// The value below which this share of the numbers lies.
 pub(crate) fn percentile(values: &mut [u64], share: f64) -> f64 {
     values.sort_unstable();
     let at = ((values.len() as f64 - 1.0).max(0.0) * share).round() as usize;

@@ -1,4 +1,4 @@
-//! The scenarios: which there are, and which of them run.
+//! The list of scenarios, and the loop that runs the selected ones.
 
 mod drain;
 mod flat;
@@ -20,7 +20,6 @@ use crate::Arguments;
 use crate::bench::Bench;
 use crate::report::{Report, Row};
 
-/// Every scenario by its name.
 pub(crate) const NAMES: [&str; 14] = [
     "one",
     "five",
@@ -38,10 +37,10 @@ pub(crate) const NAMES: [&str; 14] = [
     "start",
 ];
 
-/// Runs what was asked for, on every store there is.
+/// Runs the selected scenarios on every available store.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
     if let Some(unknown) = arguments.names.iter().find(|name| !NAMES.contains(&name.as_str())) {
-        bail!("there is no scenario {unknown:?}, but {}", NAMES.join(", "));
+        bail!("there is no scenario {unknown:?}; the scenarios are {}", NAMES.join(", "));
     }
     let mut stores = vec![("sqlite", None)];
     if let Some(url) = &arguments.database {

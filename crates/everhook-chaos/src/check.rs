@@ -1,7 +1,7 @@
-//! The checker: what clients were told and receivers got, against what the database says.
+//! The checker: compares the answers to clients and the requests to receivers with the database.
 //!
-//! A create call is acknowledged or in doubt. What was acknowledged must be stored and end, visibly; what is in doubt may be
-//! stored, and then the same holds; nothing else may exist anywhere.
+//! A create request is acknowledged or in doubt. Acknowledged work must be stored and must end visibly. Work in doubt
+//! may be stored, and must then end as well. No other work may exist.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -15,38 +15,38 @@ use crate::history::{BatchOperation, Operation, Receipt, Work};
 use crate::receiver::JOBS;
 use crate::state::{Attempt, Batch, Part, Place, State, TARGET};
 
-/// Broken promises that are shown one by one.
+/// Broken promises that are described individually.
 const SHOWN: usize = 20;
 
-/// What the checker found of messages, or of jobs.
+/// The findings about messages, or about jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Operations that clients were told were accepted.
+    /// Create requests that were acknowledged.
     pub acknowledged: usize,
-    /// Accepted messages or jobs, also those whose clients never learned of it.
+    /// Accepted messages or jobs, including those that were never acknowledged.
     pub accepted: usize,
     /// Deliveries that a receiver took.
     pub delivered: usize,
-    /// Deliveries that were given up, visibly.
+    /// Deliveries that ended as dead.
     pub dead: usize,
-    /// Deliveries of acknowledged messages that are nowhere.
+    /// Missing deliveries of acknowledged messages.
     pub lost: usize,
-    /// Receipts that nobody sent or that are not what was accepted, and keys that were accepted twice.
+    /// Requests to receivers that match no accepted message, and keys that were accepted twice.
     pub invented: usize,
-    /// Receipts that were taken although the same was taken before.
+    /// Deliveries that a receiver took again.
     pub duplicated: usize,
-    /// Of these, those for which the log has a cause.
+    /// Those of the duplicates that the attempt log explains.
     pub explained: usize,
-    /// Deliveries that did not end although everything was healed.
+    /// Deliveries that did not end after healing.
     pub stuck: usize,
-    /// Deliveries that ended more than once, or went on after their end.
+    /// Deliveries that ended more than once, or continued after their end.
     pub unfenced: usize,
-    /// The first of what is wrong, in words.
+    /// Descriptions of the first broken promises.
     pub details: Vec<String>,
 }
 
 impl Report {
-    /// Whether every promise was kept.
+    /// Returns whether all promises were kept.
     pub fn is_good(&self) -> bool {
         self.lost + self.invented + self.stuck + self.unfenced == 0 && self.duplicated == self.explained
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Everything that is known of one delivery.
+/// All evidence about one delivery.
 #[derive(Default)]
 struct Delivery<'a> {
     receipts: usize,
@@ -87,7 +87,7 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Attempts of which nobody knows whether they reached the receiver, or whether it took them.
+    /// Counts the attempts whose request may or may not have reached the receiver or been taken by it.
     fn unsure(&self) -> usize {
         let unsure = [Class::Abandoned, Class::Interrupted, Class::Reset, Class::Timeout];
         self.attempts.iter().filter(|attempt| unsure.contains(&attempt.class)).count()
@@ -98,19 +98,18 @@ impl Delivery<'_> {
     }
 }
 
-/// What clients and receivers saw.
+/// The observations of clients and receivers.
 pub struct Seen<'a> {
-    /// What clients did.
     pub operations: &'a [Operation],
-    /// Batches that clients were told of.
+    /// The batches that were acknowledged to clients.
     pub batches: &'a [BatchOperation],
-    /// What receivers got.
     pub receipts: &'a [Receipt],
-    /// What the API says of jobs that were acknowledged; none where it knows none.
+    /// The states of acknowledged jobs according to the API; none for a job that it does not find.
     pub shown: &'a HashMap<String, Option<String>>,
 }
 
-/// Checks the messages of a finished run, with what was announced of batches; `endpoints` are ids, in the order of their numbers.
+/// Checks the messages of a finished run, including announcements of batches. `endpoints` are ids in the order of their
+/// numbers.
 pub fn check_messages(seen: &Seen<'_>, state: &State, endpoints: &[String]) -> Report {
     let operations = seen.operations.iter().filter(|operation| operation.work == Work::Message);
     let receipts = seen.receipts.iter().filter(|receipt| receipt.endpoint != JOBS);
@@ -125,7 +124,7 @@ pub fn check_jobs(seen: &Seen<'_>, state: &State) -> Report {
     let receipts = seen.receipts.iter().filter(|receipt| receipt.endpoint == JOBS).collect();
     let mut report = check(operations.clone(), receipts, Vec::new(), &state.jobs, &[(JOBS, TARGET)]);
     let told = operations.iter().filter_map(|operation| operation.told.first());
-    // What is not stored has been told already.
+    // Missing jobs were already reported.
     for id in told.filter(|id| state.jobs.accepted.contains_key(*id)) {
         let shown = seen.shown.get(id).cloned().flatten().unwrap_or_default();
         let dead = state.jobs.tasks.iter().any(|(job, _, place)| job == id && *place == Place::Dead);
@@ -149,14 +148,14 @@ pub fn check_jobs(seen: &Seen<'_>, state: &State) -> Report {
     report
 }
 
-/// What is announced of a batch: its id, phase, and how many of its jobs were pending and dead.
+/// Parses an announcement: the batch's id and phase, and the numbers of pending and dead jobs.
 fn notice(payload: &[u8]) -> Option<(String, u64, (u64, u64))> {
     let value: Value = serde_json::from_slice(payload).ok()?;
     let count = |name: &str| value["counts"][name].as_u64();
     Some((value["batchId"].as_str()?.to_owned(), value["phase"].as_u64()?, (count("pending")?, count("dead")?)))
 }
 
-/// A batch counts what there is, and has told what became of it: once, and not before it was so.
+/// Checks that a batch counts its jobs correctly and has announced its result once, and not too early.
 fn check_batch(batch: &Batch, receipts: &[Receipt], state: &State, report: &mut Report) {
     let place = |job: &&String| state.jobs.tasks.iter().find(|(id, ..)| id == *job).map(|(.., place)| *place);
     let count = |place_: Place| batch.jobs.iter().filter(|job| place(job) == Some(place_)).count();
@@ -170,10 +169,10 @@ fn check_batch(batch: &Batch, receipts: &[Receipt], state: &State, report: &mut 
     }
     let of_batch = |payload: &Vec<u8>| notice(payload).filter(|(id, ..)| *id == batch.id);
     let told = state.messages.accepted.values().filter_map(of_batch).collect::<Vec<_>>();
-    // Nobody retries anything here: there is one phase.
+    // The load retries no dead jobs, so each batch has one phase.
     let want = usize::from(dead > 0 || (batch.sealed && open == 0));
     let arrived = receipts.iter().filter(|receipt| receipt.endpoint != JOBS && of_batch(&receipt.body).is_some());
-    // As receivers do: what has the same id is the same.
+    // Requests with the same id are the same message, as for any receiver.
     let arrived = arrived.map(|receipt| &receipt.message).collect::<HashSet<_>>().len();
     if told.len() != want || arrived != want {
         let (lost, invented) = (told.len().min(arrived) < want, told.len().max(arrived) > want);
@@ -193,7 +192,7 @@ fn check_batch(batch: &Batch, receipts: &[Receipt], state: &State, report: &mut 
     }
 }
 
-/// Checks one kind of work; `endpoints` are their numbers and ids, `announced` what nobody sent and is there all the same.
+/// Checks one kind of work. `endpoints` are numbers and ids; `announced` are stored messages that no client sent.
 fn check(
     operations: Vec<&Operation>,
     receipts: Vec<&Receipt>,
@@ -217,7 +216,7 @@ fn check(
     report
 }
 
-/// Everything that was acknowledged is stored, once for each key, as it was sent.
+/// Checks that all acknowledged work is stored, once per key and unchanged.
 fn check_operations(operations: &[&Operation], part: &Part, report: &mut Report) {
     let mut stored = HashMap::<&[u8], Vec<&String>>::new();
     for (id, payload) in &part.accepted {
@@ -243,7 +242,7 @@ fn check_operations(operations: &[&Operation], part: &Part, report: &mut Report)
     }
 }
 
-/// Nothing arrives that was not accepted, and every byte is as accepted.
+/// Checks that receivers only get accepted work, and get it unchanged.
 fn check_receipts(sent: &HashSet<&[u8]>, receipts: &[&Receipt], part: &Part, report: &mut Report) {
     for receipt in receipts {
         let stored = part.accepted.get(&receipt.message);
@@ -305,7 +304,7 @@ fn check_delivery(message: &str, endpoint: usize, delivery: &Delivery<'_>, ackno
     check_fencing(&name, delivery, report);
 }
 
-/// Every life of a delivery has one end, and nothing after it.
+/// Checks that each life of a delivery has one end and nothing after it.
 fn check_fencing(name: &str, delivery: &Delivery<'_>, report: &mut Report) {
     let mut lives = HashMap::<&[u8], Vec<&Attempt>>::new();
     for attempt in &delivery.attempts {

@@ -1,7 +1,7 @@
-//! PostgreSQL for a run: a primary and a standby of the tool's own, or a database in a server it was given.
+//! PostgreSQL for a run: a primary and a standby that this tool starts, or a database in a given server.
 //!
-//! PostgreSQL refuses to run as root; its processes then belong to `postgres` or `nobody`. Durability settings stay at their
-//! defaults: a crash test on a database that does not fsync would prove nothing.
+//! PostgreSQL refuses to run as root; its processes then run as `postgres` or `nobody`. Durability settings keep their
+//! defaults, because a crash test without fsync would prove nothing.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -17,12 +17,11 @@ use crate::patroni::Patroni;
 use crate::process::{family, free_port, run, signal};
 use crate::workshop::MARK;
 
-/// How long PostgreSQL may take to start, recover or promote.
+/// The time limit for PostgreSQL to start, recover or promote.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// The database that the nodes use.
 pub(crate) const DATABASE: &str = "chaos";
-/// Everyone's name, whom everyone trusts.
+/// The only user, who needs no password.
 pub(crate) const USER: &str = "everhook";
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
@@ -33,16 +32,16 @@ wal_retrieve_retry_interval = '200ms'
 wal_receiver_status_interval = '1s'
 ";
 
-/// What stands beside the primary.
+/// The replication mode of the standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Standby {
-    /// Commits wait for it.
+    /// Commits wait for the standby.
     Sync,
-    /// Commits do not wait for it: the negative control, promoting it loses what was acknowledged.
+    /// Commits do not wait for the standby. This is the negative control: a promotion loses acknowledged messages.
     Async,
 }
 
-/// A primary and its standby; which is which changes.
+/// A primary and its standby, which can switch roles.
 pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
@@ -59,12 +58,12 @@ struct Server {
 }
 
 impl Cluster {
-    /// Whether PostgreSQL's programs are installed.
+    /// Returns whether PostgreSQL's programs are installed.
     pub fn is_possible() -> bool {
         find_programs().is_some()
     }
 
-    /// Sets both up and creates an empty database.
+    /// Starts both servers and creates an empty database.
     pub async fn start(folder: &Path, standby: Standby) -> anyhow::Result<Cluster> {
         let programs = find_programs().context("PostgreSQL's server programs are not installed")?;
         let folder = folder.join("postgres");
@@ -94,17 +93,17 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Where the servers listen; they keep their ports when they change roles.
+    /// The addresses of the servers, which stay the same when roles change.
     pub fn addresses(&self) -> Vec<String> {
         self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect()
     }
 
-    /// A connection to the primary of the moment.
+    /// Connects to the current primary.
     pub async fn connect(&self) -> anyhow::Result<Client> {
         connect(self.servers[self.primary].port, DATABASE).await
     }
 
-    /// Stops the primary in good order and starts it again.
+    /// Stops the primary gracefully and starts it again.
     pub async fn restart(&mut self) -> anyhow::Result<()> {
         let server = &mut self.servers[self.primary];
         let mut process = server.process.take().context("the primary runs")?;
@@ -113,16 +112,16 @@ impl Cluster {
         self.start_server(self.primary).await
     }
 
-    /// Lets the primary stand still for a while.
+    /// Pauses the primary for a while.
     pub async fn stall(&self, span: Duration) -> anyhow::Result<()> {
         let ids = self.freeze().await?;
         tokio::time::sleep(span).await;
         signal("CONT", &ids).await
     }
 
-    /// The primary dies with everything it has not sent, the standby takes its place, and a new standby is built.
+    /// Crashes the primary with all changes not yet sent, promotes the standby, and builds a new standby.
     ///
-    /// If `silent`, nobody is told of the death: connections to the old primary stay open and hang, and new ones hang, too.
+    /// If `silent`, the old primary hangs instead: open connections to it stay open, and new connections hang, too.
     pub async fn fail_over(&mut self, lag: Duration, silent: bool) -> anyhow::Result<()> {
         hold_senders(self.servers[self.primary].port, lag).await?;
         let ids = self.freeze().await?;
@@ -135,14 +134,14 @@ impl Cluster {
         run(&mut promote).await?;
         self.primary = 1 - old;
         if silent {
-            // Long enough for the nodes to find the new one without any help from the old.
+            // This is long enough for the nodes to find the new primary while the old one still hangs.
             tokio::time::sleep(Duration::from_secs(4)).await;
             self.bury_server(old, &ids).await?;
         }
         self.build_standby().await
     }
 
-    /// Stops every process of the primary, the first one first so that it starts no more.
+    /// Pauses all processes of the primary, starting with the postmaster so that it starts no new ones.
     async fn freeze(&self) -> anyhow::Result<Vec<u32>> {
         let id = self.servers[self.primary].process.as_ref().and_then(Child::id).context("the primary runs")?;
         signal("STOP", &[id]).await?;
@@ -162,7 +161,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes the server that is not the primary its standby, from scratch, and waits until it follows.
+    /// Rebuilds the other server as a standby from scratch, and waits until it replicates.
     async fn build_standby(&mut self) -> anyhow::Result<()> {
         let (primary, standby) = (self.primary, 1 - self.primary);
         let (port, data) = (self.servers[primary].port, self.data(standby));
@@ -190,7 +189,7 @@ impl Cluster {
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(PATIENCE, waiting).await.context("the standby does not follow")?
+        tokio::time::timeout(PATIENCE, waiting).await.context("the standby did not start to replicate in time")?
     }
 
     async fn start_server(&mut self, number: usize) -> anyhow::Result<()> {
@@ -213,7 +212,7 @@ impl Cluster {
         self.folder.join(self.servers[number].name)
     }
 
-    /// One of PostgreSQL's programs, under the account that may run it.
+    /// A command for one of PostgreSQL's programs, under the account that may run it.
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(&self.folder).env("LC_ALL", "C");
@@ -229,23 +228,21 @@ impl Cluster {
 
 /// The database of a run.
 pub enum Database {
-    /// The tool's own.
+    /// A cluster started by this tool.
     Own(Box<Cluster>),
-    /// The tool's own, under a failover manager.
+    /// A cluster started by this tool, under a failover manager.
     Managed(Box<Patroni>),
-    /// One in a server that it was given, which it must not stop.
+    /// A database in a given server, which must not be stopped.
     Given {
-        /// Up to and with the `@`.
+        /// The URL up to and including the `@`.
         head: String,
-        /// Host and port.
         address: String,
-        /// The new database.
         name: String,
     },
 }
 
 impl Database {
-    /// Creates a database in a server whose superuser's URL is `url`.
+    /// Creates a database in the server at `url`, which names a superuser.
     pub async fn create_in(url: &str, seed: u64) -> anyhow::Result<Database> {
         let (scheme, rest) = url.split_once("://").context("not a URL")?;
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
@@ -257,7 +254,6 @@ impl Database {
         Ok(Database::Given { head, address, name })
     }
 
-    /// Where its servers listen.
     pub fn addresses(&self) -> Vec<String> {
         match self {
             Database::Own(cluster) => cluster.addresses(),
@@ -277,7 +273,7 @@ impl Database {
         }
     }
 
-    /// A connection that goes through no proxy.
+    /// Connects without a proxy.
     pub async fn connect(&self) -> anyhow::Result<Client> {
         match self {
             Database::Own(cluster) => cluster.connect().await,
@@ -286,7 +282,7 @@ impl Database {
         }
     }
 
-    /// Drops what was created in a server that stays.
+    /// Drops the database that was created in a given server.
     pub async fn drop_given(&self) {
         if let Database::Given { head, address, name } = self
             && let Ok(client) = open(&format!("{head}{address}/postgres")).await
@@ -296,7 +292,7 @@ impl Database {
     }
 }
 
-/// What the server at this port commits from now on does not reach its standby; waits for as long.
+/// Keeps further commits of the server at this port from reaching its standby, for the time `lag`.
 pub(crate) async fn hold_senders(port: u16, lag: Duration) -> anyhow::Result<()> {
     if lag.is_zero() {
         return Ok(());
@@ -308,7 +304,7 @@ pub(crate) async fn hold_senders(port: u16, lag: Duration) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A superuser's connection to the server at this port.
+/// Connects as superuser to the server at this port.
 pub(crate) async fn connect(port: u16, database: &str) -> anyhow::Result<Client> {
     open(&format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=disable&application_name=chaos")).await
 }
@@ -320,7 +316,7 @@ async fn open(url: &str) -> anyhow::Result<Client> {
     Ok(client)
 }
 
-/// PostgreSQL refuses to run as root: the account to run it under, if we are.
+/// Returns the account to run PostgreSQL under if this process is root, because PostgreSQL refuses to run as root.
 pub(crate) fn unprivileged(ours: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     if fs::metadata(ours)?.uid() != 0 {
         return Ok(None);
@@ -335,7 +331,7 @@ pub(crate) fn unprivileged(ours: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     Ok(Some(account.context("PostgreSQL refuses to run as root: add a user named postgres")?))
 }
 
-/// The folder of the server's programs: what `pg_config` says, else the newest version Debian has installed.
+/// The folder of the server's programs: from `pg_config`, or the newest version that Debian has installed.
 pub(crate) fn find_programs() -> Option<PathBuf> {
     let configured = std::process::Command::new("pg_config").arg("--bindir").stderr(Stdio::null()).output().ok();
     let configured = configured.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();

@@ -1,12 +1,11 @@
-//! What can go wrong.
+//! The kinds of faults.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// kill -9 of a node.
+    /// `kill -9` of a node.
     Kill,
     /// SIGSTOP of a node for twice the lease, then SIGCONT.
     Pause,
@@ -14,35 +13,35 @@ pub enum Event {
     Terminate,
     /// A connection is cut when a COMMIT arrives, which is not forwarded.
     CutBeforeCommit,
-    /// A connection is cut after a COMMIT was carried out, before its reply.
+    /// A connection is cut after a COMMIT was executed, before its reply.
     CutAfterCommit,
-    /// A connection is cut after any statement was carried out, before its reply.
+    /// A connection is cut after any statement was executed, before its reply.
     CutReply,
-    /// Every connection of a node is reset.
+    /// All connections of a node are reset.
     Reset,
-    /// Nothing of a node passes in either direction, and nobody is told.
+    /// No data of a node passes in either direction, and its connections stay open.
     Blackhole,
-    /// Everything of a node is late.
+    /// All data of a node is delayed.
     Latency,
-    /// `pg_terminate_backend` of half of all connections.
+    /// `pg_terminate_backend` for half of all connections.
     Backends,
     /// PostgreSQL is stopped and started.
     Restart,
-    /// PostgreSQL stands still for three leases.
+    /// PostgreSQL is paused for three leases.
     Stall,
-    /// The primary crashes, the standby is promoted.
+    /// The primary crashes and the standby is promoted.
     Failover,
-    /// The primary hangs for ever without closing a connection, the standby is promoted.
+    /// The primary hangs for ever without closing a connection, and the standby is promoted.
     SilentFailover,
-    /// A failover manager is asked to change primary and standby.
+    /// The failover manager switches primary and standby on request.
     Switchover,
-    /// The primary's failover manager stands still until the standby has been promoted, and a little longer.
+    /// The primary's failover manager is paused until the standby has been promoted, and a little longer.
     ManagerPause,
     /// The disk of an embedded store is full for a while.
     FullDisk,
 }
 
-/// Every kind with its name on the command line.
+/// The kinds with their names on the command line.
 const NAMES: [(Event, &str); 17] = [
     (Event::Kill, "kill"),
     (Event::Pause, "pause"),
@@ -64,24 +63,25 @@ const NAMES: [(Event, &str); 17] = [
 ];
 
 impl Event {
-    /// What can happen to replicas on PostgreSQL.
+    /// The faults for replicas on PostgreSQL.
     pub fn of_replicas() -> Vec<Event> {
         let others = [Event::Switchover, Event::ManagerPause, Event::FullDisk];
         NAMES.iter().map(|(event, _)| *event).filter(|event| !others.contains(event)).collect()
     }
 
-    /// What can happen to replicas on a PostgreSQL under a failover manager.
+    /// The faults for replicas on a PostgreSQL under a failover manager.
     pub fn of_managed() -> Vec<Event> {
         let others = [Event::Restart, Event::Stall, Event::SilentFailover, Event::FullDisk];
         NAMES.iter().map(|(event, _)| *event).filter(|event| !others.contains(event)).collect()
     }
 
-    /// What can happen to one process with an embedded store.
+    /// The faults for one process with an embedded store.
     pub fn of_embedded() -> Vec<Event> {
         vec![Event::Kill, Event::Pause, Event::Terminate, Event::FullDisk]
     }
 
-    /// Whether it befalls the database as a whole; then nothing else happens, or nothing could be measured.
+    /// Returns whether the fault affects the whole database. It then runs alone, because takeovers cannot be measured
+    /// meanwhile.
     pub fn is_of_database(self) -> bool {
         matches!(
             self,
@@ -95,7 +95,7 @@ impl Event {
         )
     }
 
-    /// Whether it befalls a node's process.
+    /// Returns whether the fault affects the process of a node.
     pub fn is_of_process(self) -> bool {
         matches!(self, Event::Kill | Event::Pause | Event::Terminate)
     }
@@ -113,6 +113,6 @@ impl FromStr for Event {
 
     fn from_str(text: &str) -> Result<Event, String> {
         let found = NAMES.iter().find(|(_, name)| *name == text).map(|(event, _)| *event);
-        found.ok_or_else(|| format!("unknown event; there are {}", NAMES.map(|(_, name)| name).join(", ")))
+        found.ok_or_else(|| format!("unknown event; the events are {}", NAMES.map(|(_, name)| name).join(", ")))
     }
 }

@@ -1,60 +1,55 @@
-//! What happened, as the outside saw it: what clients asked and were told, and what receivers got.
+//! The history of a run as seen from outside: the requests of clients with their answers, and the requests to
+//! receivers.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What a client wants accepted.
+/// The kind of a create request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A message.
     Message,
-    /// A job.
     Job {
-        /// The batch it belongs to.
+        /// The batch of the job.
         batch: Option<String>,
     },
 }
 
-/// One thing that a client wanted accepted.
+/// One create request of a client, with all its repetitions.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What it is.
     pub work: Work,
-    /// Its idempotency key; also in the payload.
+    /// The idempotency key, which is also in the payload.
     pub name: String,
-    /// What it sent, byte for byte.
+    /// The exact payload.
     pub payload: String,
-    /// Every id it was told, in order; all the same, or a promise is broken.
+    /// All acknowledged ids in order. They are equal, or a promise is broken.
     pub told: Vec<String>,
-    /// Another body was accepted under the same key.
+    /// True if a different body was accepted under the same key.
     pub accepted_another_body: bool,
 }
 
-/// A batch that a client was told of.
+/// A batch that was acknowledged to a client.
 #[derive(Clone, Debug)]
 pub struct BatchOperation {
-    /// Its id.
     pub id: String,
-    /// Whether the client was told that it is sealed.
+    /// Whether sealing was acknowledged to the client.
     pub sealed: bool,
 }
 
-/// One request that reached a receiver.
+/// A request that reached a receiver.
 #[derive(Clone, Debug)]
 pub struct Receipt {
-    /// When it was read.
+    /// The time at which it was read.
     pub at: Duration,
-    /// The endpoint, by number.
+    /// The number of the endpoint.
     pub endpoint: usize,
     /// The `webhook-id`.
     pub message: String,
-    /// What came.
     pub body: Vec<u8>,
-    /// What it was answered; 0 if the connection was closed instead.
+    /// The status of the answer; 0 if the connection was closed instead.
     pub status: u16,
 }
 
-/// The history of a run.
 #[derive(Debug)]
 pub struct History {
     started: Instant,
@@ -65,7 +60,7 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one; prints events as they happen if asked to.
+    /// Creates an empty history; `print` shows events as they happen.
     pub fn new(print: bool) -> History {
         History {
             started: Instant::now(),
@@ -76,12 +71,12 @@ impl History {
         }
     }
 
-    /// Since the run began.
+    /// The time since the start of the run.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Says what happens.
+    /// Prints an event if asked to.
     pub fn event(&self, text: std::fmt::Arguments<'_>) {
         if self.print {
             eprintln!("{:>9.3} {text}", self.elapsed().as_secs_f64());
@@ -100,17 +95,15 @@ impl History {
         self.receipts.lock().expect("nothing panics while it holds this lock").push(receipt);
     }
 
-    /// What clients did.
     pub fn operations(&self) -> Vec<Operation> {
         self.operations.lock().expect("nothing panics while it holds this lock").clone()
     }
 
-    /// Batches that clients were told of.
+    /// The batches that were acknowledged to clients.
     pub fn batches(&self) -> Vec<BatchOperation> {
         self.batches.lock().expect("nothing panics while it holds this lock").clone()
     }
 
-    /// What receivers got.
     pub fn receipts(&self) -> Vec<Receipt> {
         self.receipts.lock().expect("nothing panics while it holds this lock").clone()
     }

@@ -1,9 +1,12 @@
-//! The fault suite on real processes.
+//! The fault suite with real processes.
 //!
-//! Several `everhook serve` share one PostgreSQL (a primary and a standby of this tool's own), each behind a proxy that can
-//! cut, delay and hold its connections. Clients send messages and enqueue jobs under load, alone and in batches, and repeat what they are not told; receivers record
-//! everything; a nemesis kills, pauses, cuts and fails over, by a seed. Afterwards a checker compares what clients were told
-//! and receivers got with what the database says. Knows nothing of the product's code but the format of its ids and classes.
+//! Several `everhook serve` processes share one PostgreSQL with a primary and a standby, which this tool starts. A
+//! proxy in front of each process can cut, delay and hold its connections. Clients send messages and enqueue jobs,
+//! alone and in batches, and repeat requests that are not acknowledged. Receivers record all requests. A nemesis kills
+//! and pauses processes, cuts connections and triggers failovers, controlled by a seed.
+//!
+//! At the end a checker compares the answers to clients and the requests to receivers with the database. The suite uses
+//! no product code except the formats of ids and classes.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,5 @@
-//! Clients that send messages and enqueue jobs under load, repeat what they are not told with the same key, and remember everything.
+//! Clients that send messages and enqueue jobs, repeat unacknowledged requests with the same key, and record
+//! everything.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,28 +15,26 @@ use tokio::task::JoinSet;
 use crate::history::{BatchOperation, History, Operation, Work};
 use crate::receiver::{DOOMED, JOBS};
 
-/// How long a client waits for one answer.
+/// The longest wait of a client for an answer.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// One operation in so many is given up when in doubt, repeated although acknowledged, or tried with another body.
+/// One request in this many is given up in doubt, repeated although acknowledged, or sent with another body.
 const SELDOM: usize = 20;
-/// After the run is over an operation is repeated this often.
+/// Tries of a request after the run is over.
 const LAST_TRIES: usize = 20;
 
-/// The queue of the jobs, which are pushed to the receivers.
+/// The queue whose jobs are pushed to the receivers.
 const QUEUE: &str = "chaos";
-/// Of the load, one in so many is a job by itself, and another one a job of a batch.
+/// One request in this many is a single job, and another one is a job of a batch.
 const JOB_SHARE: usize = 5;
-/// How long the API may take to show all jobs in the end.
+/// The time limit for reading all jobs from the API at the end.
 const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 
-/// What clients need to know.
+/// The addresses and ids that clients need.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Host and port of every node.
+    /// The address of every node.
     pub addresses: Vec<String>,
-    /// The API key.
     pub key: String,
-    /// The application's id.
     pub application: String,
 }
 
@@ -54,7 +53,7 @@ struct Shared {
 }
 
 impl Target {
-    /// Makes an application with the endpoints of the receivers.
+    /// Creates an application with the endpoints of the receivers.
     pub async fn create(
         addresses: Vec<String>,
         key: String,
@@ -78,7 +77,7 @@ impl Target {
         Ok((target, ids))
     }
 
-    /// What the API says of every job that a client was told of; none where it knows none.
+    /// Reads the state of every acknowledged job from the API; none for a job that the API does not find.
     pub async fn show_jobs(&self, operations: &[Operation]) -> HashMap<String, Option<String>> {
         let mut shown = HashMap::new();
         let show_all = async {
@@ -87,7 +86,7 @@ impl Target {
                 shown.insert(id.clone(), self.show_job(id).await);
             }
         };
-        // What was not shown in time is not there.
+        // Jobs that were not read in time are missing in the result.
         let _ = tokio::time::timeout(SHOWN_WITHIN, show_all).await;
         shown
     }
@@ -116,7 +115,7 @@ impl Target {
 }
 
 impl Load {
-    /// Starts so many clients which together begin about so many operations a second.
+    /// Starts clients that together send about `rate` requests per second.
     pub fn start(target: Target, history: &Arc<History>, clients: usize, rate: usize, seed: u64) -> Load {
         let history = Arc::clone(history);
         let shared = Arc::new(Shared {
@@ -141,12 +140,12 @@ impl Load {
         Load { shared, clients: set }
     }
 
-    /// How many operations were acknowledged so far.
+    /// The number of acknowledged requests so far.
     pub fn acknowledged(&self) -> usize {
         self.shared.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Begins nothing more and waits for what is under way; answers what clients asked for that the API does not know.
+    /// Stops new requests and waits for those in progress. Returns the errors of requests that the API rejected.
     pub async fn stop(mut self) -> Vec<String> {
         self.shared.stop.store(true, Ordering::Relaxed);
         while self.clients.join_next().await.is_some() {}
@@ -168,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Enqueues jobs, one after the other or a batch after the other.
+    /// Enqueues single jobs or batches, one after the other.
     async fn work(&self, is_batch: bool, pause: Duration, random: Rng) {
         for number in 0.. {
             if self.stop.load(Ordering::Relaxed) {
@@ -196,7 +195,7 @@ impl Shared {
         self.history.batch(BatchOperation { id, sealed });
     }
 
-    /// Enqueues a job, which sometimes can only die.
+    /// Enqueues a job, which sometimes is doomed to fail.
     async fn enqueue(&self, name: String, batch: Option<&str>, random: &Rng) {
         let doomed = random.once_in(SELDOM);
         let payload = format!("{{\"op\":\"{name}\",\"doomed\":{doomed}}}");
@@ -205,7 +204,7 @@ impl Shared {
         self.history.operation(operation);
     }
 
-    /// Asks until it is told; the id, unless the run is over before.
+    /// Repeats a request until it is acknowledged. Returns the id, or none if the run ends before.
     async fn insist(&self, path: &str, key: Option<&str>, body: &str, random: &Rng) -> Option<String> {
         let mut last_tries = 0;
         while last_tries <= LAST_TRIES {
@@ -243,7 +242,7 @@ impl Shared {
         operation
     }
 
-    /// Sends once, to any node; the id if it was acknowledged.
+    /// Sends a request once to any node. Returns the id if it was acknowledged.
     async fn send(&self, operation: &Operation, payload: &str, random: &Rng) -> Option<String> {
         let (path, body) = match &operation.work {
             Work::Message => {
@@ -251,7 +250,7 @@ impl Shared {
                 (path, format!("{{\"eventType\":\"chaos.sent\",\"payload\":{payload}}}"))
             }
             Work::Job { batch } => {
-                // What can only die is dead soon, or the end of the run would wait for it.
+                // A doomed job has few attempts, because the end of the run waits for its death.
                 let attempts = if payload.contains(DOOMED) { 3 } else { 12 };
                 let body = format!(
                     "{{\"queue\":\"{QUEUE}\",\"kind\":\"chaos.job\",\"maxAttempts\":{attempts},\"backoff\":[1],\"payload\":{payload}}}"
@@ -276,7 +275,7 @@ impl Shared {
         match reply.status {
             200..300 => id_of(&reply),
             400 | 401 | 403 | 422 => {
-                let mistake = format!("{path} is not taken: {}", String::from_utf8_lossy(&reply.body));
+                let mistake = format!("{path} was rejected: {}", String::from_utf8_lossy(&reply.body));
                 self.mistakes.lock().expect("nothing panics while it holds this lock").insert(mistake);
                 None
             }

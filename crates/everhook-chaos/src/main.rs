@@ -1,4 +1,4 @@
-//! Runs the fault suite from a seed; `cargo xtask chaos` builds what it needs and calls it.
+//! Runs the fault suite from a seed. `cargo xtask chaos` builds the binary and calls this program.
 
 #![expect(clippy::print_stdout, reason = "prints what it found")]
 
@@ -11,43 +11,43 @@ use everhook_chaos::cluster::Standby;
 use everhook_chaos::event::Event;
 use everhook_chaos::run::{Logs, Plan, Store, describe, run};
 
-/// Hurts real servers under load and checks what they promised.
+/// Injects faults into real servers under load and checks their promises.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The binary under test.
     #[arg(long)]
     server: PathBuf,
-    /// For how long things go wrong.
+    /// The duration of the faults, in minutes.
     #[arg(long, default_value_t = 5.0)]
     minutes: f64,
-    /// What is chosen follows from it.
+    /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What goes wrong, separated by commas; everything that can if not given.
+    /// The faults to inject, separated by commas; by default all that are possible.
     #[arg(long, value_delimiter = ',')]
     events: Vec<Event>,
-    /// Replicas.
+    /// The number of replicas.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
-    /// Seconds a node may be silent.
+    /// The lease of a node, in seconds.
     #[arg(long, default_value_t = 1)]
     lease: u64,
-    /// Messages a second, about.
+    /// The approximate number of messages per second.
     #[arg(long, default_value_t = 60)]
     rate: usize,
-    /// How the standby follows: with async a failover loses messages, and the checker has to say so.
+    /// The replication mode of the standby. With async a failover loses messages, which the checker must report.
     #[arg(long, value_enum, default_value_t = Standby::Sync)]
     standby: Standby,
-    /// Who decides about failovers; this tool itself if nobody.
+    /// The failover manager; by default this tool performs failovers itself.
     #[arg(long, value_enum, conflicts_with = "standby")]
     manager: Option<Manager>,
-    /// One process with the embedded store.
+    /// Test one process with the embedded store.
     #[arg(long)]
     sqlite: bool,
-    /// Print what happens.
+    /// Print every event.
     #[arg(long)]
     trace: bool,
-    /// Keep the logs of a good run, too.
+    /// Keep the logs even if the run succeeds.
     #[arg(long)]
     keep_logs: bool,
 }

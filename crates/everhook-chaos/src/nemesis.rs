@@ -1,7 +1,7 @@
-//! Makes things go wrong, by the seed.
+//! Injects faults chosen by the seed.
 //!
-//! Three hands at once: one for processes, one for connections, one for the database. The first and the third exclude each
-//! other, so that a takeover is measured while the database works.
+//! Three loops run at the same time: one for processes, one for connections, and one for the database. The first and
+//! the third exclude each other, so that takeovers are measured while the database works.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,33 +17,31 @@ use crate::event::Event;
 use crate::history::History;
 use crate::run::Stage;
 
-/// A takeover that takes longer than the lease and this is given up, and reported as such.
+/// The time beyond the lease after which a missing takeover is reported as an error.
 const TAKEOVER_SLACK: Duration = Duration::from_secs(15);
 
-/// What the nemesis has done.
+/// The record of injected faults.
 #[derive(Clone, Debug, Default)]
 pub struct Deeds {
-    /// How often each kind of fault was made.
+    /// The number of faults of each kind.
     pub events: BTreeMap<Event, usize>,
-    /// How long what a killed node held stayed its own.
+    /// The time from each kill until the node's tasks were taken over.
     pub takeovers: Vec<Duration>,
-    /// What went wrong with the tool or the product on the way.
+    /// Errors of the tool or the product.
     pub troubles: Vec<String>,
 }
 
-/// The hands of the nemesis.
 pub struct Nemesis {
     stage: Arc<Stage>,
     history: Arc<History>,
     deeds: StdMutex<Deeds>,
-    /// Written by whoever stops the database.
+    /// Locked for writing while the database is disturbed.
     calm: RwLock<()>,
     lease: Duration,
     seed: u64,
 }
 
 impl Nemesis {
-    /// One that has done nothing yet.
     pub fn new(stage: &Arc<Stage>, history: &Arc<History>, lease: Duration, seed: u64) -> Nemesis {
         Nemesis {
             stage: Arc::clone(stage),
@@ -55,12 +53,11 @@ impl Nemesis {
         }
     }
 
-    /// What it has done so far.
     pub fn deeds(&self) -> Deeds {
         self.deeds.lock().expect("nothing panics while it holds this lock").clone()
     }
 
-    /// Does these things until the time is over; each hand finishes what it has begun.
+    /// Injects these faults until the time is over. Each loop completes its current fault.
     pub async fn rage(&self, events: &[Event], until: Instant) {
         let of = |want: fn(Event) -> bool| events.iter().copied().filter(|event| want(*event)).collect::<Vec<_>>();
         let processes = of(Event::is_of_process);
@@ -134,7 +131,7 @@ impl Nemesis {
             node.start()?;
         }
         if let Some(taken) = self.takeover(id, killed).await? {
-            self.history.event(format_args!("what node {at} held was taken over after {} ms", taken.as_millis()));
+            self.history.event(format_args!("the tasks of node {at} were taken over after {} ms", taken.as_millis()));
             self.deeds.lock().expect("nothing panics while it holds this lock").takeovers.push(taken);
         }
         if node.id().is_none() {
@@ -143,7 +140,7 @@ impl Nemesis {
         Ok(())
     }
 
-    /// How long a dead process goes on holding tasks; none if it held nothing.
+    /// Measures how long a dead process still holds tasks; returns none if it held none.
     async fn takeover(&self, process: u32, killed: Instant) -> anyhow::Result<Option<Duration>> {
         const HELD: &str = "select count(*) from everhook.task join everhook.session on session.id = task.owner
             where task.state = 1 and session.node like '%:' || $1";
@@ -156,7 +153,7 @@ impl Nemesis {
         }
         while held().await? > 0 {
             if killed.elapsed() > self.lease + TAKEOVER_SLACK {
-                anyhow::bail!("what process {process} held was not taken over within {:?}", killed.elapsed());
+                anyhow::bail!("the tasks of process {process} were not taken over within {:?}", killed.elapsed());
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -182,7 +179,7 @@ impl Nemesis {
         stopped
     }
 
-    /// Cuts one connection at the chosen point, if one gets there soon.
+    /// Cuts one connection at the chosen point, if a connection reaches it soon.
     async fn cut(&self, at: usize, cut: Cut) -> anyhow::Result<()> {
         const SOON: Duration = Duration::from_millis(500);
         let (proxy, begun) = (self.proxy(at), Instant::now());
@@ -203,7 +200,7 @@ impl Nemesis {
         proxy.hold(true);
         tokio::time::sleep(random.between(self.lease / 4, self.lease * 2)).await;
         if random.once_in(2) {
-            // Half of the time the connections do not come back; else what was held is only late.
+            // Half of the time the connections are reset; otherwise the held data arrives late.
             proxy.reset();
         }
         proxy.hold(false);
@@ -222,7 +219,7 @@ impl Nemesis {
     async fn backends(&self) -> anyhow::Result<()> {
         const HALF: &str = "select count(pg_terminate_backend(pid)) from pg_stat_activity
             where datname = current_database() and application_name = 'everhook' and random() < 0.5";
-        // The database may be away just now; that is another hand's doing.
+        // The loop for the database may have stopped it at this moment.
         let Ok(_calm) = self.calm.try_read() else { return Ok(()) };
         let Some(database) = &self.stage.database else { return Ok(()) };
         let client = database.lock().await.connect().await?;
@@ -236,7 +233,7 @@ impl Nemesis {
         let Some(database) = &self.stage.database else { return Ok(()) };
         let mut database = database.lock().await;
         self.history.event(format_args!("{event} begins"));
-        // A standby that lags: what it has not got must not have been acknowledged.
+        // A lagging standby tests that changes it has not received were not acknowledged.
         let lagging = self.stage.standby == Standby::Async || random.once_in(2);
         let lag = if lagging {
             random.between(Duration::from_millis(100), Duration::from_millis(800))
@@ -251,11 +248,11 @@ impl Nemesis {
             (Database::Managed(patroni), Event::Failover) => patroni.fail_over(lag).await?,
             (Database::Managed(patroni), Event::Switchover) => patroni.switch_over().await?,
             (Database::Managed(patroni), Event::ManagerPause) => patroni.pause_manager(self.lease * 2).await?,
-            _ => anyhow::bail!("this cannot be done to this database"),
+            _ => anyhow::bail!("this database does not support the fault"),
         }
         drop(database);
         self.history.event(format_args!("{event} is over"));
-        // Everyone has to be steady again before the next takeover is measured.
+        // All nodes must be steady again before the next takeover is measured.
         tokio::time::sleep(self.lease * 2).await;
         Ok(())
     }
@@ -275,14 +272,14 @@ impl Nemesis {
     }
 }
 
-/// Nodes that ended by themselves, counted by what they said last.
+/// Nodes that ended by themselves, counted by their last log line.
 pub type Ends = StdMutex<BTreeMap<String, usize>>;
 
-/// Starts nodes again that ended by themselves, until dropped.
+/// Restarts nodes that ended by themselves, until it is dropped.
 pub async fn supervise(nodes: &[Mutex<crate::node::Node>], history: &History, ends: &Ends) {
     loop {
         for (number, node) in nodes.iter().enumerate() {
-            // Someone who holds it is hurting it, and starts it again.
+            // A locked node is being disturbed, and its holder restarts it.
             let Ok(mut node) = node.try_lock() else { continue };
             if let Ok(Some(reason)) = node.keep() {
                 history.event(format_args!("node {number} had ended by itself: {reason}"));

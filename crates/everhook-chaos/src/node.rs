@@ -1,4 +1,4 @@
-//! The real binary as a process that is started, killed, paused and started again.
+//! A server process that is started, killed, paused and restarted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,43 +11,40 @@ use everhook_testkit::process::{self, Process};
 use crate::process::free_port;
 use crate::workshop::MARK;
 
-/// How long a node may take for its first start, and to stop in good order.
+/// The time limit for the first start, and for a graceful stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What every node of a run is started with.
+/// The parameters to start every node of a run with.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The binary.
     pub binary: PathBuf,
-    /// The folder of the run.
     pub folder: PathBuf,
-    /// Variables.
+    /// Environment variables.
     pub settings: Vec<(String, String)>,
-    /// A process in whose mount namespace it runs.
+    /// A process in whose mount namespace the node runs.
     pub namespace: Option<u32>,
 }
 
-/// One node.
 pub struct Node {
     launch: Launch,
     number: usize,
-    /// Where it listens, in every life.
+    /// The listening address, which stays the same after a restart.
     pub address: String,
     process: Option<Process>,
-    /// Whether it is to run; if it ends by itself it is started again, as a service manager would.
+    /// Whether the node should run. If it ends by itself, it is restarted, as a service manager would do.
     wanted: bool,
-    /// How long its log was when its present life began.
+    /// The length of the log at the last start.
     born: u64,
 }
 
 impl Node {
-    /// A node that does not run yet.
+    /// Creates a node without starting it.
     pub fn new(launch: Launch, number: usize) -> anyhow::Result<Node> {
         let address = format!("127.0.0.1:{}", free_port()?);
         Ok(Node { launch, number, address, process: None, wanted: false, born: 0 })
     }
 
-    /// Starts it and waits for nothing.
+    /// Starts the process without waiting for it.
     pub fn start(&mut self) -> anyhow::Result<()> {
         self.wanted = true;
         self.born = fs::metadata(self.file("log")).map_or(0, |file| file.len());
@@ -67,11 +64,11 @@ impl Node {
         Ok(())
     }
 
-    /// Waits for the greeting of the very first start.
+    /// Waits until the first start has printed its address.
     pub async fn greeted(&self) -> anyhow::Result<()> {
         let waiting = async {
             loop {
-                let process = self.process.as_ref().context("it was not started")?;
+                let process = self.process.as_ref().context("the node was not started")?;
                 match process.line(Duration::ZERO) {
                     Ok(line) if process::address_in(&line).is_some() => return Ok(()),
                     Ok(_) => {}
@@ -80,15 +77,15 @@ impl Node {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.context("the first node does not greet")?
+        tokio::time::timeout(PATIENCE, waiting).await.context("the first node did not start in time")?
     }
 
-    /// Its process, while it runs.
+    /// The process id, while the node runs.
     pub fn id(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the process, as a power failure would.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.wanted = false;
         if let Some(process) = self.process.take() {
@@ -97,7 +94,7 @@ impl Node {
         Ok(())
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Asks the process to stop, and waits until it has ended.
     pub async fn terminate(&mut self) -> anyhow::Result<()> {
         self.wanted = false;
         let Some(mut process) = self.process.take() else { return Ok(()) };
@@ -109,7 +106,7 @@ impl Node {
         Ok(())
     }
 
-    /// Lets it stand still, or go on.
+    /// Sends a signal, for example to pause or continue.
     pub async fn signal(&self, name: &str) -> anyhow::Result<()> {
         match &self.process {
             Some(process) => Ok(process.signal(name)?),
@@ -117,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Starts it again if it ended by itself; says what it said last.
+    /// Restarts the node if it ended by itself; returns its last log line.
     pub fn keep(&mut self) -> anyhow::Result<Option<String>> {
         let ended = self.process.as_mut().is_none_or(|process| matches!(process.ended(), Ok(Some(_))));
         if !self.wanted || !ended {
@@ -128,7 +125,7 @@ impl Node {
         Ok(Some(reason))
     }
 
-    /// Why its last life ended, by its own account, without what differs from one time to the next.
+    /// The last error in the log since the last start, without parts that differ each time.
     fn last_words(&self) -> String {
         let log = fs::read(self.file("log")).unwrap_or_default();
         let life = log.get(usize::try_from(self.born).unwrap_or(0)..).unwrap_or_default();
@@ -137,7 +134,7 @@ impl Node {
         without_numbers(complaint.unwrap_or("it said nothing"))
     }
 
-    /// Everything it has logged, over all its lives.
+    /// The whole log, including earlier starts.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.file("log")).unwrap_or_default()).into_owned()
     }
@@ -147,7 +144,7 @@ impl Node {
     }
 }
 
-/// Ports, process ids and times say nothing about the kind of an end.
+/// Replaces numbers, because ports, process ids and times do not matter for the kind of an error.
 fn without_numbers(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {

@@ -1,7 +1,7 @@
-//! PostgreSQL under a failover manager: two servers, Patroni and etcd, from the distribution's packages, on loopback.
+//! PostgreSQL under a failover manager: two servers, Patroni and etcd from the distribution's packages, on loopback.
 //!
-//! Here the manager decides who is primary; this file only hurts it, and waits until it has come to rest. The settings are
-//! those that `docs/high-availability.md` recommends, with shorter times.
+//! The manager decides which server is the primary. This module only injects faults and waits until the cluster is
+//! stable again. The settings are those of `docs/high-availability.md`, with shorter times.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -18,10 +18,10 @@ use crate::cluster::{DATABASE, USER, connect, find_programs, hold_senders, unpri
 use crate::process::{family, free_port, signal};
 use crate::workshop::MARK;
 
-/// How long the manager may take until there are a primary and a synchronous standby.
+/// The time limit for a primary and a synchronous standby to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(100);
-/// Seconds after which a primary whose manager is silent is replaced.
+/// Seconds after which a primary is replaced if its manager does not respond.
 const TTL: u64 = 8;
 const INSTALL: &str = "on Debian or Ubuntu: `apt-get install patroni etcd-server etcd-client python3-etcd`";
 
@@ -40,7 +40,7 @@ struct Member {
 }
 
 impl Patroni {
-    /// Sets everything up and creates an empty database.
+    /// Starts the cluster and creates an empty database.
     pub async fn start(folder: &Path) -> anyhow::Result<Patroni> {
         let programs = find_programs().context("PostgreSQL's server programs are not installed")?;
         let folder = folder.join("patroni");
@@ -55,7 +55,7 @@ impl Patroni {
         let mut patroni = Patroni { folder, account, _etcd: etcd, members: [member("a")?, member("b")?] };
         for number in 0..2 {
             let settings = patroni.settings(number, &client, &programs)?;
-            // Every JSON is a YAML.
+            // JSON is valid YAML.
             fs::write(patroni.file(number, "yml"), settings.to_string())?;
             patroni.start_manager(number)?;
         }
@@ -65,12 +65,12 @@ impl Patroni {
         Ok(patroni)
     }
 
-    /// Where the servers listen; they keep their ports when they change roles.
+    /// The addresses of the servers, which stay the same when roles change.
     pub fn addresses(&self) -> Vec<String> {
         self.members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect()
     }
 
-    /// A connection to the primary of the moment.
+    /// Connects to the current primary.
     pub async fn connect(&self) -> anyhow::Result<Client> {
         let looking = async {
             loop {
@@ -82,10 +82,11 @@ impl Patroni {
                 tokio::time::sleep(POLL).await;
             }
         };
-        tokio::time::timeout(PATIENCE, looking).await.context("there is no primary")?
+        tokio::time::timeout(PATIENCE, looking).await.context("no server became the primary in time")?
     }
 
-    /// The primary and its manager die with everything that was not sent; the other one has to find out by itself.
+    /// Crashes the primary and its manager, with all changes not yet sent to the standby. The other manager must notice
+    /// this by itself.
     pub async fn fail_over(&mut self, lag: Duration) -> anyhow::Result<()> {
         let old = self.rest().await?;
         hold_senders(self.members[old].port, lag).await?;
@@ -102,7 +103,7 @@ impl Patroni {
         Ok(())
     }
 
-    /// Asks the managers to change places in good order.
+    /// Asks the managers for a planned switch of roles.
     pub async fn switch_over(&self) -> anyhow::Result<()> {
         let old = self.rest().await?;
         let (leader, candidate) = (self.members[old].name, self.members[1 - old].name);
@@ -114,8 +115,8 @@ impl Patroni {
         Ok(())
     }
 
-    /// The primary's manager stands still until the other one has taken its place, and for a while longer: for that time
-    /// there are two primaries, of which one may confirm nothing.
+    /// Pauses the primary's manager until the standby was promoted, and for `overlap` longer. During that time there
+    /// are two primaries, and the old one must not confirm any commit.
     pub async fn pause_manager(&self, overlap: Duration) -> anyhow::Result<()> {
         let old = self.rest().await?;
         let manager = self.members[old].manager.as_ref().and_then(Child::id).context("the manager runs")?;
@@ -128,7 +129,7 @@ impl Patroni {
         Ok(())
     }
 
-    /// Waits until there are one primary and one synchronous standby; says which is the primary.
+    /// Waits until there are one primary and one synchronous standby; returns the number of the primary.
     async fn rest(&self) -> anyhow::Result<usize> {
         let waiting = async {
             loop {
@@ -138,10 +139,10 @@ impl Patroni {
                 tokio::time::sleep(POLL).await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.context("Patroni does not come to rest")
+        tokio::time::timeout(PATIENCE, waiting).await.context("Patroni did not become stable in time")
     }
 
-    /// The primary, if the other one is its synchronous standby by everyone's account.
+    /// Returns the primary if all servers agree on it and on its synchronous standby.
     async fn roles(&self) -> Option<usize> {
         let mut command = self.program("patronictl");
         command.arg("-c").arg(self.file(0, "yml")).args(["list", "--format", "json"]);
@@ -186,7 +187,7 @@ impl Patroni {
         Ok(())
     }
 
-    /// The first process of a running server.
+    /// The process id of a running server.
     fn server(&self, number: usize) -> anyhow::Result<u32> {
         let file = fs::read_to_string(self.data(number).join("postmaster.pid")).context("the primary does not run")?;
         file.lines().next().and_then(|id| id.trim().parse().ok()).context("a pid file without an id")
@@ -202,7 +203,7 @@ impl Patroni {
             "scope": "chaos",
             "name": name,
             "restapi": { "listen": api, "connect_address": api },
-            // Version 2 of etcd's API: see the guide for what Patroni 3.0 does wrong with version 3.
+            // Version 2 of etcd's API. The guide explains the defect of Patroni 3.0 with version 3.
             "etcd": { "hosts": [etcd] },
             "bootstrap": {
                 "dcs": {
@@ -257,7 +258,7 @@ fn start_etcd(folder: &Path, account: Option<(u32, u32)>, client: &str) -> anyho
     spawn(command.kill_on_drop(true), "etcd")
 }
 
-/// One of the packages' programs, under the account that may run PostgreSQL.
+/// A command for one of the programs, under the account that may run PostgreSQL.
 fn program(name: &str, folder: &Path, account: Option<(u32, u32)>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(folder).env("LC_ALL", "C");

@@ -1,9 +1,9 @@
-//! Signals to processes that this tool started, by their ids.
+//! Sends signals to processes that this tool started, by their ids.
 
 use anyhow::{Context, bail};
 use tokio::process::Command;
 
-/// Sends a signal to processes; one that has ended meanwhile is no error.
+/// Sends a signal to processes. A process that has already ended is not an error.
 pub(crate) async fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -15,7 +15,7 @@ pub(crate) async fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A process and its children, the process first.
+/// Returns a process and its children, the process first.
 pub(crate) fn family(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -27,7 +27,7 @@ pub(crate) fn family(parent: u32) -> Vec<u32> {
     std::iter::once(parent).chain(children).collect()
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end; fails if the program does.
 pub(crate) async fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = command.stdin(std::process::Stdio::null()).output().await.context("could not start a program")?;
     if !output.status.success() {
@@ -36,7 +36,7 @@ pub(crate) async fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A port that nobody listens on now.
+/// Returns a port that is currently free.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())

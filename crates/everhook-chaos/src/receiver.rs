@@ -1,4 +1,4 @@
-//! Receivers that record every request and are at times slow, busy or rude.
+//! Receivers that record every request and are sometimes slow, busy or failing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,16 @@ use everhook_testkit::rng::Rng;
 
 use crate::history::{History, Receipt};
 
-/// Endpoints of a run: steady, slow, flaky, busy.
+/// The endpoints of a run: steady, slow, flaky, busy.
 pub const ENDPOINTS: usize = 4;
 
-/// The target of the queue, which has a number of its own.
+/// The number of the receiver for pushed jobs.
 pub const JOBS: usize = ENDPOINTS;
-/// A job whose payload has this fails whenever it comes.
+/// A job with this text in its payload fails every time.
 pub(crate) const DOOMED: &str = "\"doomed\":true";
 
-/// All receivers, on one port; the path is the endpoint's number.
+/// All receivers on one port; the path contains the endpoint's number.
 pub struct Receivers {
-    /// Host and port.
     pub address: String,
     shared: Arc<Shared>,
 }
@@ -29,19 +28,19 @@ struct Shared {
     history: Arc<History>,
     lease: Duration,
     random: Rng,
-    /// Everything is answered at once, with 200.
+    /// True if all requests are answered at once with 200.
     healed: AtomicBool,
 }
 
-/// What a request is answered.
+/// The answer to a request.
 struct Answer {
     after: Duration,
-    /// 0: the connection is closed instead.
+    /// The HTTP status; 0 closes the connection instead.
     status: u16,
 }
 
 impl Receivers {
-    /// Listens.
+    /// Starts to listen.
     pub fn start(history: &Arc<History>, lease: Duration, seed: u64) -> anyhow::Result<Receivers> {
         let responder = Responder::open().context("could not listen")?;
         let address = responder.address()?;
@@ -51,7 +50,7 @@ impl Receivers {
         Ok(Receivers { address, shared })
     }
 
-    /// From now on everyone answers at once, with 200.
+    /// Makes all receivers answer at once with 200.
     pub fn heal(&self) {
         self.shared.healed.store(true, Ordering::Relaxed);
     }
@@ -64,7 +63,7 @@ impl Respond for Shared {
         let message = request.header("webhook-id").unwrap_or_default().to_owned();
         let is_doomed = endpoint == JOBS && body.windows(DOOMED.len()).any(|window| window == DOOMED.as_bytes());
         let Answer { after, status } = self.choose(endpoint, is_doomed);
-        // Recorded before it is answered: a sender that dies meanwhile has sent it all the same.
+        // The request is recorded before the answer: it was sent even if the sender dies meanwhile.
         self.history.receipt(Receipt { at, endpoint, message, body, status });
         tokio::time::sleep(after).await;
         let patience = (status == 429).then(|| ("retry-after", "1".to_owned()));
@@ -83,7 +82,8 @@ impl Shared {
             return Answer { after: Duration::ZERO, status: 200 };
         }
         match endpoint {
-            // Mostly well within the lease, now and then far longer: a living node keeps what it holds.
+            // Most answers come well within the lease, and some far later. A node that is alive must keep its task for
+            // that time.
             1 if random.once_in(25) => Answer { after: self.lease * 3, status: 200 },
             1 => Answer { after: random.between(quick, self.lease), status: 200 },
             2 if random.once_in(10) => Answer { after: quick, status: 500 },

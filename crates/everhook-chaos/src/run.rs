@@ -1,4 +1,4 @@
-//! One run: set up, hurt, healed, checked.
+//! One run: starts the processes, injects faults, heals, and checks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,97 +23,91 @@ use crate::state::{OPEN_TASKS, State, open_tasks_of_sqlite};
 use crate::workshop::{MARK, Workshop};
 
 const CLIENTS: usize = 8;
-/// Retries soon and often: the receivers are never out of order for long.
+/// A dense retry schedule, because the receivers never fail for long.
 const SCHEDULE: &str = "0.2,0.5,1,1,1,2,2,2,2,2,2,2,2,2,2";
 
-/// Where everything is kept.
+/// The store of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// A primary and a standby of the tool's own.
+    /// A primary and a standby started by this tool.
     Own(Standby),
-    /// The same under a failover manager, which decides who is primary.
+    /// The same under a failover manager, which chooses the primary.
     Managed,
-    /// A database in the server at this URL, which it must not stop.
+    /// A database in the server at this URL, which must not be stopped.
     Given(String),
     /// One process with an embedded store.
     Embedded,
 }
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The binary under test.
     pub binary: PathBuf,
-    /// The store.
     pub store: Store,
-    /// How many nodes.
     pub nodes: usize,
-    /// For how long things go wrong.
+    /// The duration of the faults.
     pub span: Duration,
-    /// What goes wrong.
     pub events: Vec<Event>,
-    /// Everything that is chosen follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How long a node may be silent.
     pub lease: Duration,
-    /// After healing everything has to be over within this, whatever waited.
+    /// The time within which all tasks must end after healing.
     pub patience: Duration,
-    /// Messages a second, about.
+    /// The approximate number of messages per second.
     pub rate: usize,
-    /// Print what happens.
+    /// Whether to print every event.
     pub print: bool,
-    /// When the logs are kept, for someone to look into.
+    /// Whether to keep the logs for inspection.
     pub logs: Logs,
 }
 
-/// Whether the logs of a run outlive it.
+/// The lifetime of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logs {
-    /// The run is meant to go wrong.
+    /// The logs are removed. For runs that are meant to fail.
     Dropped,
-    /// If it goes wrong.
+    /// The logs are kept if the run fails.
     KeptIfBad,
-    /// In any case.
+    /// The logs are always kept.
     Kept,
 }
 
-/// What there is to hurt.
+/// The processes that faults can be injected into.
 pub struct Stage {
-    /// The nodes; whoever hurts one holds it.
+    /// The nodes. A fault holds the lock of its node.
     pub nodes: Vec<Mutex<Node>>,
-    /// The way of each node to the database.
+    /// The proxy between each node and the database.
     pub proxies: Vec<Proxy>,
-    /// The database, unless it is embedded.
+    /// The database; none for an embedded store.
     pub database: Option<Mutex<Database>>,
-    /// How the standby follows.
     pub standby: Standby,
     /// The disk of an embedded store.
     pub disk: Option<Disk>,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What the checker found of messages.
+    /// The findings about messages.
     pub report: Report,
-    /// What the checker found of jobs and batches.
+    /// The findings about jobs and batches.
     pub jobs: Report,
-    /// What the nemesis did.
+    /// The injected faults.
     pub deeds: Deeds,
-    /// Nodes that ended by themselves, by what they said last; they are started again.
+    /// Nodes that ended by themselves and were restarted, by their last log line.
     pub ends: BTreeMap<String, usize>,
-    /// Lines of the logs: writes that were fenced off.
+    /// Log lines about settlements rejected because the lease was lost.
     pub fenced: usize,
-    /// Lines of the logs: sessions that were closed by another node.
+    /// Log lines about sessions closed by another node.
     pub closed: usize,
-    /// Lines of the logs: panics.
+    /// Log lines about panics.
     pub panics: usize,
-    /// Whether nothing but stalls of the database happened, so that nothing may be taken over.
+    /// True if the only fault was a stall of the database. No session may be closed then.
     pub only_stalls: bool,
 }
 
 impl Outcome {
-    /// Whether every promise was kept, and the tool could do what it was asked for.
+    /// Returns whether all promises were kept and the tool worked without errors.
     pub fn is_good(&self) -> bool {
         let duplicated = self.report.duplicated + self.jobs.duplicated;
         let taken_over = self.only_stalls && (self.closed > 0 || duplicated > 0);
@@ -124,7 +118,7 @@ impl Outcome {
             && !taken_over
     }
 
-    /// p50 and worst takeover.
+    /// The median and the longest takeover.
     pub fn takeover(&self) -> Option<(Duration, Duration)> {
         let mut takeovers = self.deeds.takeovers.clone();
         takeovers.sort();
@@ -166,7 +160,7 @@ async fn run_in(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Outcome> {
             () = supervise(&stage.nodes, &history, &ends) => (false, Vec::new()),
         }
     };
-    history.event(format_args!("{}", if quiet { "everything has ended" } else { "something does not end" }));
+    history.event(format_args!("{}", if quiet { "all tasks have ended" } else { "some tasks do not end" }));
     let operations = history.operations();
     let shown = target.show_jobs(&operations).await;
     if let (Some(_), [node]) = (&stage.disk, &stage.nodes[..]) {
@@ -229,7 +223,7 @@ async fn set_up(plan: &Plan, workshop: &Workshop) -> anyhow::Result<Stage> {
     Ok(Stage { nodes, proxies, database: database.map(Mutex::new), standby, disk })
 }
 
-/// Starts the nodes, the first one alone because it creates the schema and the first key.
+/// Starts the nodes. The first one starts alone, because it creates the schema and the first key.
 async fn begin(stage: &Stage, receivers: &Receivers) -> anyhow::Result<(Target, Vec<String>)> {
     let mut addresses = Vec::new();
     for node in &stage.nodes {
@@ -243,7 +237,7 @@ async fn begin(stage: &Stage, receivers: &Receivers) -> anyhow::Result<(Target, 
     Target::create(addresses, first_key().expose().to_owned(), &receivers.address, ENDPOINTS).await
 }
 
-/// The key of every run: it opens nothing but servers of this machine that live for minutes.
+/// The fixed key of every run. It only gives access to short-lived servers on this machine.
 fn first_key() -> ApiKey {
     ApiKey::generate([7; KEY_RANDOM_BYTES])
 }
@@ -256,7 +250,7 @@ async fn heal(stage: &Stage, receivers: &Receivers, history: &History) {
 
 /// Waits until no task is open.
 async fn drain(stage: &Stage) {
-    // A try that fails is not the end: the database may just be recovering.
+    // An error does not end the wait, because the database may be recovering.
     while !matches!(open_tasks(stage).await, Ok(0)) {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -281,13 +275,13 @@ async fn read_state(stage: &Stage) -> anyhow::Result<State> {
     }
 }
 
-/// A small disk for an embedded store: a tmpfs in a mount namespace that a sleeping process holds open.
+/// A small disk for an embedded store: a tmpfs in a mount namespace that a sleeping process keeps alive.
 pub struct Disk {
     holder: u32,
     _process: tokio::process::Child,
-    /// The folder, as processes in the namespace see it.
+    /// The folder as seen by processes in the namespace.
     inside: PathBuf,
-    /// The same, as this process sees it.
+    /// The folder as seen by this process.
     outside: PathBuf,
 }
 
@@ -311,7 +305,8 @@ impl Disk {
         anyhow::bail!("could not mount a small disk; this needs root")
     }
 
-    /// A copy of the database, for SQLite finds its way out of the namespace by itself otherwise. Whole if nobody writes.
+    /// Copies the database, because SQLite would resolve the path outside the namespace. The copy is consistent if no
+    /// process writes.
     fn copy(&self) -> anyhow::Result<PathBuf> {
         let copy = self.inside.with_file_name("copy.db");
         let _ = std::fs::remove_file(copy.with_extension("db-shm"));
@@ -325,7 +320,7 @@ impl Disk {
         Ok(copy)
     }
 
-    /// Leaves no byte free.
+    /// Fills the disk completely.
     pub(crate) fn fill(&self) -> anyhow::Result<()> {
         use std::io::Write;
         let mut ballast = std::fs::File::create(self.outside.join("ballast"))?;
@@ -335,7 +330,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes room again.
+    /// Frees the disk again.
     pub(crate) fn free(&self) -> anyhow::Result<()> {
         Ok(std::fs::remove_file(self.outside.join("ballast"))?)
     }
@@ -346,7 +341,7 @@ pub fn count(deeds: &Deeds) -> usize {
     deeds.events.values().sum()
 }
 
-/// Tells an outcome in words.
+/// Describes an outcome as text.
 pub fn describe(plan: &Plan, outcome: &Outcome) -> String {
     let Outcome { report, jobs, deeds, ends, fenced, closed, panics, .. } = outcome;
     let ended: usize = ends.values().sum();

@@ -1,4 +1,4 @@
-//! What the database says in the end.
+//! The state of the database at the end of a run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,76 +9,71 @@ use everhook_core::lifecycle::EndState;
 use everhook_core::outcome::Class;
 use tokio_postgres::Client;
 
-/// Where an open task stands.
+/// The state of a task row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It waits or is held.
+    /// Pending or leased.
     Open,
-    /// It stays for an operator.
+    /// Dead, waiting for an operator.
     Dead,
 }
 
-/// One attempt of the log.
+/// An entry of the attempt log.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The message or job.
+    /// The id of the message or job.
     pub subject: String,
-    /// The endpoint.
     pub endpoint: String,
-    /// One life of the delivery.
+    /// The task, which identifies one life of the delivery.
     pub task: Vec<u8>,
-    /// Which lease of it.
+    /// The epoch of the lease.
     pub epoch: i64,
-    /// How it ended.
+    /// The class of the outcome.
     pub class: Class,
-    /// How it left the task.
+    /// The state of the task after the attempt.
     pub end: EndState,
 }
 
-/// What there is of one kind of work.
+/// The rows of one kind of work.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// What was accepted, with its payload.
+    /// Accepted messages or jobs by id, with their payloads.
     pub accepted: HashMap<String, Vec<u8>>,
-    /// Tasks that did not leave: message or job, endpoint, place.
+    /// Remaining tasks: message or job, endpoint, state.
     pub tasks: Vec<(String, String, Place)>,
-    /// The log.
+    /// The attempt log.
     pub attempts: Vec<Attempt>,
 }
 
-/// A batch.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Its id.
     pub id: String,
-    /// Whether it takes no more jobs.
+    /// Whether the batch takes no more jobs.
     pub sealed: bool,
-    /// How many of its jobs wait or run, by its own account.
+    /// The number of pending and running jobs, according to the batch.
     pub pending: i64,
-    /// How many of its jobs are dead, by its own account.
+    /// The number of dead jobs, according to the batch.
     pub dead: i64,
-    /// Its jobs.
     pub jobs: Vec<String>,
 }
 
-/// Everything the checker looks at.
+/// All rows that the checker reads.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// Messages and their deliveries.
     pub messages: Part,
     /// Jobs; their endpoint is `TARGET`.
     pub jobs: Part,
-    /// Batches.
     pub batches: Vec<Batch>,
 }
 
-/// What stands for an endpoint where jobs are pushed.
+/// The name that stands for the endpoint of pushed jobs.
 pub const TARGET: &str = "target";
 
-/// How many tasks are open.
+/// Counts the open tasks.
 pub const OPEN_TASKS: &str = "select count(*) from task where state in (0, 1)";
 const MESSAGES: &str = "select id, payload from message";
-// What the servers do for themselves is in environment 0.
+// Environment 0 contains the servers' own jobs.
 const JOBS: &str = "select id, payload, batch from job where environment > 0";
 const TASKS: &str = "select kind, subject, lane, state from task where environment > 0";
 const ATTEMPTS: &str = "select subject, endpoint, task, epoch, class, end_state from attempt where kind = 0";
@@ -87,7 +82,7 @@ const JOB_ATTEMPTS: &str =
 const BATCHES: &str = "select id, intake, pending, dead from batch";
 
 impl State {
-    /// Reads it from PostgreSQL.
+    /// Reads the state from PostgreSQL.
     pub async fn of_postgres(client: &Client) -> anyhow::Result<State> {
         let mut state = State::default();
         client.batch_execute("set search_path = everhook").await?;
@@ -116,7 +111,7 @@ impl State {
         Ok(state)
     }
 
-    /// Reads it from an embedded store's file.
+    /// Reads the state from the file of an embedded store.
     pub fn of_sqlite(file: &Path) -> anyhow::Result<State> {
         let mut state = State::default();
         let connection = open_sqlite(file)?;
@@ -157,7 +152,7 @@ impl State {
         if let Some(batch) = batch {
             let batch = BatchId(self::id(&batch)?).to_string();
             let known = self.batches.iter_mut().find(|known| known.id == batch);
-            known.context("a job of a batch that is not stored")?.jobs.push(id.clone());
+            known.context("a job refers to a batch that is not stored")?.jobs.push(id.clone());
         }
         self.jobs.accepted.insert(id, payload.unwrap_or_default());
         Ok(())
@@ -180,8 +175,8 @@ impl State {
         task: Vec<u8>,
         (epoch, class, end): (i64, i64, i64),
     ) -> anyhow::Result<()> {
-        let class = Class::from_db(i16::try_from(class)?).context("an unknown class")?;
-        let end = EndState::from_db(i16::try_from(end)?).context("an unknown end")?;
+        let class = Class::from_db(i16::try_from(class)?).context("unknown class of an attempt")?;
+        let end = EndState::from_db(i16::try_from(end)?).context("unknown end of an attempt")?;
         let (part, subject, endpoint) = match is_job {
             false => (&mut self.messages, message(&subject)?, endpoint(&lane)?),
             true => (&mut self.jobs, job(&subject)?, TARGET.to_owned()),
@@ -191,7 +186,7 @@ impl State {
     }
 }
 
-/// Open tasks of an embedded store.
+/// Counts the open tasks of an embedded store.
 pub fn open_tasks_of_sqlite(file: &Path) -> anyhow::Result<i64> {
     Ok(open_sqlite(file)?.query_row(OPEN_TASKS, [], |row| row.get(0))?)
 }
@@ -215,5 +210,5 @@ fn endpoint(bytes: &[u8]) -> anyhow::Result<String> {
 }
 
 fn id(bytes: &[u8]) -> anyhow::Result<Id> {
-    Ok(Id::from_bytes(bytes.try_into().context("an id of another length")?))
+    Ok(Id::from_bytes(bytes.try_into().context("an id has the wrong length")?))
 }

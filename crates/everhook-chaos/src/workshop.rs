@@ -1,7 +1,8 @@
-//! The folder of a run, and the promise that nothing of the run outlives it.
+//! The folder of a run, and the cleanup of all its processes.
 //!
-//! A small shell process, the guardian, waits on a pipe that only this process holds open. However we end, it kills every
-//! process that carries the folder's name in its environment, and removes the folder unless it is to be kept.
+//! A small shell process, the guardian, waits on a pipe that only this process holds open. However this process ends,
+//! the guardian then kills all processes that have the folder's name in their environment. It also removes the folder,
+//! unless the folder is kept.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::Context;
 
-/// By this variable the guardian knows the processes of a run.
+/// The variable by which the guardian finds the processes of a run.
 pub(crate) const MARK: &str = "CHAOS_FOLDER";
 
-/// `$1` folder. The mark is not in the guardian's own environment.
+/// The script of the guardian. `$1` is the folder. The guardian's own environment does not contain the variable.
 const GUARDIAN: &str = r#"
 read -r order
 for process in /proc/[0-9]*; do
@@ -23,7 +24,6 @@ done
 if [ "$order" != keep ]; then sleep 0.2; rm -rf "$1"; fi
 "#;
 
-/// The folder of a run.
 pub struct Workshop {
     folder: PathBuf,
     guardian: Child,
@@ -32,11 +32,11 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// A new folder with its guardian.
+    /// Creates a folder with its guardian.
     pub fn open() -> anyhow::Result<Workshop> {
         let folder = tempfile::Builder::new().prefix("everhook-chaos-").tempdir().context("could not make a folder")?;
         let folder = folder.keep();
-        // The database's user has to get at its own folders below.
+        // The user of the database needs access to its own folders inside this one.
         std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let mut command = Command::new("sh");
         command.args(["-c", GUARDIAN, "everhook-chaos-guardian"]).arg(&folder);
@@ -46,12 +46,11 @@ impl Workshop {
         Ok(Workshop { folder, guardian, leash, keep: false })
     }
 
-    /// Where everything of the run is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Leaves the folder, for someone to look into.
+    /// Keeps the folder for inspection.
     pub fn keep(&mut self) {
         self.keep = true;
     }

@@ -1,7 +1,7 @@
-//! The door for reads and writes: what the API and other callers of a node ask for.
+//! The reads and writes that the API and other callers ask of a node.
 //!
-//! Callers hold the node and no store. A write whose reply says that work is ready wakes the machine that the work is
-//! for, and counts the work that it created. Remote workers have their own door in `remote`.
+//! Callers hold the node, not the store. If a write makes tasks ready, the node counts them and wakes the dispatcher
+//! that leases them. The calls of remote workers are in `remote`.
 
 use everhook_core::application::Environment;
 use everhook_core::batch::Resolution;
@@ -30,17 +30,16 @@ use crate::node::Node;
 
 /// Reads, and new work.
 impl Node {
-    /// Answers a read of the store.
     pub async fn read<Q: Read>(&self, query: Q) -> Result<Q::Answer, StoreError> {
         self.store.read(query).await
     }
 
-    /// Commits a message with every delivery it causes; returns when that is durable.
+    /// Commits a message with all its deliveries; returns when they are durable.
     pub async fn accept(&self, message: NewMessage) -> Result<Appended, AcceptError> {
         self.accepting.submit(message).await
     }
 
-    /// Commits jobs, all in one transaction, each judged by itself; returns when that is durable.
+    /// Commits jobs in one transaction and returns one result for each; returns when they are durable.
     pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
         self.check_jobs(Op::Enqueue).map_err(AcceptError::Store)?;
         if jobs.is_empty() {
@@ -52,7 +51,6 @@ impl Node {
 
 /// Resources and environments.
 impl Node {
-    /// Creates a resource.
     pub async fn create<R: Create>(
         &self,
         scope: Scope,
@@ -62,7 +60,7 @@ impl Node {
         self.store.create(scope, new, key).await
     }
 
-    /// Replaces a resource whose revision is still the given one.
+    /// Replaces a resource if its revision is unchanged.
     pub async fn replace<R: Change>(&self, scope: Scope, changed: R) -> Result<Replaced<R::Record>, StoreError> {
         let changed: ChangedResource = changed.into();
         let (is_queue, enables) = match &changed.resource {
@@ -81,7 +79,6 @@ impl Node {
         Ok(replaced)
     }
 
-    /// Deletes a resource, as its key says.
     pub async fn delete(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
         let is_queue = matches!(key, ResourceKey::Queue(_));
         let deleted = self.store.delete_resource(scope, key).await?;
@@ -91,21 +88,20 @@ impl Node {
         Ok(deleted)
     }
 
-    /// The environment with this public id; created with `name` if it does not exist.
+    /// Returns the environment with this public id; creates it with `name` if it does not exist.
     pub async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
         self.store.ensure_environment(org, name).await
     }
 
-    /// The queue may have a target now, or room for jobs.
+    /// Handles a changed queue: it may have a new target, or capacity for more jobs.
     fn queue_changed(&self) {
         self.push_queues.refresh();
         self.wakeups.hint_jobs();
     }
 }
 
-/// Wishes of operators.
+/// Operations of operators.
 impl Node {
-    /// Adds a task for one manual attempt.
     pub async fn resend(&self, scope: Scope, resend: Resend) -> Result<Resent, StoreError> {
         let resent = self.store.resend(scope, resend).await?;
         if matches!(resent, Resent::Pending) {
@@ -126,7 +122,7 @@ impl Node {
         Ok(steered)
     }
 
-    /// Removes content for good. Returns false if the object does not exist.
+    /// Removes the content of an object for good. Returns false if the object does not exist.
     pub async fn expunge(&self, scope: AppScope, what: Expunge) -> Result<bool, StoreError> {
         self.store.expunge(scope, what).await
     }
@@ -164,7 +160,7 @@ impl Node {
         Ok(self.counted(self.store.run_schedule(scope, name).await?))
     }
 
-    /// Counts the work that a write created, and wakes the machines that it is for.
+    /// Counts the messages and jobs that a write created, and wakes the dispatchers that lease them.
     fn counted<T>(&self, answer: WithMade<T>) -> T {
         self.metrics.made(answer.made);
         self.wakeups.hint_made(answer.made);
@@ -174,7 +170,7 @@ impl Node {
 
 /// Jobs that a worker holds.
 impl Node {
-    /// Keeps the progress of a job, if `by` still holds it.
+    /// Stores the progress of a job, if `by` still holds its lease.
     pub async fn report_progress(
         &self,
         scope: Scope,
@@ -186,7 +182,7 @@ impl Node {
     }
 }
 
-/// Whether a job may be leased after this.
+/// Returns whether the action may make the job ready to lease.
 fn is_ready_after(plan: JobAction) -> bool {
     match plan {
         JobAction::RunNow | JobAction::Redrive | JobAction::Reschedule(_) => true,

@@ -1,7 +1,7 @@
-//! The node's idea of time: monotonic for spans, the store's clock for instants.
+//! The node's clock: monotonic for spans, the store's clock for timestamps.
 //!
-//! The only place of the engine that reads a clock. The wall clock of the machine is never asked: what the store said when
-//! the session was last renewed, plus what has passed since, is the time that ids and signatures carry.
+//! Only this module of the engine reads a clock, and it never reads the machine's wall clock. Ids and signatures use
+//! the store's time at the last session renewal plus the monotonic time since then.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use everhook_core::time::Timestamp;
 use tokio::time::Instant;
 
-/// Monotonic time since the node started, and the store's time derived from it.
 #[derive(Debug)]
 pub struct Clock {
     started: Instant,
@@ -17,25 +16,26 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that was told the store's time just now.
+    /// Creates a clock from the store's current time.
     pub fn new(store_now: Timestamp) -> Clock {
         Clock { started: instant_now(), synced: Mutex::new((Duration::ZERO, store_now)) }
     }
 
-    /// Time since the node started.
+    /// Returns the time since the node started.
     pub fn elapsed(&self) -> Duration {
         instant_now().duration_since(self.started)
     }
 
-    /// The store's time, as far as this node knows.
+    /// Returns the store's time as estimated by this node.
     pub fn now(&self) -> Timestamp {
         let (at, store_now) = *self.synced.lock().expect("nothing panics while it holds this lock");
         store_now.plus(self.elapsed().saturating_sub(at))
     }
 
-    /// Compares with the store's time, which was asked for at `asked` and has just come. The store read its clock some time in
-    /// between, so that by now it shows between that and that plus the round trip. Only a clock that is outside is moved, and
-    /// only as far as is proven: a slow answer must not make a right clock wrong.
+    /// Corrects the clock with the store's time `store_now`, which was requested at `asked` and has just arrived. The
+    /// store read its clock at some point in between. Its time is now at least `store_now` and at most `store_now` plus
+    /// the round trip. A clock outside this range moves to the nearest bound; a clock inside it stays, so that a slow
+    /// reply does not make a correct clock wrong.
     pub fn sync(&self, store_now: Timestamp, asked: Duration) {
         let answered = self.elapsed();
         let latest = store_now.plus(answered.saturating_sub(asked));
@@ -43,9 +43,9 @@ impl Clock {
         *self.synced.lock().expect("nothing panics while it holds this lock") = (answered, right);
     }
 
-    /// The instant to sleep until for a span since the start.
+    /// Returns the instant to sleep until, for a time since the node's start.
     pub fn instant(&self, elapsed: Duration) -> Instant {
-        // Far enough for "never", near enough for the timer.
+        // The runtime's timer cannot represent "never". A loop that wakes up after an hour just sleeps again.
         const FAR: Duration = Duration::from_secs(3600);
         let now = self.elapsed();
         instant_now() + elapsed.saturating_sub(now).min(FAR)
@@ -68,7 +68,7 @@ mod tests {
     async fn a_slow_answer_does_not_make_a_right_clock_wrong() {
         let clock = Clock::new(NOW);
         tokio::time::advance(10 * SECOND).await;
-        // Asked at 0, read by the store at 3, answered at 10.
+        // The request is sent at 0, the store reads its clock at 3, and the reply arrives at 10.
         clock.sync(NOW.plus(3 * SECOND), Duration::ZERO);
         assert_eq!(clock.now(), NOW.plus(10 * SECOND));
     }

@@ -1,4 +1,4 @@
-//! The settings of a node.
+//! The configuration of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,43 +15,38 @@ use crate::run::handler::Handlers;
 use crate::run::job::Work;
 use crate::session::NodeName;
 
-/// The settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// Slots and polling of deliveries; jobs are polled for as often.
+    /// Slots and poll interval of deliveries. Jobs use the same poll interval.
     pub dispatch: DispatchConfig,
-    /// How long a node may be silent before others take over.
+    /// The time without a heartbeat after which other nodes take over.
     pub lease: Duration,
-    /// When failed deliveries are tried again.
+    /// The retry policy of deliveries.
     pub retry: RetryPolicy,
-    /// The node's name in the session table.
     pub name: NodeName,
-    /// The node's part in the whole.
     pub role: Role,
-    /// Whether nodes wake each other; without, work is found by polling.
+    /// Whether nodes wake each other. Without wake-ups, nodes find work by polling.
     pub wakeups: bool,
-    /// Jobs. None: this node neither runs jobs nor prunes.
+    /// The configuration of jobs. Without it, the node neither runs jobs nor prunes.
     pub jobs: Option<JobsConfig>,
-    /// How long things are kept.
     pub retention: Ages,
 }
 
-/// The settings of jobs.
 #[derive(Clone, Debug)]
 pub struct JobsConfig {
-    /// Whether there are jobs at all.
+    /// Whether jobs exist on this node at all.
     pub enabled: bool,
-    /// Whether this node fires schedules.
+    /// Whether this node starts due schedules.
     pub schedules: bool,
-    /// Jobs that run at once on this node.
+    /// Jobs that run at the same time on this node.
     pub slots: usize,
-    /// Jobs of one queue that run at once on this node, where nothing else is said.
+    /// Jobs of one queue that run at the same time on this node, unless the handlers set another number.
     pub slots_per_queue: usize,
-    /// Jobs that may be leased ahead of those that run, where jobs are short.
+    /// Jobs that may be leased beyond the running ones, if jobs are short.
     pub ahead: usize,
-    /// How long the target of a queue may take to answer a pushed job.
+    /// The time limit for the target of a queue to respond to a pushed job.
     pub push_timeout: Duration,
-    /// The jobs that run in this process. None: those of the server itself.
+    /// The handlers of this process. Without any, a server uses its own pruning handlers.
     pub handlers: Option<Arc<Handlers>>,
 }
 
@@ -71,8 +66,7 @@ impl Default for JobsConfig {
 }
 
 impl JobsConfig {
-    /// The share of one queue in a node's slots, where nothing else is said: a queue whose target hangs leaves most of
-    /// them to others.
+    /// The default slots of one queue. A queue whose target hangs leaves most slots to other queues.
     pub fn slots_per_queue(slots: usize) -> usize {
         (slots / 4).max(1)
     }
@@ -84,7 +78,7 @@ impl JobsConfig {
         })
     }
 
-    /// A machine for jobs.
+    /// Creates the dispatch machine for jobs.
     pub(crate) fn dispatch(&self, poll_interval: Duration) -> Dispatch<Work> {
         let (slots, slots_per_lane) = (self.slots, self.slots_per_queue);
         let dispatch = Dispatch::new(DispatchConfig { slots, slots_per_lane, poll_interval });

@@ -1,4 +1,5 @@
-//! How many attempts ended on each queue, told to the store every few seconds: what queues show as their throughput.
+//! Counts ended attempts per queue and writes the counts to the store every few seconds. The API shows them as the
+//! throughput of a queue.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,15 +12,14 @@ use everhook_store::store::Store;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-/// How often the store is told.
+/// The interval between two writes.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Attempts that ended since the store was last told.
+/// Attempts that ended since the last write.
 #[derive(Debug, Default)]
 pub(crate) struct EndedCounts(Mutex<BTreeMap<EnvironmentId, BTreeMap<Name, u64>>>);
 
 impl EndedCounts {
-    /// One more.
     pub(crate) fn ended(&self, environment: EnvironmentId, queue: &Name) {
         let mut counts = self.lock();
         let queues = counts.entry(environment).or_default();
@@ -29,7 +29,7 @@ impl EndedCounts {
         }
     }
 
-    /// Tells the store until `stop`, and then what is left.
+    /// Writes the counts until `stop` is cancelled, and then the remaining ones.
     pub(crate) async fn run(&self, store: &dyn Store, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
             self.tell(store).await;
@@ -46,10 +46,10 @@ impl EndedCounts {
         if counts.is_empty() {
             return;
         }
-        // A statistic: what could not be told is forgotten.
+        // The counts are only statistics: after an error they are dropped.
         let queues = counts.len();
         if let Err(error) = store.add_counts(counts).await {
-            debug!(error = &error as &dyn std::error::Error, "could not count what ended on {queues} queues");
+            debug!(error = &error as &dyn std::error::Error, "could not write the counts of {queues} queues");
         }
     }
 

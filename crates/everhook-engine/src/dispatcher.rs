@@ -1,8 +1,8 @@
-//! Drives the dispatch machine: leases tasks when it says so, and has them started and handed back.
+//! Executes the commands of the dispatch machine: leases tasks, starts them, and hands them back.
 //!
-//! One machine for deliveries and one for jobs; tasks come from a [`Source`] and are run by a [`Run`]. A component that
-//! reports an event also carries out the commands that follow, so that no task waits until the dispatcher is scheduled.
-//! The dispatcher itself leases, and hands back tasks that have waited for too long.
+//! Deliveries and jobs have one machine each. A [`Source`] leases the tasks and a [`Run`] runs them. A component that
+//! reports an event also executes the resulting commands itself, so that no task waits until the dispatcher loop is
+//! scheduled. The loop only leases, and hands back tasks that have waited too long for a slot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,24 +20,24 @@ use tracing::warn;
 use crate::node::Node;
 use crate::session::Session;
 
-/// How often to look for room.
+/// The interval of checks for free capacity.
 const CAPACITY_STEP: Duration = Duration::from_millis(1);
-/// How long to wait for room, in steps.
+/// The longest wait for free capacity, in steps.
 const CAPACITY_STEPS_MAX: u32 = 50;
-/// How long to wait while no slot is given back: whoever has them all hangs.
+/// The longest wait without any released slot. Beyond that, the tasks that hold the slots probably hang.
 const IDLE_STEPS_MAX: u32 = 5;
 
-/// The dispatch machine, shared between the dispatcher, the appends and the running tasks.
+/// The dispatch machine that the dispatcher, the appends and the running tasks share.
 pub(crate) struct NodeCapacity<T> {
     machine: Mutex<Machine<T>>,
     wake: Notify,
-    /// How many places were given back so far.
+    /// The number of slots released since the start.
     released: AtomicU64,
 }
 
 struct Machine<T> {
     dispatch: Dispatch<T>,
-    /// Until when the dispatcher sleeps: it is woken for what comes before that. Zero while it is awake.
+    /// The time until which the dispatcher sleeps; an earlier event must wake it. Zero while it is awake.
     sleeps_until: Duration,
 }
 
@@ -47,17 +47,18 @@ impl<T> NodeCapacity<T> {
         NodeCapacity { machine: Mutex::new(machine), wake: Notify::new(), released: AtomicU64::new(0) }
     }
 
-    /// There may be new work.
+    /// Reports that new tasks may exist.
     pub(crate) fn hint(&self, now: Duration) {
         self.update(|dispatch| dispatch.handle(Event::Hint, now));
     }
 
-    /// There will be work after this span.
+    /// Reports that a task becomes due after this span.
     pub(crate) fn due_in(&self, span: Duration, now: Duration) {
         self.update(|dispatch| dispatch.handle(Event::DueIn(span), now));
     }
 
-    /// This node lacks what a task needs: nothing begins for a moment. What came too late for that comes back as well.
+    /// Stops leasing and the fast path for a moment, because this node lacks a resource such as open files. Tasks that
+    /// started before the pause and fail for the same reason are handed back, too.
     pub(crate) fn pause(&self, lack: &str, now: Duration) {
         let is_first = self.update(|dispatch| {
             let is_first = !dispatch.is_paused();
@@ -66,24 +67,24 @@ impl<T> NodeCapacity<T> {
         });
         if is_first {
             warn!(
-                "{lack}: nothing is sent for a moment, and no attempt is used; raise the limit of open files \
+                "{lack}: sending is paused for a moment, without using up an attempt; raise the limit of open files \
                  (`ulimit -n`), or lower `slots`"
             );
         }
     }
 
-    /// How many tasks are leased to this node: those that run, wait, or are not settled.
+    /// The number of tasks leased to this node: running, waiting for a slot, or not yet settled.
     pub(crate) fn leased(&self) -> usize {
         self.lock().dispatch.leased()
     }
 
-    /// Tells the machine whose lanes there are. Returns how their environments share the places for leased tasks.
+    /// Gives the machine the current lanes. Returns how their environments share the node's capacity.
     pub(crate) fn share_between(&self, lanes: impl Iterator<Item = (EnvironmentId, LaneId)>) -> Tenants {
         self.lock().dispatch.share_between(lanes)
     }
 
-    /// Waits for room for so many tasks, as long as slots are given back and not for long: what is accepted without room
-    /// waits in the store, and comes back from there at a price.
+    /// Waits a short time for capacity for this many tasks, as long as slots are being released. A task committed
+    /// without capacity must later be leased from the store, which costs an extra transaction.
     pub(crate) async fn wait_for(&self, tasks: usize) {
         let (mut released, mut idle) = (self.released.load(Ordering::Relaxed), 0);
         for _ in 0..CAPACITY_STEPS_MAX {
@@ -97,7 +98,7 @@ impl<T> NodeCapacity<T> {
         }
     }
 
-    /// Tells the machine what happened, and takes its first command.
+    /// Passes events to the machine and returns its first command.
     pub(crate) fn handle(&self, events: impl IntoIterator<Item = Event<T>>, now: Duration) -> Option<Command<T>> {
         self.update(|dispatch| {
             events.into_iter().for_each(|event| dispatch.handle(event, now));
@@ -109,7 +110,7 @@ impl<T> NodeCapacity<T> {
         self.update(|dispatch| dispatch.poll(now))
     }
 
-    /// The dispatcher goes to sleep; returns until when, if it is not woken.
+    /// Records that the dispatcher sleeps now, and returns the time at which it must wake up.
     fn fall_asleep(&self) -> Duration {
         let mut machine = self.lock();
         machine.sleeps_until = machine.dispatch.next_wakeup();
@@ -120,7 +121,7 @@ impl<T> NodeCapacity<T> {
         self.lock().sleeps_until = Duration::ZERO;
     }
 
-    /// Changes the machine, and wakes the dispatcher if it would oversleep now.
+    /// Changes the machine, and wakes the dispatcher if its next wake-up is now earlier.
     fn update<R>(&self, change: impl FnOnce(&mut Dispatch<T>) -> R) -> R {
         let mut machine = self.lock();
         let result = change(&mut machine.dispatch);
@@ -141,7 +142,7 @@ impl<T> NodeCapacity<T> {
 }
 
 impl<T: Send + 'static> NodeCapacity<T> {
-    /// The place of a leased task, which is given back when it is dropped.
+    /// The slot of a leased task. Dropping it releases the capacity.
     pub(crate) fn slot(self: &Arc<Self>, lane: LaneId) -> Slot {
         let slots: Arc<dyn Capacity> = Arc::<NodeCapacity<T>>::clone(self);
         Slot::held(&slots, lane)
@@ -159,25 +160,23 @@ impl<T: Send> Capacity for NodeCapacity<T> {
     }
 }
 
-/// Runs leased tasks.
 pub(crate) trait Run: Clone + Send + Sync + 'static {
-    /// A leased task with whatever it takes to run it.
+    /// A leased task with everything needed to run it.
     type Task: Send + 'static;
 
     fn capacity(&self) -> &Arc<NodeCapacity<Self::Task>>;
 
-    /// Starts a task, which has a slot; its end is reported to the machine.
+    /// Starts a task in its slot. The runner reports the end to the machine.
     fn start(&self, ticket: Ticket<Self::Task>);
 
-    /// Hands tasks back to the store.
     fn hand_back(&self, tickets: Vec<Ticket<Self::Task>>);
 
-    /// Tells the machine what happened, and does what it says.
+    /// Passes events to the machine and executes the resulting commands.
     fn report(&self, events: impl IntoIterator<Item = Event<Self::Task>>, now: Duration) {
         self.carry_out(self.capacity().handle(events, now), now);
     }
 
-    /// Does what the machine says, from this command on.
+    /// Executes `next` and all further commands of the machine.
     fn carry_out(&self, mut next: Option<Command<Self::Task>>, now: Duration) {
         let mut handed_back = Vec::new();
         while let Some(command) = next {
@@ -193,43 +192,41 @@ pub(crate) trait Run: Clone + Send + Sync + 'static {
     }
 }
 
-/// The result of a lease.
 pub(crate) struct WorkGrant<T> {
     pub(crate) tickets: Vec<Ticket<T>>,
-    /// When there may be more.
+    /// The time until more tasks may be due.
     pub(crate) next_ready: Option<Duration>,
-    /// A task may be due for whose slots others have a claim.
+    /// True if due tasks may have been left because their slots are promised to other environments.
     pub(crate) held_back: bool,
-    /// The error that ended the lease; the tickets that came before it are there all the same.
+    /// The error that ended the lease. The tickets leased before the error are valid.
     pub(crate) failed: Option<StoreError>,
 }
 
-/// Where tasks come from, and who runs them.
+/// Leases tasks for one machine.
 #[async_trait]
 pub(crate) trait Source: Send + Sync {
     type Runner: Run;
 
     fn runner(&self) -> &Self::Runner;
 
-    /// Leases tasks.
     async fn lease(&self, session: &Arc<Session>, ask: LeaseCommand) -> WorkGrant<TaskOf<Self>>;
 }
 
 pub(crate) type TaskOf<S> = <<S as Source>::Runner as Run>::Task;
 
-/// An event that the loop waits for.
 enum Happened<T> {
     Stop,
     Wake,
     Leased(Arc<Session>, WorkGrant<T>),
 }
 
-/// Leases tasks and starts them until the node stops; a lease under way is finished first, because its tasks are this
-/// node's.
+/// Leases and starts tasks until the node stops. A lease in progress is completed first, because its tasks belong to
+/// this node.
 pub(crate) async fn run<S: Source>(node: &Node, source: S) {
     let (runner, capacity) = (source.runner(), source.runner().capacity());
     let mut lease = None;
     loop {
+        // Awake from here on: earlier events need no wake-up, because `fall_asleep` takes them into account.
         capacity.stay_awake();
         let now = node.clock.elapsed();
         runner.carry_out(capacity.poll(now), now);
@@ -242,6 +239,8 @@ pub(crate) async fn run<S: Source>(node: &Node, source: S) {
         let wakeup = node.clock.instant(capacity.fall_asleep());
         let happened = tokio::select! {
             biased;
+            // A lease must not be dropped halfway: the store may have committed it, and its tasks would stay leased
+            // until the session ends.
             () = node.stop.cancelled(), if lease.is_none() => Happened::Stop,
             (session, grant) = async { lease.as_mut().expect("guarded").await }, if lease.is_some() => {
                 Happened::Leased(session, grant)
@@ -260,7 +259,7 @@ pub(crate) async fn run<S: Source>(node: &Node, source: S) {
     }
 }
 
-/// Starts a lease, if there is a session to lease under.
+/// Starts a lease; returns none without a usable session.
 fn begin<'a, S: Source>(
     node: &'a Node,
     source: &'a S,
@@ -282,7 +281,7 @@ fn finish<R: Run>(node: &Node, runner: &R, session: &Arc<Session>, grant: WorkGr
         Some(error) => {
             warn!(error = &error as &dyn std::error::Error, "could not lease tasks");
             if error.is_in_doubt() {
-                // It may have leased rows that this node does not know of.
+                // The store may have leased tasks to the session that this node does not know.
                 node.sessions.retire(session);
             }
             Event::LeaseFailed { tickets }
@@ -292,7 +291,7 @@ fn finish<R: Run>(node: &Node, runner: &R, session: &Arc<Session>, grant: WorkGr
     runner.report(events.into_iter().flatten(), node.clock.elapsed());
 }
 
-/// Takes no more tasks, and has waiting ones handed back.
+/// Takes no more tasks, and hands back the tasks that wait for a slot.
 pub(crate) fn drain(node: &Node, runner: &impl Run) {
     runner.report([Event::Drain], node.clock.elapsed());
 }

@@ -1,15 +1,13 @@
-//! Chance for jitter: fast, not secret.
+//! Randomness for jitter: fast, but not suitable for secrets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everhook_core::retry::Jitter;
 
-/// A stream of random bits, seeded from the system.
 #[derive(Debug)]
 pub struct Entropy(AtomicU64);
 
 impl Entropy {
-    /// Seeded from the system.
     #[expect(clippy::disallowed_methods, reason = "seeds the engine's jitter")]
     pub fn from_system() -> Entropy {
         let mut seed = [0; 8];
@@ -17,12 +15,11 @@ impl Entropy {
         Entropy(AtomicU64::new(u64::from_le_bytes(seed)))
     }
 
-    /// The same stream for the same seed, for the simulator.
+    /// Returns the same stream for the same seed; for the simulator.
     pub fn seeded(seed: u64) -> Entropy {
         Entropy(AtomicU64::new(seed))
     }
 
-    /// The next jitter.
     pub fn jitter(&self) -> Jitter {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

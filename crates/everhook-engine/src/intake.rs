@@ -1,4 +1,4 @@
-//! The way in for new work: messages and jobs, committed in groups.
+//! The intake commits new messages and jobs in groups.
 
 use everhook_store::error::StoreError;
 
@@ -6,16 +6,15 @@ pub(crate) mod accept;
 pub(crate) mod coalescer;
 pub(crate) mod enqueue;
 
-/// Why new work was not accepted, or perhaps not.
+/// The reasons why new work was not accepted, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// The store could not tell.
+    /// The write failed, or its result is unknown.
     #[error("the store failed")]
     Store(#[source] StoreError),
-    /// Too many requests are waiting already.
-    #[error("too many messages are waiting to be written")]
+    /// The queue of waiting requests stayed full until the deadline.
+    #[error("too many requests are waiting to be written")]
     Overloaded,
-    /// The node is on its way out.
     #[error("the node is stopping")]
     Stopping,
 }

@@ -1,8 +1,9 @@
-//! The async shell around core, store and sender.
+//! Connects the core, a store and a sender with async I/O.
 //!
-//! Does what the core decides: accepts messages and jobs in groups, leases tasks, runs them, settles them, keeps the
-//! node's session alive, takes over tasks of dead nodes, and speaks with remote workers. Contains no decision about a
-//! task and no SQL. Everything hangs on a [`node::Node`]: components own their state and share the node.
+//! The engine executes the decisions of the core. It commits messages and jobs in groups, leases tasks, runs and
+//! settles them, renews the node's session, takes over tasks of crashed nodes, and serves remote workers. It contains
+//! no SQL and makes no decision about a task. A [`node::Node`] is the shared context: each component owns its state and
+//! refers to the node for the rest.
 
 mod changes;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! The counters of a node, for Prometheus.
+//! The metrics of a node, for Prometheus.
 //!
-//! Counted where it happens, or by a look at the store every `BACKLOG_INTERVAL`: a scrape costs the store nothing. Labels are
-//! bounded: none names a tenant, an application or an endpoint.
+//! Counters change where the event happens. The backlog is read from the store every `BACKLOG_INTERVAL`, so that a
+//! scrape does not query the store. Labels are bounded: they never name a tenant, an application or an endpoint.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -25,37 +25,33 @@ use tracing::debug;
 
 use crate::clock::Clock;
 
-/// The bounds of times: from a tenth of a millisecond to half a minute, with those that targets are about.
+/// The buckets of durations, from 0.1 ms to 30 s, including the values of the published targets.
 const SECONDS: [f64; 17] =
     [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-/// How often to look what waits in the store.
+/// The interval at which the backlog is counted in the store.
 const BACKLOG_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The labels of attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
     class: String,
 }
 
-/// The labels of outboxes: the names the settings give them.
+/// The label of outboxes: their names in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutboxLabels {
     outbox: String,
 }
 
-/// The state of a node at the time of a scrape.
 pub(crate) struct Now {
-    /// Deliveries under way.
+    /// Running deliveries.
     pub(crate) running: usize,
-    /// Jobs under way, or leased ahead.
+    /// Jobs that run or are leased ahead.
     pub(crate) jobs: usize,
-    /// Tasks that ended and are not written yet.
+    /// Ended tasks that are not yet written.
     pub(crate) unsettled: usize,
-    /// The store's connections.
     pub(crate) pool: Option<PoolUse>,
 }
 
-/// The node's counters.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     clock: Arc<Clock>,
@@ -91,7 +87,6 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Everything at zero.
     pub(crate) fn new(clock: Arc<Clock>) -> Metrics {
         let sizes = || Histogram::new(exponential_buckets(1.0, 2.0, 10));
         let seconds = || Histogram::new(SECONDS);
@@ -131,12 +126,12 @@ impl Metrics {
         metrics
     }
 
-    /// Puts more on the page.
+    /// Adds metrics to the page.
     pub(crate) fn add(&self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry.lock().expect("registering does not panic"));
     }
 
-    /// When something begins whose time is to be observed.
+    /// Returns the start time for a duration that is observed later.
     pub(crate) fn begin(&self) -> Duration {
         self.clock.elapsed()
     }
@@ -190,7 +185,7 @@ impl Metrics {
         registry.register("pool_waiting", "Callers that wait for a store connection", self.pool_waiting.clone());
     }
 
-    /// Everything, as Prometheus reads it.
+    /// Returns the page in the text format of Prometheus.
     pub(crate) fn render(&self, now: Now) -> String {
         let pool = now.pool.unwrap_or_default();
         self.running.set(gauge(now.running as u64));
@@ -200,17 +195,17 @@ impl Metrics {
         self.pool_busy.set(gauge(pool.busy as u64));
         self.pool_waiting.set(gauge(pool.waiting as u64));
         let mut page = String::new();
-        // Writing to a string does not fail; half a page would tell.
+        // Writing to a string does not fail. If it ever did, the page would be incomplete.
         let _ = text::encode(&mut page, &self.registry.lock().expect("registering does not panic"));
         page
     }
 
-    /// Looks what waits in the store, again and again.
+    /// Counts the backlog in the store at an interval.
     pub(crate) async fn watch(&self, store: &dyn Store) {
         loop {
             match store.read(query::CountBacklog {}).await {
                 Ok(backlog) => self.waits(backlog),
-                // Callers that need the store log its absence louder.
+                // Components that need the store log its errors at a higher level.
                 Err(error) => debug!(error = &error as &dyn std::error::Error, "could not count the backlog"),
             }
             tokio::time::sleep(BACKLOG_INTERVAL).await;
@@ -223,7 +218,7 @@ impl Metrics {
         self.due_seconds.set(backlog.due_for.as_secs_f64());
     }
 
-    /// Counts committed work, whether a request, an outbox, a schedule or a batch created it.
+    /// Counts committed messages and jobs, whether a request, an outbox, a schedule or a batch created them.
     pub(crate) fn made(&self, made: Made) {
         self.accepted.inc_by(made.messages as u64);
         self.enqueued.inc_by(made.jobs as u64);
@@ -243,7 +238,7 @@ impl Metrics {
         seconds.observe(took.as_secs_f64());
     }
 
-    /// Rows that left an outbox, by how long each had waited; some of them were set aside.
+    /// Counts the rows that left an outbox, with the age of each. `set_aside` of them could not be relayed.
     pub(crate) fn outbox_relayed(&self, name: &str, lags: impl Iterator<Item = Duration>, set_aside: usize) {
         let mut rows = 0;
         for lag in lags {
@@ -255,7 +250,6 @@ impl Metrics {
         self.outbox_set_aside.get_or_create(&labels).inc_by(set_aside as u64);
     }
 
-    /// How much waits in an outbox.
     pub(crate) fn outbox(&self, name: &str, status: OutboxStatus) {
         let labels = OutboxLabels { outbox: name.to_owned() };
         let count = |rows: u64| i64::try_from(rows).unwrap_or(i64::MAX);

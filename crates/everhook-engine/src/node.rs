@@ -1,7 +1,8 @@
-//! A node: the context that every component shares, started with a store and a sender, stopped by draining.
+//! A node: the context that all components share.
 //!
-//! Components own their state and refer to the node for the rest. `changes` is the door for the node's callers, `intake`
-//! the way in for new work.
+//! `Node::start` needs a store and, on a server, a transport; `Node::drain` stops the node. Each component owns its
+//! state and refers to the node for the rest. Callers such as the API use the methods in `changes`; new work enters
+//! through `intake`.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -49,21 +50,19 @@ use crate::sweep::Sweeper;
 use crate::transport::Transport;
 use crate::wakeup::Wakeups;
 
-/// Deliveries that are leased beyond the slots, to targets that answer fast.
+/// Deliveries that a node may lease beyond its slots, for endpoints that respond fast.
 const DELIVERIES_AHEAD_MAX: usize = 500;
-/// How many of them one lease brings: a lane with a backlog must not keep the store busy.
+/// Deliveries leased ahead in one call. A small step keeps a lane with a backlog from occupying the store.
 const DELIVERIES_AHEAD_STEP: usize = 50;
-/// How often partitions and the like are looked after.
+/// The interval of store maintenance, such as creating partitions.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long the last settlements may take after the sends were interrupted.
+/// Time limit for the last settlements after running tasks were interrupted.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A running node.
 pub struct Node {
     pub(crate) config: NodeConfig,
-    /// Requests leave this node, and it looks after the store: a server, and no worker in a customer's process.
+    /// True on a server: it sends requests and maintains the store. False for a worker inside a customer's process.
     pub(crate) is_server: bool,
-    /// Whether this node delivers messages.
     pub(crate) delivers: bool,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) transport: Arc<dyn Transport>,
@@ -75,36 +74,34 @@ pub struct Node {
     pub(crate) metrics: Metrics,
     pub(crate) counts: EndedCounts,
     pub(crate) wakeups: Wakeups,
-    /// The dispatch machine of deliveries.
     pub(crate) deliveries: Arc<NodeCapacity<Delivery>>,
-    /// The dispatch machine of jobs.
     pub(crate) jobs: Arc<NodeCapacity<Work>>,
     pub(crate) accepting: Coalescer<Messages>,
     pub(crate) enqueueing: Coalescer<Jobs>,
     pub(crate) settler: Settler,
-    /// Jobs that handlers of this process run now.
+    /// Jobs that handlers of this process are running.
     pub(crate) handled: Handled,
     pub(crate) push_queues: PushQueues,
-    /// Remote workers with a lease call under way here.
+    /// Remote workers with a lease call in progress on this node.
     pub(crate) asking: Asking,
-    /// Deliveries and jobs under way.
+    /// Tracks running deliveries and jobs.
     pub(crate) running: TaskTracker,
-    /// The loops that begin them.
+    /// Tracks the loops that bring new work.
     intake: TaskTracker,
     loops: TaskTracker,
-    /// A stop was announced; work is taken as before.
+    /// True after a stop was announced. The node still takes work until it drains.
     leaving: AtomicBool,
-    /// Stops taking work.
+    /// Cancelled when the node stops taking work.
     pub(crate) stop: CancellationToken,
-    /// Stops the heartbeat and the writers, last of all.
+    /// Cancelled last in a drain: ends the heartbeat and the writers.
     halt: CancellationToken,
-    /// Fires when the grace period of a stop is over.
+    /// Cancelled when the grace period of a drain is over.
     pub(crate) interrupt: CancellationToken,
 }
 
 impl Node {
-    /// Starts every loop. The first session is open when this returns. Without a transport the node neither delivers
-    /// nor pushes, and runs the jobs of its handlers only. The server and the simulator differ in nothing but the
+    /// Starts all loops; the node has tried to open its first session when this returns. Without a transport the node
+    /// neither delivers nor pushes, and only runs jobs of its handlers. The server and the simulator differ only in the
     /// arguments.
     pub async fn start(
         store: Arc<dyn Store>,
@@ -182,15 +179,15 @@ impl Node {
     }
 
     fn spawn_loops(self: &Arc<Self>) {
-        // Every node has a session, also one that never holds anything: it shows that the node lives and that the store
-        // answers, and it brings the store's time.
+        // Every node has a session, even if it never leases. The session shows that the node is alive and the store
+        // responds, and its renewals bring the store's time.
         self.spawn(|node| async move { node.sessions.run(node.halt.clone()).await });
-        // And every node settles: remote workers speak to any of them.
+        // Every node settles, because a remote worker may send its reports to any node.
         self.spawn_loop(&self.halt, |node| async move { node.settler.run(&node).await });
         self.spawn_loop(&self.stop, |node| async move { maintain(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.metrics.watch(&*node.store).await });
         self.spawn_loop(&self.stop, |node| async move { node.wakeups.broadcast_loop().await });
-        // A node that neither delivers nor has workers waiting has nothing to be woken for.
+        // Other nodes need no wake-ups: they neither deliver nor have waiting workers.
         if self.config.role.delivers() || self.has_jobs() {
             self.spawn_loop(&self.stop, |node| async move { node.wakeups.listen().await });
         }
@@ -227,15 +224,15 @@ impl Node {
         }
         if self.config.role.delivers() {
             self.spawn_intake(|node| async move { dispatcher::run(&node, JobSource::new(&node)).await });
-            // Also while the node stops: jobs that run then can still be cancelled.
+            // This loop also runs during a drain, so that the remaining jobs can still be cancelled.
             self.spawn_loop(&self.halt, |node| async move { Runner::new(&node).watch().await });
         }
     }
 }
 
-/// Tasks of the node itself.
+/// Loops of the node and its shutdown.
 impl Node {
-    /// Runs a loop that ends by itself when the node stops or halts.
+    /// Runs a loop that returns by itself when the node stops or halts.
     fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Node>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -243,7 +240,7 @@ impl Node {
         self.loops.spawn(abort_on_panic(work(Arc::clone(self))));
     }
 
-    /// Runs a loop until `end`.
+    /// Runs a loop until `end` is cancelled.
     fn spawn_loop<F>(self: &Arc<Self>, end: &CancellationToken, work: impl FnOnce(Arc<Node>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -251,7 +248,8 @@ impl Node {
         self.loops.spawn(abort_on_panic(until(end.clone(), work(Arc::clone(self)))));
     }
 
-    /// Runs a loop that brings new work. A stop waits for it first; it ends by itself then, or by the halt.
+    /// Runs a loop that brings new work. A drain waits for these loops first, because work that they are committing or
+    /// leasing belongs to this node. The loop returns by itself after a stop; the halt ends it otherwise.
     fn spawn_intake<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Node>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -259,30 +257,33 @@ impl Node {
         self.intake.spawn(abort_on_panic(until(self.halt.clone(), work(Arc::clone(self)))));
     }
 
-    /// Relays the rows of these outboxes, until the node is drained. A node that does not accept leaves them to the
-    /// others.
+    /// Relays the rows of these outboxes until the node drains. A node whose role does not accept messages does
+    /// nothing.
     pub fn relay(self: &Arc<Self>, sources: Vec<RelaySource>) {
         for source in sources.into_iter().filter(|_| self.config.role.accepts()) {
             self.spawn_intake(|node| async move { Relay::new(node, source).run().await });
         }
     }
 
-    /// Announces a stop: the node is not ready from now on, so that clients with a choice go elsewhere. It works on until
-    /// it is drained.
+    /// Announces a stop: the node reports itself as not ready, so that load balancers choose other nodes. It keeps
+    /// working until it drains.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Stops: takes no more work, lets running tasks finish within `grace`, interrupts the rest, hands everything back.
+    /// Stops the node in this order: take no new work, wait up to `grace` for running tasks, interrupt the rest, write
+    /// the last settlements, and close the sessions.
     pub async fn drain(self: &Arc<Self>, grace: Duration) {
         info!(running = self.leased(), "stopping: waiting up to {} s for running tasks", grace.as_secs());
+        // Tasks that wait for a slot have not started. Handing them back now lets other nodes run them at once.
         dispatcher::drain(self, &Deliverer::new(self));
         dispatcher::drain(self, &Runner::new(self));
         self.stop.cancel();
         self.intake.close();
         self.running.close();
         let finished = async {
-            // The tasks of an append or a lease under way are this node's, and are run and settled like the rest.
+            // An append or lease in progress may still bring tasks that belong to this node. They run and settle like
+            // the others, so the drain waits for the intake before it waits for running tasks.
             self.intake.wait().await;
             self.running.wait().await;
         };
@@ -291,15 +292,16 @@ impl Node {
             self.interrupt.cancel();
         }
         if tokio::time::timeout(FLUSH_DEADLINE, self.settled()).await.is_err() {
-            warn!(running = self.leased(), "could not settle everything: the rest is reclaimed later");
+            warn!(running = self.leased(), "could not settle all tasks in time: other nodes reclaim the rest");
         }
-        // Writes that hang in the store are found by others, because the session is closed.
+        // The heartbeat ends only here, so that no other node takes over a task while its settlement is being written.
+        // A write that still hangs is abandoned. Closing the session then lets other nodes reclaim its tasks at once.
         self.halt.cancel();
         self.loops.close();
         self.loops.wait().await;
         self.intake.wait().await;
         if tokio::time::timeout(FLUSH_DEADLINE, self.sessions.close_all()).await.is_err() {
-            warn!("could not close the session: it expires by itself");
+            warn!("could not close the session in time: it expires after its lease");
         }
         let _ = tokio::time::timeout(FLUSH_DEADLINE, self.wakeups.notify_on_shutdown()).await;
     }
@@ -317,24 +319,22 @@ impl Node {
     }
 }
 
-/// Facts about the node, for its callers.
+/// Information about the node for its callers.
 impl Node {
-    /// The node's part in the whole.
     pub fn role(&self) -> Role {
         self.config.role
     }
 
-    /// The store's time as the node knows it.
+    /// The store's time, as estimated by this node.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The next id.
     pub fn new_id(&self) -> Id {
         self.ids.next(self.clock.now())
     }
 
-    /// The node's counters, as Prometheus reads them.
+    /// The node's metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         self.metrics.render(Now {
             running: self.deliveries.leased(),
@@ -344,12 +344,12 @@ impl Node {
         })
     }
 
-    /// Puts counters of other parts of the process on the metrics page.
+    /// Adds metrics of other parts of the process to the metrics page.
     pub fn add_metrics(&self, register: impl FnOnce(&mut Registry)) {
         self.metrics.add(register);
     }
 
-    /// Whether the node can do its work; if not, why.
+    /// Returns an error with the reason if the node cannot do its work.
     pub fn ready(&self) -> Result<(), String> {
         if self.leaving.load(Ordering::Relaxed) || self.stop.is_cancelled() {
             return Err("stopping: the node closes its listener soon".to_owned());
@@ -368,29 +368,28 @@ impl Node {
         Ok(())
     }
 
-    /// Whether jobs are enabled.
     pub(crate) fn has_jobs(&self) -> bool {
         self.config.jobs.as_ref().is_some_and(|jobs| jobs.enabled)
     }
 
-    /// Refuses an operation on jobs where they are disabled.
+    /// Fails if jobs are disabled on this node.
     pub(crate) fn check_jobs(&self, op: Op) -> Result<(), StoreError> {
         let refused = || StoreError::Refused { op, source: "jobs are disabled on this node".into() };
         self.has_jobs().then_some(()).ok_or_else(refused)
     }
 }
 
-/// The transport of a node from which no request leaves.
+/// The transport of a worker node, which sends no requests.
 struct Nowhere;
 
 #[async_trait]
 impl Transport for Nowhere {
     async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
-        Err(SendFailure::new(Class::Internal, "this worker sends no requests".to_owned()))
+        Err(SendFailure::new(Class::Internal, "a worker node sends no requests".to_owned()))
     }
 }
 
-/// A server without handlers of its own runs the jobs that prune.
+/// Adds the pruning handlers to a server that has no other handlers.
 fn with_own_handlers(
     mut config: NodeConfig,
     is_server: bool,
@@ -405,7 +404,7 @@ fn with_own_handlers(
     config
 }
 
-/// A tenth more or less, so that nodes that were started together do not look for work together.
+/// Changes an interval by up to a tenth, so that nodes started together do not poll together.
 fn with_jitter(interval: Duration, entropy: &Entropy) -> Duration {
     interval - interval / 10 + entropy.jitter().share_of(interval / 5)
 }
@@ -414,11 +413,11 @@ async fn until(end: CancellationToken, work: impl Future<Output = ()>) {
     end.run_until_cancelled(work).await;
 }
 
-/// A loop without which the node does not do its work. If it panics the process ends at once: others take over its
-/// tasks, instead of waiting for a node that heartbeats and does nothing.
+/// Runs a loop that the node cannot work without. A panic ends the process: other nodes then take over its tasks.
+/// Otherwise the node would keep its leases alive without working on them.
 async fn abort_on_panic(work: impl Future<Output = ()>) {
     if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-        error!("a loop of the engine panicked: ending the process, so that others take over");
+        error!("a loop of the engine panicked: aborting the process so that other nodes take over its tasks");
         std::process::abort();
     }
 }
@@ -426,7 +425,7 @@ async fn abort_on_panic(work: impl Future<Output = ()>) {
 async fn maintain(store: &dyn Store) {
     loop {
         if let Err(error) = store.maintain().await {
-            warn!(error = &error as &dyn std::error::Error, "maintenance failed, trying again later");
+            warn!(error = &error as &dyn std::error::Error, "store maintenance failed: retrying in an hour");
         }
         tokio::time::sleep(MAINTENANCE_INTERVAL).await;
     }

@@ -1,9 +1,11 @@
-//! The relay: makes the rows of an outbox into messages, through the same door as every other message.
+//! The relay: turns outbox rows into messages.
 //!
-//! One loop for each outbox, on every node that accepts. The node that gets the claim takes a batch, appends it and
-//! finishes the claim. A batch is one append transaction, so that the ids of its messages sort as its rows did and no
-//! later row is accepted before an earlier one. Rows of a batch that was perhaps appended are relayed again and found
-//! accepted. The core makes every decision about a message.
+//! Every node that accepts messages runs one loop per outbox. A claim lets only one node work on an outbox at a time:
+//! the node takes a batch under the claim, appends it, and finishes the claim. Each batch is one append transaction.
+//! The message ids therefore sort like the rows, and no row is accepted before an earlier one.
+//!
+//! If the result of an append is unknown, the rows stay in the outbox and are relayed again. Their deduplication keys
+//! then show which rows are already accepted. The core makes all decisions about a message.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -30,25 +32,22 @@ use tracing::{debug, info, warn};
 
 use crate::node::Node;
 
-/// The environment of rows that name none, where the outbox is for no particular one.
+/// The environment of rows that name none, if the outbox is not limited to one environment.
 const DEFAULT_ENVIRONMENT: &str = "default";
-/// How often depth and age of an outbox are looked up.
+/// The interval at which the depth and age of an outbox are measured.
 const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// An outbox to relay.
 #[derive(Clone)]
 pub struct RelaySource {
-    /// Its name, for people.
+    /// The name for logs and metrics.
     pub name: String,
-    /// Where the rows are.
     pub outbox: Arc<dyn Outbox>,
-    /// The only environment its rows may be for; none where they may name any.
+    /// The only environment that its rows may use, or none if they may name any.
     pub environment: Option<String>,
-    /// How long a row waits at most before someone looks.
+    /// The longest time between two polls.
     pub poll_interval: Duration,
 }
 
-/// The loop of one outbox.
 pub(crate) struct Relay {
     node: Arc<Node>,
     source: RelaySource,
@@ -56,14 +55,14 @@ pub(crate) struct Relay {
     environments: Mutex<HashMap<String, EnvironmentId>>,
 }
 
-/// A row that passed every check, as the message it becomes.
+/// A valid row with the message that it becomes.
 struct RelayedRow {
     row: i64,
     locator: Locator<ApplicationId>,
     message: NewMessage,
 }
 
-/// Names that were looked up in vain for a batch: they are not looked up again for each row.
+/// Names that do not exist, remembered for one batch so that each is looked up once.
 #[derive(Default)]
 struct Missing {
     environments: HashSet<String>,
@@ -75,7 +74,7 @@ impl Relay {
         Relay { node, source, uids: Uids::default(), environments: Mutex::default() }
     }
 
-    /// Relays until the node stops.
+    /// Relays rows until the node stops.
     pub(crate) async fn run(&self) {
         let stop = &self.node.stop;
         let name = &self.source.name;
@@ -87,7 +86,7 @@ impl Relay {
                 Ok(look) => look,
                 Err(error) if !failing => {
                     let error = &error as &dyn std::error::Error;
-                    warn!(error, outbox = name, "could not read the outbox {name}: trying again, its rows wait");
+                    warn!(error, outbox = name, "could not read the outbox {name}: retrying, its rows stay in place");
                     PollResult::Failed
                 }
                 Err(_) => PollResult::Failed,
@@ -105,7 +104,7 @@ impl Relay {
         }
     }
 
-    /// Takes a batch, if there is one, and relays it.
+    /// Takes a batch if one exists, and relays it.
     async fn relay_next(&self) -> Result<PollResult, StoreError> {
         let (name, outbox) = (&self.source.name, &self.source.outbox);
         let asked = self.node.clock.elapsed();
@@ -114,14 +113,17 @@ impl Relay {
             Taken::Busy => return Ok(PollResult::Busy),
             Taken::Rows(claim, batch) => (claim, batch),
         };
+        // Counted from before the request. The store grants the claim later, so it lasts at least until this time.
         let expires = asked + OUTBOX_CLAIM;
         match self.relay(&batch, expires).await {
             Ok(Some(done)) => {
                 self.tell(&batch, &done);
+                // Only now may rows be removed: they are durable as messages. If the process crashes before this call,
+                // the claim expires and the rows are relayed again as duplicates without effect.
                 if outbox.finish(claim, done).await? == Finished::Lost {
                     warn!(
                         outbox = name,
-                        "lost the claim on the outbox {name}: its rows are relayed again, without effect"
+                        "lost the claim on the outbox {name}: its rows are relayed again and found to be duplicates"
                     );
                 }
                 Ok(PollResult::Rows)
@@ -131,7 +133,8 @@ impl Relay {
                 Ok(PollResult::Busy)
             }
             Err(error) => {
-                // The intake has told the log already. The rows stay, and the claim is free for the next look.
+                // The intake has already logged the error. An empty `finish` keeps the rows and releases the claim for
+                // the next poll.
                 debug!(error = &error as &dyn std::error::Error, "could not append the rows of the outbox {name}");
                 outbox.finish(claim, Done::default()).await?;
                 Ok(PollResult::Failed)
@@ -142,11 +145,11 @@ impl Relay {
     async fn observe(&self) {
         match self.source.outbox.status().await {
             Ok(status) => self.node.metrics.outbox(&self.source.name, status),
-            Err(error) => debug!(error = &error as &dyn std::error::Error, "could not look up how much waits"),
+            Err(error) => debug!(error = &error as &dyn std::error::Error, "could not measure the outbox"),
         }
     }
 
-    /// Returns the message that a row becomes, or the reason why it becomes none.
+    /// Returns the message for a row, or the reason why the row is invalid.
     async fn judge(
         &self,
         batch: &OutboxBatch,
@@ -196,7 +199,7 @@ impl Relay {
         }))
     }
 
-    /// The environment a row is for; none if there is none, or not for this outbox.
+    /// The environment of a row, or none if it does not exist or this outbox may not use it.
     async fn environment(&self, row: &OutboxRow, missing: &mut Missing) -> Result<Option<EnvironmentId>, StoreError> {
         let only = self.source.environment.as_deref();
         let named = row.environment.as_deref().or(only).unwrap_or(DEFAULT_ENVIRONMENT);
@@ -220,7 +223,7 @@ impl Relay {
         self.environments.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Where a row's application is, or was when it was last looked up.
+    /// The application of a row. A cached uid may be outdated; the append then fails with `NoApplication`.
     async fn application(
         &self,
         environment: EnvironmentId,
@@ -251,7 +254,8 @@ impl Relay {
         Ok(found.map(|found| self.uids.remember(environment, uid, found)))
     }
 
-    /// Tries a message again whose uid has moved since it was remembered; under the id it has, so that it keeps its place.
+    /// Retries a message whose application was found by an outdated cached uid. The message keeps its id, and with it
+    /// its place in the order.
     async fn again(&self, member: &RelayedRow) -> Result<Appended, StoreError> {
         let NewMessage { environment, message, keys, .. } = &member.message;
         let found = match &member.locator {
@@ -275,8 +279,8 @@ impl Relay {
         accepted.pop().unwrap_or(Ok(Appended::NoApplication))
     }
 
-    /// Appends a batch in order; none if the claim on it expired before. `Err` means that rows of it may be appended:
-    /// it is to be repeated as it is.
+    /// Appends a batch in order. Returns none if the claim expired before the append. After an `Err` some rows may have
+    /// been appended, and the unchanged batch must be relayed again.
     async fn relay(&self, batch: &OutboxBatch, expires: Duration) -> Result<Option<Done>, StoreError> {
         let mut done = Done { floor: batch.floor, set_aside: batch.unreadable.clone(), ..Done::default() };
         let at = id_time(self.node.clock.now(), batch.floor);
@@ -289,7 +293,8 @@ impl Relay {
             }
         }
         if self.node.clock.elapsed() >= expires {
-            // Another relay may have the rows. Two would harm nobody, but late rows of this one must not go past theirs.
+            // Another relay may have claimed the rows. Appending them twice is harmless, because of their deduplication
+            // keys. But this late append could put earlier rows after later ones of the other relay.
             return Ok(None);
         }
         let messages = members.iter().map(|member| member.message.clone()).collect();
@@ -311,7 +316,7 @@ impl Relay {
         Ok(Some(done))
     }
 
-    /// Tells of a batch that was appended.
+    /// Logs and counts an appended batch.
     fn tell(&self, batch: &OutboxBatch, done: &Done) {
         let name = &self.source.name;
         for (row, reason) in &done.set_aside {
@@ -321,26 +326,26 @@ impl Relay {
     }
 }
 
-/// The reason of the store for refusing this row alone.
+/// The store's reason for refusing this row alone.
 fn refused(error: &StoreError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     format!("{error}: {cause}")
 }
 
-/// The message that a row is now, or why it is none.
+/// Returns the id of the row's message, or the reason why the row was refused.
 fn judged(accepted: Appended) -> Result<MessageId, String> {
     match accepted {
         Appended::Accepted { message, .. } => Ok(message.id),
         Appended::Repeated(id) => Ok(id),
-        // The slot is another message's, as it should be.
+        // Another message holds the once-slot. The row has reached its goal.
         Appended::Suppressed(winner) => Ok(winner),
-        Appended::NoApplication => Err("its application does not exist, or no longer".to_owned()),
-        Appended::EventIdTaken => Err("a message with this eventId exists already".to_owned()),
-        Appended::KeyReused => Err("its key was used for something else".to_owned()),
+        Appended::NoApplication => Err("its application does not exist".to_owned()),
+        Appended::EventIdTaken => Err("a message with this eventId already exists".to_owned()),
+        Appended::KeyReused => Err("its deduplication key was already used for a different request".to_owned()),
     }
 }
 
-/// The slot that a row claims, if any.
+/// The once-slot that a row claims.
 fn once_claim(row: &OutboxRow) -> Result<Option<OnceClaim>, String> {
     let phase = row.once_phase.map(Phase::new).transpose().map_err(|bad| format!("oncePhase {bad}"))?;
     match &row.once_key {
@@ -348,12 +353,12 @@ fn once_claim(row: &OutboxRow) -> Result<Option<OnceClaim>, String> {
             let key = key.parse::<Name>().map_err(|bad| format!("onceKey {bad}"))?;
             Ok(Some(OnceClaim { key, phase }))
         }
-        None if phase.is_some() => Err("oncePhase is of no use without a onceKey".to_owned()),
+        None if phase.is_some() => Err("oncePhase requires a onceKey".to_owned()),
         None => Ok(None),
     }
 }
 
-/// An id if it begins like one, else a uid; none if it can be neither.
+/// Parses an application id if the text has its prefix, otherwise a uid. Returns none if the text is neither.
 fn locator(text: &str) -> Option<Locator<ApplicationId>> {
     if text.starts_with(ApplicationId::PREFIX) {
         return text.parse().ok().map(Locator::Id);

@@ -1,6 +1,7 @@
-//! Remote workers: sessions that are renewed, given jobs and heard over the API.
+//! Serves remote workers, which renew sessions, lease jobs and report results over the API.
 //!
-//! Nothing is kept here but who is waiting: any node may serve any call of a worker. What it says of a job goes through `settle`.
+//! A node keeps no state about a worker except the lease calls in progress, so any node can serve any call. Results of
+//! jobs go through `settle`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -27,63 +28,62 @@ use crate::node::Node;
 use crate::run::job::record;
 use crate::settle::{AttemptEnd, AttemptRecord, SettleReply};
 
-/// How long a worker that waits goes without a look: hints come from this node and perhaps from others, not from time that passes.
+/// The longest time between two polls for a waiting worker. Hints report new jobs, but not jobs that become due by
+/// time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Hints come in floods; a look at the store does not.
+/// The shortest time between two polls, because many hints can arrive at once.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// A job that a worker says it holds.
+/// A job that a worker claims to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldJob {
-    /// The job.
     pub id: JobId,
-    /// Since which lease.
+    /// The epoch of the lease.
     pub epoch: u32,
 }
 
-/// The answer to the heartbeat of a worker.
+/// The answer to a worker's heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Not its own any more: what it says of them does not count.
+    /// Jobs that the worker no longer holds; their results will not be recorded.
     pub lost: Vec<JobId>,
-    /// To be given up: someone cancelled them.
+    /// Jobs that were cancelled and that the worker should stop.
     pub cancelled: Vec<JobId>,
 }
 
-/// Why a worker gets no jobs.
+/// The reasons why a worker gets no jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerRefused {
-    /// Its session was closed, because it was silent for longer than its lease: what it held is others' by now.
+    /// Its session was closed because its lease expired. Other workers may hold its jobs now.
     #[error("the worker's lease has expired and its jobs were given to others: register again")]
     Closed,
-    /// It asks for jobs in two calls at once.
-    #[error("another lease call of this worker is under way")]
+    /// Another lease call of the same worker is in progress.
+    #[error("another lease call of this worker is in progress")]
     Busy,
 }
 
-/// The report of a worker at the end of a job.
+/// A worker's report at the end of an attempt.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How it ended.
     pub report: Report,
-    /// The error and what was logged.
+    /// The error and the log lines.
     pub note: Note,
-    /// The result, as JSON.
+    /// The result as JSON.
     pub result: Option<Bytes>,
 }
 
-/// Remote workers with a lease call under way here.
+/// Remote workers with a lease call in progress on this node.
 #[derive(Default)]
 pub(crate) struct Asking(Mutex<HashSet<SessionId>>);
 
-/// A lease call under way.
+/// A lease call in progress; ends when it is dropped.
 struct AskingNow<'a> {
     asking: &'a Asking,
     worker: SessionId,
 }
 
 impl Asking {
-    /// Begins a lease call; none if the worker has one under way.
+    /// Starts a lease call; returns none if the worker already has one in progress.
     fn begin(&self, worker: SessionId) -> Option<AskingNow<'_>> {
         self.lock().insert(worker).then(|| AskingNow { asking: self, worker })
     }
@@ -100,7 +100,7 @@ impl Drop for AskingNow<'_> {
 }
 
 impl Node {
-    /// Begins the session of a remote worker.
+    /// Opens the session of a remote worker.
     pub async fn open_worker(&self, name: String, takes: Takes, lease: Duration) -> Result<WorkerRecord, StoreError> {
         self.check_jobs(Op::OpenSession)?;
         let id = SessionId(self.new_id());
@@ -115,8 +115,8 @@ impl Node {
         Ok(WorkerRecord { session, takes })
     }
 
-    /// Renews the worker and leases jobs to it; waits up to `wait` for the first. Where `held` is given, other jobs of
-    /// the worker go back: the answer that named them was lost on the way.
+    /// Renews the worker's session and leases jobs to it; waits up to `wait` for the first job. If `held` is given, the
+    /// worker's other jobs are handed back: the reply that contained them was lost.
     pub async fn lease_for(
         &self,
         worker: &WorkerRecord,
@@ -136,7 +136,8 @@ impl Node {
             self.hand_back_unheard(id, held).await?;
         }
         loop {
-            // From here on: what is told while the store is asked is not missed.
+            // Listen before reading the store. A job committed between the read and the wait would otherwise be missed
+            // until the next poll.
             let mut hint = std::pin::pin!(self.wakeups.next_hint());
             hint.as_mut().enable();
             let (jobs, next_ready) = self.take_for(worker, limit).await?;
@@ -151,7 +152,7 @@ impl Node {
                 () = hint => tokio::time::sleep(LOOK_PAUSE.min(until - now)).await,
                 () = tokio::time::sleep(look) => {}
             }
-            // A worker that waits is alive.
+            // The open request shows that the worker is alive, so the node renews the session on its behalf.
             if self.clock.elapsed().saturating_sub(renewed) >= worker.session.lease / 4 {
                 renewed = self.clock.elapsed();
                 if !self.renew_worker(id).await? {
@@ -183,14 +184,16 @@ impl Node {
         Ok((jobs, grant.next_ready))
     }
 
-    /// Ends what is not to be given to anyone. If that fails, it is the worker's until its session or the job's time ends.
+    /// Ends a job that no worker should run. If that fails, the job stays with the worker until its session or the
+    /// job's timeout ends.
     async fn end_cancelled(&self, session: SessionId, leased: Leased) {
-        let why = if leased.job().is_none() { "the job was deleted" } else { "it was cancelled" };
+        let why = if leased.job().is_none() { "the job was deleted" } else { "the job was cancelled" };
         let end = AttemptEnd::Attempted(record(Report::Cancelled, Note::new(why, []).to_bytes(), self.clock.now()));
         self.settler.settle_for(session, leased.task, leased.job().cloned(), end).await;
     }
 
-    /// Renews the worker; tells what it lost and what is cancelled. Never hands back.
+    /// Renews the worker's session. Returns the jobs that it has lost and the jobs that were cancelled. Never hands
+    /// jobs back: the heartbeat may overtake the reply of a lease call.
     pub async fn heartbeat(
         &self,
         worker: SessionId,
@@ -216,11 +219,11 @@ impl Node {
         Ok(Ok(heartbeat))
     }
 
-    /// Ends the session of a worker that signs off; its jobs go back at once, and use no try.
+    /// Closes the session of a worker that signs off. Its jobs are handed back at once, and no try is counted.
     pub async fn close_worker(&self, worker: SessionId) -> Result<(), StoreError> {
         self.check_jobs(Op::CloseSession)?;
-        // First the session, so that it gets no more jobs. If the node dies before they are handed back, the sweep takes
-        // them over.
+        // The session is closed first, so that it gets no more jobs. If this node crashes before it hands the jobs
+        // back, the sweep reclaims them.
         self.store.close_session(worker).await?;
         info!(session.id = %worker, "closed worker {worker}: it signed off");
         self.hand_back_unheard(worker, &[]).await?;
@@ -228,7 +231,7 @@ impl Node {
         Ok(())
     }
 
-    /// Ends an attempt; returns the state of the job. Repeating it is harmless.
+    /// Ends an attempt and returns the new state of the job. Repeating the call is harmless.
     pub async fn end_job(
         &self,
         environment: EnvironmentId,
@@ -255,11 +258,12 @@ impl Node {
         match self.settler.settle_for(by.session, task, job, AttemptEnd::Attempted(record)).await {
             Some(SettleReply::Done(end)) => Ok(Ok(end.map_or(JobState::Pending, JobState::from))),
             Some(SettleReply::Rejected) => self.said_before(environment, id, by, found.state, LeaseLost::Lost).await,
-            None => Err(StoreError::InDoubt { op: Op::Settle, source: "no answer in time".into() }),
+            None => Err(StoreError::InDoubt { op: Op::Settle, source: "the settlement did not finish in time".into() }),
         }
     }
 
-    /// Whether this very attempt was ended before: then it counts, and this is where the job stands.
+    /// Returns the job's state if this worker's attempt is already recorded: then the call is a repetition. Fails with
+    /// `why` otherwise.
     async fn said_before(
         &self,
         environment: EnvironmentId,
@@ -280,7 +284,8 @@ impl Node {
         Ok(!matches!(self.store.renew_session(worker).await?, Renewed::Closed))
     }
 
-    /// Hands back what the worker holds and does not know of: the answer to its lease was lost on the way.
+    /// Hands back the jobs that the worker holds but does not list. The reply of the lease call that contained them was
+    /// lost.
     async fn hand_back_unheard(&self, worker: SessionId, held: &[HeldJob]) -> Result<(), StoreError> {
         for task in self.store.read(query::HeldJobs { session: worker }).await? {
             let is_it = |it: &HeldJob| it.id.0 == task.key.subject && it.epoch == task.epoch;
@@ -292,7 +297,7 @@ impl Node {
     }
 }
 
-/// The task that a worker speaks of, and when it was leased.
+/// The task that the worker's proof refers to, with the time of its lease.
 fn held_by(found: &JobRecord, by: LeaseProof) -> Result<(Task, Timestamp), LeaseLost> {
     let open = found.open.filter(|open| open.state == TaskState::Leased);
     let held = open.and_then(|open| Some((open.task, open.holder?)));

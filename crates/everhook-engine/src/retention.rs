@@ -1,4 +1,6 @@
-//! Forgets what is old, in slices: as jobs of schedules that everyone can see and pause, or by a timer where there are none.
+//! Prunes old rows in small transactions.
+//!
+//! Pruning runs as jobs of schedules, which operators can see and pause. Where schedules are disabled, a timer runs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,47 +29,46 @@ use crate::clock::Clock;
 use crate::node::Node;
 use crate::run::handler::{Context, Finish, Handler, Handlers};
 
-/// Nobody's environment: what the server does for itself.
+/// The environment of the server's own jobs. It belongs to no tenant.
 pub const MAINTENANCE_ENVIRONMENT: EnvironmentId = EnvironmentId(0);
-/// The queue of what the server does for itself.
+/// The queue of the server's own jobs.
 pub const MAINTENANCE_QUEUE: &str = "everhook.maintenance";
-/// The kind of jobs that forget.
+/// The kind of pruning jobs.
 pub const PRUNE_KIND: &str = "everhook.prune";
 
-/// Rows that one transaction removes.
+/// Rows removed in one transaction.
 const SLICE: usize = 200;
-/// Others may want to write, too: a pause is so many times as long as the slice before it took.
+/// The pause after a transaction, as a multiple of its duration. It leaves time for other writes.
 const PAUSE_SHARE: u32 = 9;
-/// And at least this.
+/// The shortest pause after a transaction.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// After so long there is more to forget than can be forgotten like this: rather slow than full.
+/// After this time pruning cannot keep up, and the pauses get shorter: a slower store is better than a full disk.
 const HURRY_AFTER: Duration = Duration::from_secs(3600);
-/// How often each kind of thing is looked at.
+/// The interval between two runs for each kind of row.
 const INTERVAL: Duration = Duration::from_secs(3600);
-/// The schedules do not all begin at one instant.
+/// The jitter that keeps the schedules from starting at the same time.
 const JITTER: Duration = Duration::from_secs(1800);
-/// How long one run may take; what is left then is for the next one.
+/// The time limit of one run. The next run continues with the remaining rows.
 const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-/// How soon to try again to create the schedules, while the store fails.
+/// The pause before another attempt to create the schedules after a store error.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long things are kept.
+/// The time to keep each kind of row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ages {
     /// Messages without open deliveries, with their attempts.
     pub messages: Duration,
-    /// Deliveries that were given up.
+    /// Dead deliveries.
     pub dead_deliveries: Duration,
-    /// Once-slots that nobody claimed since.
+    /// Once-slots without a new claim.
     pub once_slots: Duration,
     /// Jobs that succeeded or were cancelled.
     pub jobs: Duration,
-    /// Batches that are done with.
+    /// Completed batches.
     pub batches: Duration,
-    /// Runs of schedules.
     pub runs: Duration,
-    /// Sessions that were closed.
+    /// Closed sessions.
     pub sessions: Duration,
 }
 
@@ -90,7 +91,7 @@ impl Ages {
         match what {
             Prunable::Messages => self.messages,
             Prunable::DeadDeliveries => self.dead_deliveries,
-            // They say themselves when.
+            // These rows contain their own expiry time.
             Prunable::Payloads | Prunable::Keys => Duration::ZERO,
             Prunable::Jobs => self.jobs,
             Prunable::OnceSlots => self.once_slots,
@@ -101,7 +102,6 @@ impl Ages {
     }
 }
 
-/// Forgets what is old.
 pub(crate) struct Pruner {
     store: Arc<dyn Store>,
     clock: Arc<Clock>,
@@ -119,10 +119,10 @@ impl Handler for Pruner {
         let payload = context.job().payload.as_deref().and_then(|json| serde_json::from_slice::<Payload>(json).ok());
         let what = payload.and_then(|payload| Prunable::ALL.into_iter().find(|what| what.as_str() == payload.what));
         let Some(what) = what else {
-            return Finish::other(Report::Failed { retry_after: None }, "nothing of that name can be forgotten");
+            return Finish::other(Report::Failed { retry_after: None }, "unknown kind of row to prune");
         };
         match self.prune(what, || context.is_cancelled()).await {
-            Ok(_) if context.is_cancelled() => Finish::other(Report::Cancelled, "it was cancelled"),
+            Ok(_) if context.is_cancelled() => Finish::other(Report::Cancelled, "the job was cancelled"),
             Ok(removed) => Finish::completed(Some(Bytes::from(format!("{{\"removed\": {removed}}}")))),
             Err(error) => Finish::other(Report::Failed { retry_after: None }, error.to_string()),
         }
@@ -134,7 +134,7 @@ impl Pruner {
         Pruner { store: Arc::clone(store), clock: Arc::clone(clock), ages }
     }
 
-    /// Removes slice by slice what is too old; answers how many rows left.
+    /// Removes expired rows, one small transaction at a time. Returns the number of removed rows.
     async fn prune(&self, what: Prunable, is_over: impl Fn() -> bool) -> Result<usize, StoreError> {
         let before = self.clock.now().minus(self.ages.of(what));
         let began = self.clock.elapsed();
@@ -150,12 +150,12 @@ impl Pruner {
             tokio::time::sleep(pause(now.saturating_sub(slice_began), now.saturating_sub(began))).await;
         }
         if removed > 0 {
-            info!(removed, "forgot {removed} rows of {}", what.as_str());
+            info!(removed, "pruned {removed} rows of {}", what.as_str());
         }
         Ok(removed)
     }
 
-    /// Forgets by a timer, where no schedules do.
+    /// Prunes by a timer, where no schedules do it.
     pub(crate) async fn run_by_timer(&self) {
         loop {
             for what in Prunable::ALL {
@@ -167,7 +167,7 @@ impl Pruner {
         }
     }
 
-    /// The handlers of what the server does for itself.
+    /// The handlers for the server's own jobs.
     pub(crate) fn into_handlers(self: Arc<Self>) -> Handlers {
         Handlers {
             environment: MAINTENANCE_ENVIRONMENT,
@@ -177,13 +177,13 @@ impl Pruner {
     }
 }
 
-/// How long to pause after a slice that took so long, when pruning has gone on for so long.
+/// The pause after a transaction that took `took`, in a run that has lasted for `going_on`.
 fn pause(took: Duration, going_on: Duration) -> Duration {
     let share = if going_on < HURRY_AFTER { PAUSE_SHARE } else { 1 };
     (took * share).max(PAUSE_MIN)
 }
 
-/// Makes sure that the schedules are there. Those that are stay as they are: someone may have paused or changed them.
+/// Creates the missing schedules. Existing ones stay unchanged, because an operator may have paused or changed them.
 pub(crate) async fn create_schedules(node: &Node) {
     for what in Prunable::ALL {
         let record = schedule(what, ScheduleId(node.new_id()));
@@ -199,7 +199,7 @@ async fn create(store: &dyn Store, record: &ScheduleRecord) -> Result<(), StoreE
         Created::New(_) => info!("created schedule {}", record.name),
         Created::Repeated(_) | Created::Taken(_) => {}
         Created::KeyReused | Created::NoParent | Created::Full => {
-            debug!("there is no place for schedule {}", record.name)
+            debug!("the store did not create schedule {}", record.name)
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Runs one leased task: a delivery, a job that is pushed to a target, or a job with a handler in this process.
+//! Runs one leased task: a delivery, a pushed job, or a job with a handler in this process.
 
 pub(crate) mod delivery;
 pub mod handler;

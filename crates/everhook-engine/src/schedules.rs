@@ -1,4 +1,6 @@
-//! Starts what schedules say. Every node looks, and nobody leads: what one looks at the others skip.
+//! Starts the runs of due schedules.
+//!
+//! Every node polls, without a leader: the store lets a node skip the schedules that another node is processing.
 
 use std::time::Duration;
 
@@ -6,14 +8,13 @@ use tracing::{debug, warn};
 
 use crate::node::Node;
 
-/// Schedules that are started in one transaction.
+/// Schedules that one transaction processes.
 const FIRED_MAX: usize = 100;
-/// Someone may have changed a schedule.
+/// The longest time between two polls, because schedules may be changed at any time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// A store that always says "now" is not asked without end.
+/// The shortest time between two polls, so that a store that always reports due schedules does not cause a busy loop.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Starts what is due, again and again.
 pub(crate) async fn run(node: &Node) {
     loop {
         let next_look = match node.store.fire_due(FIRED_MAX).await {
@@ -26,7 +27,7 @@ pub(crate) async fn run(node: &Node) {
                 fired.next_look
             }
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, "could not look at the schedules");
+                warn!(error = &error as &dyn std::error::Error, "could not start due schedules");
                 None
             }
         };

@@ -1,9 +1,11 @@
-//! The node's sessions: opened, renewed, retired, closed.
+//! Opens, renews, retires and closes the node's sessions.
 //!
-//! One renewal keeps alive everything a session holds. The keeper is the only one that opens or closes sessions; others ask
-//! for the current [`Session`] and hold it while they hold tasks of it. On doubt (a lost reply to a commit) a session is
-//! *retired*: it takes no new work, is renewed until nothing of it is held any more, and is closed then, so that whatever it
-//! owns without knowing is reclaimed.
+//! One renewal keeps all leases of a session alive. Only [`Sessions`] opens and closes the node's sessions. Other
+//! components ask for the current [`Session`] and keep their `Arc` for as long as they hold tasks leased under it.
+//!
+//! If a commit is in doubt because its reply was lost, the session may own tasks that this node does not know. The
+//! session is then *retired*: it takes no new work, and is renewed until all known tasks have ended. Then it is closed,
+//! and the sweep reclaims the unknown tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,32 +23,32 @@ use tracing::{error, info, warn};
 
 use crate::clock::Clock;
 
-/// One session of this node.
 #[derive(Debug)]
 pub struct Session {
-    /// Its id, never reused.
     pub id: SessionId,
-    /// When the last successful renewal was *sent*, in micros of the node's monotonic clock: the lease counts from there.
+    /// The time at which the last successful renewal was *sent*, in microseconds of the node's monotonic clock. The
+    /// store received it later, so the lease in the store expires no earlier than a lease counted from here.
     renewed_us: AtomicU64,
     retired: AtomicBool,
-    /// Fires when the store says that someone closed it: sends under it are to be aborted.
+    /// Cancelled when the store reports that another node closed the session. Requests under the session must be
+    /// aborted then.
     closed: CancellationToken,
-    /// The keeper's.
+    /// Wakes the loop of `Sessions`.
     nudge: Arc<Notify>,
 }
 
 impl Session {
-    /// Waits until the session was closed by someone else.
+    /// Waits until another node has closed the session.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// Whether the session was closed by someone else.
+    /// Returns whether another node has closed the session.
     pub fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }
 
-    /// Takes no new work any more, because of `why`: it owns, or may own, what nobody here will settle.
+    /// Takes no new work under this session, because it owns or may own tasks that this node will not settle.
     pub(crate) fn retire(&self, why: &str) {
         if !self.retired.swap(true, Ordering::AcqRel) {
             warn!(session.id = %self.id, "retired session {}: {why}", self.id);
@@ -59,16 +61,15 @@ impl Session {
     }
 }
 
-/// Names this node in the session table.
+/// The node's name in the session table.
 #[derive(Clone, Debug)]
 pub struct NodeName {
-    /// Host and process, for people.
+    /// Host name and process id, for operators.
     pub node: String,
-    /// The binary's version.
     pub version: String,
 }
 
-/// Opens, renews, retires and closes this node's sessions.
+/// The sessions of this node.
 pub struct Sessions {
     store: Arc<dyn Store>,
     ids: Arc<Ids>,
@@ -77,7 +78,7 @@ pub struct Sessions {
     role: Role,
     lease: Duration,
     state: Mutex<SessionState>,
-    /// Wakes the keeper before its time: a session was retired.
+    /// Wakes the loop early after a session was retired.
     nudge: Arc<Notify>,
 }
 
@@ -85,12 +86,13 @@ pub struct Sessions {
 struct SessionState {
     current: Option<Arc<Session>>,
     retired: Vec<Arc<Session>>,
-    /// Since when this node has renewed without a gap; others may be closed only after one whole lease of it.
+    /// The start of the current period of renewals without a gap. The node may close other sessions only after one
+    /// whole lease of such renewals.
     steady_since: Option<Duration>,
 }
 
 impl Sessions {
-    /// A keeper without a session; `open` comes next.
+    /// Creates the keeper without a session. The first call of `step` opens one.
     pub fn new(
         store: Arc<dyn Store>,
         ids: Arc<Ids>,
@@ -102,34 +104,36 @@ impl Sessions {
         Sessions { store, ids, clock, name, role, lease, state: Mutex::default(), nudge: Arc::default() }
     }
 
-    /// The session under which new work may be taken and sent now: neither retired nor past its self-check.
+    /// The session for new work: neither retired, nor closed, nor too long without a renewal.
     pub fn current(&self) -> Option<Arc<Session>> {
         let current = self.lock().current.clone()?;
         (!current.retired.load(Ordering::Acquire) && self.may_send(&current)).then_some(current)
     }
 
-    /// The self-check before each send: less than the lease, less a margin, since the last renewal was sent.
+    /// Checks before each request that the session was renewed recently enough. The margin of an eighth of the lease
+    /// leaves time to start the request before another node could take over.
     pub fn may_send(&self, session: &Session) -> bool {
         !session.is_closed() && self.clock.elapsed().saturating_sub(session.renewed()) < self.lease - self.lease / 8
     }
 
-    /// How long this node has renewed without a gap; none before that is one lease. A node that is not steady closes no sessions
-    /// of others.
+    /// Returns how long this node has renewed without a gap, or none if that is less than one lease. A node without
+    /// this record must not close other sessions: after an outage of the store, all sessions look expired although
+    /// their nodes are alive.
     pub fn steady(&self) -> Option<Duration> {
         self.current()?;
         let steady = self.clock.elapsed().saturating_sub(self.lock().steady_since?);
         (steady >= self.lease).then_some(steady)
     }
 
-    /// Takes no new work under `session` any more: a commit under it is in doubt.
+    /// Takes no new work under `session`, because a commit under it is in doubt.
     pub fn retire(&self, session: &Session) {
         session.retire("a write under it is in doubt");
     }
 
-    /// Keeps the sessions until `stop`; opens the first one when it can.
+    /// Maintains the sessions until `stop` is cancelled. Opens the first session as soon as the store responds.
     pub async fn run(&self, stop: CancellationToken) {
         let renew_every = self.lease / 4;
-        // After a failure there is less time left: ask again sooner.
+        // After a failure less of the lease is left, so the node retries sooner.
         let retry_every = self.lease / 16;
         loop {
             let steady = self.step().await;
@@ -143,8 +147,8 @@ impl Sessions {
         }
     }
 
-    /// Renews every session, replaces the current one if it is retired or closed, closes retired ones that hold nothing.
-    /// Says whether all went well.
+    /// Renews all sessions, replaces a retired or closed current session, and closes retired sessions without tasks.
+    /// Returns true if all calls succeeded.
     pub async fn step(&self) -> bool {
         let (current, retired) = {
             let state = self.lock();
@@ -158,11 +162,12 @@ impl Sessions {
         if !current.as_ref().is_some_and(usable) {
             well &= self.open().await;
         }
+        // `close_idle` counts references to find sessions without tasks, so these clones must not exist any more.
         drop((current, retired));
         self.close_idle().await && well
     }
 
-    /// Closes every session; what it still holds is reclaimed by others, or by this node when it starts again.
+    /// Closes all sessions. Other nodes reclaim the remaining tasks, or this node does after a restart.
     pub async fn close_all(&self) {
         let tenures = {
             let mut state = self.lock();
@@ -183,13 +188,14 @@ impl Sessions {
                 self.clock.sync(now, before);
                 self.note_renewal(session, before);
                 if matches!(renewed, Renewed::Moved(_)) {
-                    // Tasks that were settled before may be its own again: they are found when it is closed.
-                    session.retire("another server took over the database, perhaps without the last writes");
+                    // A failover may lose the last commits. Tasks that this node has settled may then be leased to this
+                    // session again, and no component here knows them. Closing the session makes them reclaimable.
+                    session.retire("the database failed over and may have lost the last commits");
                 }
                 true
             }
             Ok(Renewed::Closed) => {
-                error!(session.id = %session.id, "session {} was closed by another node: aborting its sends", session.id);
+                error!(session.id = %session.id, "session {} was closed by another node: aborting", session.id);
                 session.closed.cancel();
                 false
             }
@@ -201,6 +207,8 @@ impl Sessions {
     }
 
     fn note_renewal(&self, session: &Session, before: Duration) {
+        // Other nodes may have closed sessions during a gap longer than the lease. The node must be steady again before
+        // it closes any itself.
         let gap = before.saturating_sub(session.renewed()) > self.lease;
         session.renewed_us.store(u64::try_from(before.as_micros()).unwrap_or(u64::MAX), Ordering::Release);
         if gap {
@@ -221,7 +229,7 @@ impl Sessions {
                 true
             }
             Err(error) => {
-                // If it was written all the same, nobody renews it, and it is closed as expired.
+                // If the store did commit the session, no node renews it, and it is closed when its lease expires.
                 warn!(error = &error as &dyn std::error::Error, "could not open a session");
                 false
             }
@@ -239,8 +247,9 @@ impl Sessions {
         let mut state = self.lock();
         state.steady_since.get_or_insert(before);
         if let Some(old) = state.current.replace(session) {
-            // A gap, if it was taken from us, or if its last renewal was sent too long ago: that one may have waited for a
-            // database that failed over, as everybody else's did, while this session was opened in no time.
+            // The renewals had a gap if another node closed the old session, or if its last renewal was sent more than
+            // a lease ago. In the second case the database may have been down for all nodes. The fast opening of this
+            // session does not prove that the others had time to renew.
             if old.is_closed() || before.saturating_sub(old.renewed()) > self.lease {
                 state.steady_since = Some(before);
             }
@@ -250,7 +259,8 @@ impl Sessions {
         }
     }
 
-    /// Closes retired sessions of which nothing is held: only this list still refers to them.
+    /// Closes retired sessions whose tasks have all ended. Each task holds a reference, so a count of one means that
+    /// only this list refers to the session.
     async fn close_idle(&self) -> bool {
         let idle = {
             let mut state = self.lock();

@@ -1,9 +1,9 @@
-//! Ends attempts. The only place that does, for whatever reason they end: a reply, a failure, a dead holder, a stop.
+//! Ends attempts. Every end goes through this module: a reply, a failure, a crashed holder, a stop.
 //!
-//! Settlements are collected and written many per transaction: while one commits, the next batch forms; at low load each
-//! goes at once. A failed write is repeated until the store answers: settling is idempotent, so doubt resolves itself. What
-//! waits is bounded, and whoever waits for a place holds its slot: a store that is down stops the intake instead of filling
-//! memory.
+//! Settlements are written in batches: while one transaction commits, the next batch fills. At low load each is written
+//! at once. A failed write is repeated until the store responds. Settling is idempotent, so repeating a write in doubt
+//! is safe. The queue is bounded, and an attempt keeps its slot while it waits for a place. An unavailable store
+//! therefore stops the intake instead of filling memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,49 +30,48 @@ use crate::node::Node;
 use crate::session::Session;
 use crate::stall_watch::StallWatch;
 
-/// Transactions under way at once at most: the second only helps while the first hangs.
+/// Concurrent transactions. The second one is only used while the first hangs.
 const WRITERS: usize = 2;
-/// How soon one transaction begins after the one before, while few wait for it: who sends one message after the other does not find the
-/// store busy with the end of the last one each time.
+/// The minimum time between the starts of two transactions at low load. A client that sends one message after another
+/// would otherwise find the store busy with the previous settlement each time.
 const SETTLE_PACE: Duration = Duration::from_millis(3);
-/// How many are written at once, whenever the last transaction was.
+/// A batch of this size is written without waiting for `SETTLE_PACE`.
 const SETTLE_WORTH_IT: usize = 50;
-/// How long a transaction may take before the next one goes past it. Before that, what comes meanwhile goes together: fewer and larger ones
-/// are cheaper.
+/// The time after which a second transaction starts beside a slow one. Until then settlements collect, because fewer
+/// and larger transactions are cheaper.
 const HANGS_AFTER: Duration = Duration::from_millis(20);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// How long someone waits for what becomes of a settlement.
+/// The longest wait of a remote worker for the result of its settlement.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
-/// An attempt that ended, or a task that was not begun.
+/// An attempt that has ended, or a leased task that was not started.
 pub(crate) struct FinishedAttempt {
     pub(crate) task: Task,
-    /// The job of the task, if it is one: it has its own retry policy.
+    /// The job of a job task; it contains the retry policy.
     pub(crate) job: Option<Arc<Job>>,
     pub(crate) by: AttemptHolder,
-    /// Held, not read: dropping it after the write frees it.
+    /// Dropping it after the write releases the slot.
     pub(crate) slot: SlotHold,
     pub(crate) end: AttemptEnd,
 }
 
-/// The holder of the task.
+/// The holder of the task's lease.
 pub(crate) enum AttemptHolder {
-    /// This node.
     Node(Arc<Session>),
-    /// A remote worker, in whose name someone waits for the answer.
+    /// A remote worker whose request waits for the answer.
     Worker {
         session: SessionId,
-        /// Dropped unanswered if nothing can be said: the worker repeats what it said.
+        /// Dropped without an answer if the result is unknown; the worker then repeats its report.
         answer: oneshot::Sender<SettleReply>,
     },
 }
 
-/// The answer to a worker that waits for a settlement.
+/// The answer to a remote worker's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettleReply {
-    /// It counts; how it left the task, unless that was handed back.
+    /// The settlement was recorded. Contains the task's new state, unless the task was handed back.
     Done(Option<EndState>),
-    /// It does not.
+    /// The settlement was not recorded, because the lease was lost.
     Rejected,
 }
 
@@ -84,7 +83,7 @@ impl AttemptHolder {
         }
     }
 
-    /// Nobody cares any more.
+    /// Returns true if the settlement is pointless: the session was closed, or the worker's request has ended.
     fn is_gone(&self) -> bool {
         match self {
             AttemptHolder::Node(session) => session.is_closed(),
@@ -93,25 +92,25 @@ impl AttemptHolder {
     }
 }
 
-/// The slot that the end of an attempt holds until it is written.
+/// The capacity that an ended attempt holds until it is written.
 pub(crate) enum SlotHold {
-    /// Nothing: a task that was taken over never had a slot.
+    /// A reclaimed task never had a slot.
     Nothing,
-    /// Its slot.
+    /// The slot is released after the write.
     Slot { _slot: Slot },
-    /// Its slot is free again; a stop waits for it all the same.
+    /// The slot was released early. The token makes a drain wait for the write.
     Unsettled { _token: TaskTrackerToken },
 }
 
-/// How it ended.
+/// The way in which a lease ended.
 pub(crate) enum AttemptEnd {
-    /// Nothing was done with the task: it goes back as it was.
+    /// The task was not tried and is due again, unchanged.
     HandedBack,
-    /// Something was done, or came to light.
+    /// The attempt has an outcome, which is logged and counted.
     Attempted(AttemptRecord),
 }
 
-/// The entry of the attempt log.
+/// The entry for the attempt log.
 pub(crate) struct AttemptRecord {
     pub(crate) outcome: Outcome,
     pub(crate) class: Class,
@@ -121,19 +120,20 @@ pub(crate) struct AttemptRecord {
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
     pub(crate) result: Option<KeptResult>,
-    /// The holder that made the attempt, if another one settles it.
+    /// The session that made the attempt, if another one settles it.
     pub(crate) holder: Option<SessionId>,
 }
 
-/// Takes ended attempts to the store.
+/// Writes ended attempts to the store.
 pub(crate) struct Settler {
     queue: mpsc::Sender<FinishedAttempt>,
     waiting: Mutex<mpsc::Receiver<FinishedAttempt>>,
-    /// Held by the writer of the moment, unless another one hangs: when the last one began.
+    /// Held by the active writer, with the start of the last transaction. A second writer proceeds without it if the
+    /// first one hangs.
     turn: Mutex<Option<Duration>>,
-    /// Attempts that gave their slot back and are not written.
+    /// Attempts whose slot was released before they were written.
     unsettled: TaskTracker,
-    /// Of the writers, a batch at a time.
+    /// Measures the progress of the writers, one batch at a time.
     stall_watch: StallWatch,
 }
 
@@ -151,34 +151,36 @@ impl Default for Settler {
 }
 
 impl Settler {
-    /// For how long no batch was written although one is to be.
+    /// Returns how long no batch was written although some were waiting.
     pub(crate) fn stalled(&self, now: Duration) -> Duration {
         self.stall_watch.stalled(now)
     }
 
-    /// Waits until everything is written that gave its slot back before.
+    /// Waits until all attempts with an early released slot are written.
     pub(crate) async fn settled(&self) {
         self.unsettled.close();
         self.unsettled.wait().await;
     }
 
-    /// How many gave their slot back and are not written.
+    /// The number of unwritten attempts whose slot was released.
     pub(crate) fn unsettled(&self) -> usize {
         self.unsettled.len()
     }
 
-    /// Hands over what ended, as soon as there is a place for it.
+    /// Queues an ended attempt; waits while the queue is full.
     pub(crate) async fn settle(&self, mut ended: FinishedAttempt) {
-        // The receiver lives as long as the settler itself.
+        // The receiver belongs to the settler, so the channel cannot be closed here.
         let Ok(place) = self.queue.reserve().await else { return };
-        // A target that took one can take the next. One that did not may have to rest: its slot is free when that is written.
+        // After a success the slot is released at once, because the endpoint can take the next request. After a failure
+        // the endpoint may have to back off. The slot stays occupied until that is committed, so that no other task of
+        // the lane starts.
         if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Success) {
             ended.slot = SlotHold::Unsettled { _token: self.unsettled.token() };
         }
         place.send(ended);
     }
 
-    /// Settles what a remote worker said, and waits for the answer; none if there is none.
+    /// Settles the report of a remote worker. Returns none if the result is not known within the deadline.
     pub(crate) async fn settle_for(
         &self,
         session: SessionId,
@@ -192,7 +194,7 @@ impl Settler {
         tokio::time::timeout(ANSWER_DEADLINE, answered).await.ok()?.ok()
     }
 
-    /// Writes settlements for ever; dropped when the node has drained.
+    /// Writes settlements until it is dropped at the end of a drain.
     pub(crate) async fn run(&self, node: &Node) {
         let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_batches(node));
         futures_util::future::join_all(writers).await;
@@ -201,12 +203,15 @@ impl Settler {
     async fn write_batches(&self, node: &Node) {
         let mut batch = Vec::with_capacity(SETTLE_BATCH_MAX);
         loop {
-            // One writer waits for work at a time, so that it gets all of what has come, not a share.
+            // Only one writer receives at a time, so that it collects all waiting attempts instead of a part.
             let mut waiting = self.waiting.lock().await;
             batch.extend(waiting.recv().await);
             self.stall_watch.begin(node.clock.elapsed());
+            // A writer that waits too long for its turn proceeds anyway: a hanging transaction must not block the
+            // others.
             let mut turn = tokio::time::timeout(HANGS_AFTER, self.turn.lock()).await;
             if let Ok(last) = &mut turn {
+                // The pace applies only to this node's own attempts; a remote worker waits for its answer.
                 let nobody_asks = batch.iter().all(|ended| matches!(ended.by, AttemptHolder::Node(_)));
                 if let Some(begun) = **last
                     && nobody_asks
@@ -251,11 +256,13 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
         }
     }
     if batches {
-        // The announcement is a message of the same transaction: its deliveries are pending, on a lane that any node may look at.
+        // Ending the last job of a batch may create an announcement message in the same transaction. Its deliveries are
+        // pending, and any node may lease them.
         node.wakeups.hint_deliveries();
     }
     if jobs {
-        // A queue at its limit has room again; whoever leases from it was told nothing of when.
+        // The end of a job may free a place in a limited queue. The lease that found the queue full could not say when
+        // that would be.
         node.wakeups.hint_jobs_here();
     }
 }
@@ -318,7 +325,9 @@ fn decide(node: &Node, ended: &FinishedAttempt) -> (Settlement, Option<Decision>
     (settlement, Some(decision))
 }
 
-/// Repeats the write until the store answers, or until nobody waits for the answer any more: every session was closed.
+/// Repeats the write until the store responds, or until all holders are gone and no result could be recorded. A
+/// repeated settlement is safe because it is fenced by session and epoch: if the lost one was committed, the store
+/// recognises the repetition.
 async fn write_until_answered(
     node: &Node,
     settlements: &Arc<[Settlement]>,
@@ -330,11 +339,12 @@ async fn write_until_answered(
                 node.metrics.made(settled.made);
                 return Some(settled.answer);
             }
+            // One bad settlement fails the whole transaction. Writing each one alone lets the good ones through.
             Err(error @ (StoreError::Refused { .. } | StoreError::Corrupt { .. })) if settlements.len() > 1 => {
                 let count = settlements.len();
                 warn!(
                     error = &error as &dyn std::error::Error,
-                    "store refused to settle {count} tasks: settling them singly"
+                    "store refused to settle {count} tasks: settling them one by one"
                 );
                 return Some(write_singly(node, settlements, batch).await);
             }
@@ -345,18 +355,18 @@ async fn write_until_answered(
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                warn!(error, "could not settle {} tasks, trying again", settlements.len());
+                warn!(error, "could not settle {} tasks: retrying", settlements.len());
             }
         }
         if batch.iter().all(|ended| ended.by.is_gone()) {
-            warn!("gave up settling {} tasks: their session was closed, or nobody waits", settlements.len());
+            warn!("gave up settling {} tasks: their sessions or requests were closed", settlements.len());
             return None;
         }
         tokio::time::sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Each by itself, and each until the store answers: a store that fails meanwhile costs nobody their settlement.
+/// Writes each settlement in its own transaction, and repeats each until the store responds.
 async fn write_singly(node: &Node, settlements: &[Settlement], batch: &[FinishedAttempt]) -> Vec<Settled> {
     let mut settled = Vec::with_capacity(settlements.len());
     for (settlement, ended) in settlements.iter().zip(batch) {
@@ -367,14 +377,16 @@ async fn write_singly(node: &Node, settlements: &[Settlement], batch: &[Finished
     settled
 }
 
-/// Whether a batch was told that a job of it has ended. Only the store knows what that made of the batch.
+/// Returns whether the settlement ended a job of a batch. Only the store knows whether that makes the batch send an
+/// announcement.
 fn may_announce(settlement: &Settlement) -> bool {
     let end = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
     settlement.batch.is_some() && end.is_some()
 }
 
-/// A task whose end cannot be written stays with its session, which lives: only when that ends a sweep finds it, counts a
-/// crash, and ends it as poison if it comes to that. What a sweep itself cannot write is left, or there would be no end of it.
+/// Handles a task whose settlement the store refuses. The task stays leased while the session is open, so the session
+/// is retired. After it is closed, the sweep reclaims the task, counts a crash, and ends the task as dead after enough
+/// crashes. A refused settlement of the sweep itself is dropped, because retiring the session again would never end.
 fn give_up(ended: &FinishedAttempt) {
     if matches!(&ended.end, AttemptEnd::Attempted(record) if record.outcome == Outcome::Abandoned) {
         return;
@@ -387,7 +399,7 @@ fn give_up(ended: &FinishedAttempt) {
 fn log(ended: &FinishedAttempt, decision: Option<&Decision>, settled: Settled) {
     let task = &ended.task;
     if settled == Settled::Lost {
-        // Superseded: someone else holds or ended the task. It changed nothing.
+        // Another session holds or has ended the task. This settlement changed nothing.
         let session = ended.by.session();
         warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session, "lost task {}", task.key.id);
         return;
@@ -427,7 +439,7 @@ fn log_job(task: &Task, job: Option<&Job>, record: &AttemptRecord, decision: &De
     match decision.verdict {
         Verdict::Succeed => debug!(
             task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,
-            attempt = decision.tries, "did {id} of {queue} in {duration_ms} ms"
+            attempt = decision.tries, "completed {id} of {queue} in {duration_ms} ms"
         ),
         verdict => warn!(
             task.id = %task.key.id, job.id = %id, queue, job.kind = kind, class = %record.class, duration_ms,

@@ -1,24 +1,25 @@
-//! Whether work that never ends gets on.
+//! Detects whether continuous work has stalled.
 //!
-//! Several workers begin pieces of it and end them. As long as any of them ends one now and then, it gets on. For readiness: a
-//! node whose settlements hang must not be sent more work. Times are spans since the node started.
+//! Several workers start and finish pieces of work. The work makes progress as long as any worker finishes a piece from
+//! time to time. Readiness uses this: a node whose settlements hang should get no more work. Times are spans since the
+//! node started.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The pieces under way, and when one last ended.
+/// The pieces in progress, and the time of the last finished one.
 #[derive(Debug, Default)]
 pub(crate) struct StallWatch(Mutex<StallState>);
 
 #[derive(Debug, Default)]
 struct StallState {
     under_way: usize,
-    /// When the last piece ended, or the first one began after a pause.
+    /// The time when the last piece ended, or when the first one started after a pause.
     last: Duration,
 }
 
 impl StallWatch {
-    /// A piece begins.
+    /// Records the start of a piece.
     pub(crate) fn begin(&self, now: Duration) {
         let mut state = self.lock();
         if state.under_way == 0 {
@@ -27,14 +28,14 @@ impl StallWatch {
         state.under_way += 1;
     }
 
-    /// A piece has ended.
+    /// Records the end of a piece.
     pub(crate) fn end(&self, now: Duration) {
         let mut state = self.lock();
         state.under_way = state.under_way.saturating_sub(1);
         state.last = now;
     }
 
-    /// For how long no piece has ended although some are under way.
+    /// Returns how long no piece has ended although some are in progress.
     pub(crate) fn stalled(&self, now: Duration) -> Duration {
         let state = self.lock();
         if state.under_way == 0 { Duration::ZERO } else { now.saturating_sub(state.last) }

@@ -1,7 +1,8 @@
-//! Takes over what dead sessions held.
+//! Takes over the tasks of crashed nodes and workers.
 //!
-//! Closes sessions past their lease, where this node may, and settles the tasks of closed ones as abandoned, through the same
-//! door as every other outcome. Jobs of remote workers whose time is over end there, too, as timed out.
+//! The sweep closes sessions whose lease has expired, if this node is steady. It settles the tasks of closed sessions
+//! as abandoned, through the same `settle` as every other outcome. It also ends jobs of remote workers that ran longer
+//! than their timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +21,21 @@ use crate::node::Node;
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
-/// How often to look: an eighth of the lease, within these bounds.
+/// The sweep runs every eighth of the lease, within these bounds.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// Looks for dead sessions and their tasks.
 pub(crate) struct Sweeper {
     pub(crate) node: Arc<Node>,
 }
 
 impl Sweeper {
-    /// Sweeps until the node stops.
     pub(crate) async fn run(&self) {
         let stop = &self.node.stop;
         let interval = (self.node.config.lease / 8).clamp(INTERVAL_MIN, INTERVAL_MAX);
         loop {
             if let Err(error) = self.sweep(stop).await {
-                warn!(error = &error as &dyn std::error::Error, "could not sweep");
+                warn!(error = &error as &dyn std::error::Error, "could not sweep expired sessions");
             }
             tokio::select! {
                 biased;
@@ -48,6 +47,8 @@ impl Sweeper {
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let Some(session) = self.node.sessions.current() else { return Ok(()) };
+        // Only a node that has itself renewed without a gap may judge others: after an outage of the store, every
+        // session looks expired.
         if let Some(steady) = self.node.sessions.steady() {
             for session in self.node.store.close_expired(steady).await? {
                 warn!(session.id = %session, "closed session {session}: its lease had expired");
@@ -66,7 +67,8 @@ impl Sweeper {
             let tasks = self.taken(session, self.node.store.reclaim(ask).await)?;
             let count = tasks.len();
             for taken in tasks {
-                // Nobody takes from the queue at the end of a stop; whoever lives reclaims what is left.
+                // During a drain the settle queue may be full with no writer left. Other nodes reclaim the remaining
+                // tasks.
                 if stop.run_until_cancelled(self.abandon(taken, session)).await.is_none() {
                     return Ok(());
                 }
@@ -93,7 +95,8 @@ impl Sweeper {
         }
     }
 
-    /// Returns the taken tasks; on doubt retires the session, because it may own tasks that this node does not know of.
+    /// Returns the reclaimed tasks. If the commit is in doubt, retires the session, because it may own tasks that this
+    /// node does not know.
     fn taken<T>(&self, session: &Session, taken: Result<T, StoreError>) -> Result<T, StoreError> {
         if taken.as_ref().is_err_and(StoreError::is_in_doubt) {
             self.node.sessions.retire(session);
@@ -106,9 +109,9 @@ impl Sweeper {
         let (id, holder) = (task.key.id, from.session);
         info!(task.id = %id, task.epoch = task.epoch, session.id = %holder, "reclaimed task {id} from closed session {holder}");
         let why = match task.kind {
-            TaskKind::Delivery => format!("node {holder} died with it; the request may or may not have been sent"),
+            TaskKind::Delivery => format!("node {holder} crashed; the request may or may not have been sent"),
             TaskKind::Job => {
-                format!("worker {holder} died or was silent for too long; the job may or may not have been done")
+                format!("worker {holder} crashed or sent no heartbeat; the job may or may not have been done")
             }
         };
         let record = self.ended((Class::Abandoned, Outcome::Abandoned), Bytes::from(why), from);
@@ -118,9 +121,9 @@ impl Sweeper {
     async fn time_out(&self, taken: Reclaimed, session: &Arc<Session>) {
         let Reclaimed { task, from, job } = taken;
         let (report, why) = match &job {
-            // Nothing is left that could be tried again.
+            // A deleted job cannot be retried.
             None => (Report::Cancelled, "the job was deleted"),
-            Some(_) => (Report::TimedOut, "it took longer than it may"),
+            Some(_) => (Report::TimedOut, "the job exceeded its timeout"),
         };
         let record = self.ended(report.classify(), Note::new(why, []).to_bytes(), from);
         self.settle(task, job, session, record).await;
@@ -138,7 +141,7 @@ impl Sweeper {
         self.node.settler.settle(FinishedAttempt { task, job, by, slot: SlotHold::Nothing, end }).await;
     }
 
-    /// The end of what `from` held, as far as anybody knows: now.
+    /// The record of an attempt by `from` that ends now; its real end is unknown.
     fn ended(&self, (class, outcome): (Class, Outcome), reply: Bytes, from: Holding) -> AttemptRecord {
         AttemptRecord {
             outcome,

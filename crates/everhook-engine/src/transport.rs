@@ -1,13 +1,13 @@
-//! How a request leaves the node: through the sender, or through the simulator's network.
+//! The way of a request out of the node: the sender, or the network of the simulator.
 
 use async_trait::async_trait;
 use everhook_core::outcome::{Reply, SendFailure};
 use everhook_sender::{Request, Sender};
 
-/// Carries one request to its receiver and brings back what came of it.
+/// Sends a request to its receiver and returns the reply.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Sends once; never by itself a second time.
+    /// Sends the request exactly once; retries are decided elsewhere.
     async fn send(&self, request: Request) -> Result<Reply, SendFailure>;
 }
 

@@ -1,8 +1,8 @@
-//! Wakes whoever can do the work there may be: this node's dispatchers and the remote workers that wait at it, and the other nodes
-//! of the store.
+//! Wakes the components that can lease new tasks: this node's dispatchers, the remote workers that wait at this node,
+//! and the other nodes.
 //!
-//! Hints only: nothing waits for them alone. What is told within a moment goes out as one, so that a flood of messages is not
-//! a flood of wake-ups.
+//! Wake-ups are only hints: polling finds the same tasks later. Hints within a short time are sent as one, so that many
+//! messages do not cause many wake-ups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,19 @@ use crate::dispatcher::NodeCapacity;
 use crate::run::delivery::Delivery;
 use crate::run::job::Work;
 
-/// Other nodes are woken at most once in this time.
+/// The shortest time between two wake-ups of the other nodes.
 const PAUSE: Duration = Duration::from_millis(10);
-/// After a failure, the pause grows from the first to the second.
+/// The pause after a failure grows from the first value to the second.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Tells of work, and hears of it.
 pub(crate) struct Wakeups {
     deliveries: Arc<NodeCapacity<Delivery>>,
     jobs: Arc<NodeCapacity<Work>>,
-    /// Remote workers that wait for jobs.
+    /// Wakes remote workers that wait for jobs.
     waiting: Notify,
     clock: Arc<Clock>,
-    /// The line to the other nodes, if there is one.
+    /// The channel to the other nodes, if the store has one.
     hints: Option<Arc<dyn Hints>>,
     told: Notify,
 }
@@ -48,19 +47,19 @@ impl Wakeups {
         Wakeups { deliveries, jobs, waiting: Notify::new(), clock, hints, told: Notify::new() }
     }
 
-    /// Deliveries may be due: this node looks for them, and soon the others do.
+    /// Reports that deliveries may be due, to this node and soon to the others.
     pub(crate) fn hint_deliveries(&self) {
         self.hint_deliveries_here();
         self.told.notify_one();
     }
 
-    /// Jobs may be due: this node looks for them, and soon the others do.
+    /// Reports that jobs may be due, to this node and soon to the others.
     pub(crate) fn hint_jobs(&self) {
         self.hint_jobs_here();
         self.told.notify_one();
     }
 
-    /// Wakes the machines that committed work is for.
+    /// Wakes the dispatchers for newly committed messages and jobs.
     pub(crate) fn hint_made(&self, made: Made) {
         if made.messages > 0 {
             self.hint_deliveries();
@@ -70,13 +69,14 @@ impl Wakeups {
         }
     }
 
-    /// There may be jobs for this node and whoever waits at it.
+    /// Reports that jobs may be due, to this node and the remote workers waiting at it.
     pub(crate) fn hint_jobs_here(&self) {
         self.jobs.hint(self.clock.elapsed());
         self.waiting.notify_waiters();
     }
 
-    /// There will be work after this span. What is due at once was handed back, and may be for another node.
+    /// Reports that a task becomes due after this span. A span of zero means that the task was handed back; another
+    /// node may be able to run it, so the others are woken, too.
     pub(crate) fn due_in(&self, kind: TaskKind, span: Duration) {
         let now = self.clock.elapsed();
         match kind {
@@ -88,7 +88,7 @@ impl Wakeups {
         }
     }
 
-    /// The next hint of jobs, for a remote worker that waits. Hints count from this call on.
+    /// Returns the next hint about jobs, for a waiting remote worker. Hints after this call are not missed.
     pub(crate) fn next_hint(&self) -> Notified<'_> {
         self.waiting.notified()
     }
@@ -97,19 +97,19 @@ impl Wakeups {
         self.deliveries.hint(self.clock.elapsed());
     }
 
-    /// Wakes the other nodes whenever there was a hint.
+    /// Wakes the other nodes after each hint.
     pub(crate) async fn broadcast_loop(&self) {
         let Some(hints) = &self.hints else { return };
         let mut failures = Failures::default();
         loop {
             self.told.notified().await;
             let pause = failures.count("wake the other nodes", hints.notify().await);
-            // A hint that failed is as good as lost; the next one that is told goes out after the pause.
+            // A failed hint is lost; polling replaces it. The next hint is sent after the pause.
             tokio::time::sleep(pause.max(PAUSE)).await;
         }
     }
 
-    /// Looks for work here whenever another node told of some.
+    /// Wakes this node's dispatchers after hints from other nodes.
     pub(crate) async fn listen(&self) {
         let Some(hints) = &self.hints else { return };
         let mut failures = Failures::default();
@@ -123,7 +123,7 @@ impl Wakeups {
         }
     }
 
-    /// Wakes the other nodes now: what this one hands back is theirs.
+    /// Wakes the other nodes at once, so that they lease the tasks that this node has handed back.
     pub(crate) async fn notify_on_shutdown(&self) {
         if let Some(hints) = &self.hints
             && let Err(error) = hints.notify().await
@@ -133,7 +133,7 @@ impl Wakeups {
     }
 }
 
-/// Logs the first failure of a row, and says how long to pause.
+/// Logs the first failure in a row, and computes the pause.
 #[derive(Default)]
 struct Failures {
     pause: Duration,
@@ -146,9 +146,9 @@ impl Failures {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 if self.pause.is_zero() {
-                    warn!(error, "could not {what}, trying again: until then work is found by polling");
+                    warn!(error, "could not {what}: retrying, until then nodes find work by polling");
                 } else {
-                    debug!(error, "could not {what}, trying again");
+                    debug!(error, "could not {what}: retrying");
                 }
                 self.pause = (self.pause * 2).clamp(RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
             }

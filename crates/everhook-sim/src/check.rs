@@ -1,4 +1,4 @@
-//! The checker: what clients were told and receivers got, against what the store says.
+//! Checks a world: compares the answers to clients and the requests to receivers with the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::world::Outcome;
 
 pub(crate) mod jobs;
 
-/// Everything that is known of one delivery.
+/// All evidence about one delivery.
 #[derive(Default)]
 struct Delivery<'a> {
     receipts: Vec<&'a Receipt>,
@@ -39,16 +39,16 @@ impl Delivery<'_> {
     }
 }
 
-/// What a finished world left.
+/// The evidence that a finished world leaves.
 pub(crate) struct Evidence<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) sent: &'a [Sent],
     pub(crate) receipts: &'a [Receipt],
-    /// The endpoints that were to get each accepted message, by number.
+    /// The numbers of the endpoints that should get each accepted message.
     pub(crate) promised: &'a BTreeMap<MessageId, Vec<usize>>,
     pub(crate) jobs: JobEvidence<'a>,
     pub(crate) endpoints: usize,
-    /// When the database's clock was set ahead.
+    /// The times at which the database's clock was set forward.
     pub(crate) jumps: &'a [Duration],
     pub(crate) faults: bool,
 }
@@ -98,7 +98,7 @@ fn gather<'a>(tables: &'a Tables, receipts: &'a [Receipt]) -> BTreeMap<(String, 
     deliveries
 }
 
-/// No loss, no invention, one message for each key, the bytes are the bytes.
+/// Checks that no message is lost or invented, that each key has one message, and that payloads are unchanged.
 fn check_clients(
     evidence: &Evidence<'_>,
     deliveries: &BTreeMap<(String, usize), Delivery<'_>>,
@@ -129,7 +129,7 @@ fn check_clients(
     bodies.extend(announcements.filter_map(|message| Some((message.id.to_string(), message.payload.as_ref()?))));
     for receipt in receipts.iter().filter(|receipt| receipt.endpoint != JOBS) {
         match bodies.get(&receipt.message) {
-            None => violations.push(format!("invented: nobody sent {}", receipt.message)),
+            None => violations.push(format!("invented: no client sent {}", receipt.message)),
             Some(body) if **body != receipt.body => violations.push(format!("changed: {}", receipt.message)),
             Some(_) => {}
         }
@@ -144,7 +144,7 @@ fn check_clients(
     }
 }
 
-/// What is announced of batches is a message like any other: every delivery of it ends once, and without faults it goes to everyone.
+/// Checks announcements of batches: every delivery ends exactly once, and without faults each endpoint gets one.
 fn check_announcements(
     evidence: &Evidence<'_>,
     deliveries: &BTreeMap<(String, usize), Delivery<'_>>,
@@ -160,7 +160,7 @@ fn check_announcements(
     }
 }
 
-/// Explained duplicates, and crashes that count.
+/// Checks that the log explains every duplicate, and that crashes are counted.
 fn check_delivery(name: &str, delivery: &Delivery<'_>, faults: bool, violations: &mut Vec<String>) {
     let unsure = delivery.count(&[Class::Abandoned, Class::Interrupted]);
     let logged = delivery.attempts.len() - unsure - delivery.count(&[Class::Connect, Class::Cancelled]);
@@ -181,8 +181,8 @@ fn check_delivery(name: &str, delivery: &Delivery<'_>, faults: bool, violations:
     }
 }
 
-/// No attempt before it is due, by the time that really passes. Unless the clock was set ahead, or a node died with it: then it
-/// is due at once.
+/// Checks that no attempt starts before it is due in virtual time. Exceptions are a clock set forward, and a crashed
+/// holder, after which the task is due at once.
 fn check_schedule(name: &str, delivery: &Delivery<'_>, jumps: &[Duration], violations: &mut Vec<String>) {
     if delivery.count(&[Class::Abandoned, Class::Interrupted]) > 0 {
         return;

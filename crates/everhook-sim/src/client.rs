@@ -1,4 +1,4 @@
-//! Clients: send messages to any node, and again with the same key when they are not told that it worked.
+//! Simulated clients. They send messages to any node, and repeat a message with the same key until it is acknowledged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::world::{Nodes, Shared};
 pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
 pub(crate) const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
 
-/// How long a client waits for an answer.
+/// The longest wait of a client for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 pub(crate) const TRIES: usize = 6;
 
-/// What one client did and was told.
+/// One client's message and the answers to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) body: Bytes,
-    /// Every id under which it may have been accepted: one for each try.
+    /// All ids under which the message may have been accepted, one per try.
     pub(crate) ids: Vec<MessageId>,
-    /// The id it was told; none if it never was.
+    /// The acknowledged id; none if the message was never acknowledged.
     pub(crate) acknowledged: Option<MessageId>,
 }
 
-/// Sends one message, persistently.
+/// Sends one message until it is acknowledged.
 pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Sent {
     let body = match number {
         0 if shared.poisoned => Bytes::from([b"{\"n\":", POISON].concat()),
@@ -58,7 +58,7 @@ pub(crate) async fn send(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Se
         let new = NewMessage { keys: vec![key.clone()], ..NewMessage::new(ENVIRONMENT, message) };
         let answer = async {
             let answer = engine.accept(new).await;
-            // A dead node's answer reaches nobody.
+            // The answer of a dead node reaches no client.
             node.gate.pass().await;
             answer
         };

@@ -1,21 +1,19 @@
-//! Where a node meets the world: everything it says or hears passes its gate, and stops there when the node is paused or dead.
+//! The gate of a node. All its calls and replies pass the gate, which blocks them while the node is paused or dead.
 
 use std::sync::Mutex;
 
 use tokio::sync::Notify;
 
-/// How a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// It runs.
     Alive,
-    /// It does nothing until it is resumed, and does not know.
+    /// The node is blocked until it is resumed, and does not notice.
     Paused,
-    /// It does nothing any more.
     Dead,
 }
 
-/// A value that the world changes and futures wait for. Wakes in the order of waiting, so that a seed stays one world.
+/// A value that futures can wait for. It wakes them in the order of waiting, so that a seed always gives the same
+/// world.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     value: Mutex<T>,
@@ -36,7 +34,7 @@ impl<T: Copy> Watched<T> {
         self.changed.notify_waiters();
     }
 
-    /// Waits until the value is as wished.
+    /// Waits until `wished` returns true for the value.
     pub(crate) async fn wait_for(&self, wished: impl Fn(T) -> bool) {
         loop {
             let changed = self.changed.notified();
@@ -48,7 +46,6 @@ impl<T: Copy> Watched<T> {
     }
 }
 
-/// A node's gate.
 #[derive(Debug)]
 pub(crate) struct Gate(Watched<Health>);
 
@@ -58,7 +55,7 @@ impl Gate {
     }
 
     pub(crate) fn set(&self, health: Health) {
-        // The dead stay dead.
+        // A dead node stays dead.
         if self.health() != Health::Dead {
             self.0.set(health);
         }
@@ -73,7 +70,7 @@ impl Gate {
         self.0.wait_for(|health| health == Health::Dead).await;
     }
 
-    /// Returns while the node is alive; never again for a dead one.
+    /// Returns when the node is alive. Never returns for a dead node.
     pub(crate) async fn pass(&self) {
         self.0.wait_for(|health| health == Health::Alive).await;
     }

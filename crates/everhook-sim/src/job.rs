@@ -1,6 +1,7 @@
-//! Jobs of a world: what each is to do, and the handler that does it.
+//! The simulated jobs: their planned behaviour and the handler that follows the plan.
 //!
-//! A handler says in the log of its attempt which run it was: so the checker knows of every attempt who made it, and what that one said.
+//! A handler writes the number of its run into the log of its attempt. The checker can therefore match every attempt
+//! with its run and report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +23,22 @@ use crate::client::ENVIRONMENT;
 use crate::gate::{Gate, Health};
 use crate::world::Shared;
 
-/// A queue without limits, one with limits, one that is pushed, and one that remote workers take.
+/// A queue without limits, one with limits, one that is pushed, and one for remote workers.
 pub(crate) const QUEUES: [&str; 4] = ["work", "narrow", "pushed", "remote"];
 const NARROW: usize = 1;
 const PUSHED: usize = 2;
 const REMOTE: usize = 3;
-/// Jobs of the narrow queue that may be leased at once, in all and of one concurrency key.
+/// The limits of the narrow queue: leased jobs in total and per concurrency key.
 pub(crate) const NARROW_LIMITS: (u32, u32) = (2, 1);
 const KIND: &str = "sim.work";
-/// What the handlers of each queue do at once on one node.
+/// Jobs of one queue that the handlers of one node run at the same time.
 const SLOTS: usize = 4;
-/// How long a unique key counts: longer than any world lasts.
+/// The validity of a unique key; longer than any world lasts.
 const UNIQUE_WINDOW: Duration = Duration::from_secs(3600);
-/// Far longer than the lease: a living node keeps what it holds.
+/// A duration far longer than the lease. A node that is alive must keep its jobs for that time.
 const LONG: Duration = Duration::from_secs(12);
 
-/// What a job is to do.
+/// The planned behaviour of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Fate {
     queue: usize,
@@ -45,16 +46,16 @@ pub(crate) struct Fate {
     pub(crate) unique: Option<usize>,
     pub(crate) batch: Option<usize>,
     pub(crate) delay: Duration,
-    /// So many attempts fail.
+    /// The number of attempts that fail.
     pub(crate) fails: u32,
-    /// So often it asks to be called again later.
+    /// The number of attempts that snooze.
     snoozes: usize,
-    /// It kills the node that runs it, every time.
+    /// Whether it crashes every process that runs it.
     poison: bool,
 }
 
 impl Fate {
-    /// What the jobs of a world are to do.
+    /// Draws the behaviour of all jobs of a world.
     pub(crate) fn draw(rng: &Rng, jobs: usize, poisoned: bool) -> Vec<Fate> {
         let draw = |number| {
             let queue = rng.below(QUEUES.len());
@@ -72,12 +73,12 @@ impl Fate {
         (0..jobs).map(draw).collect()
     }
 
-    /// The job with this number, under an id of this try.
+    /// Builds the job with this number, under a new id for each try.
     pub(crate) fn job(&self, number: usize, id: JobId, batch: Option<BatchId>) -> Job {
         let unique = |key: usize| Unique { key: key.to_string(), window: UNIQUE_WINDOW };
         Job {
             retry: job_retry(),
-            // What is pushed has the time that a send has; a handler has less, so that one that hangs is noticed.
+            // A pushed job may take as long as a request. A handler has less time, so that a hanging one times out.
             timeout: if self.queue == PUSHED { 3 * LONG } else { LONG + LONG / 4 },
             unique: self.unique.map(unique),
             concurrency_key: self.concurrency_key.map(|key| key.to_string()),
@@ -94,21 +95,20 @@ impl Fate {
         self.queue == PUSHED
     }
 
-    /// Whether it ends well when it is left alone.
+    /// Returns whether the job succeeds if no operator changes it.
     pub(crate) fn ends_well(&self) -> bool {
         self.fails < job_retry().attempts_max()
     }
 }
 
-/// Batches of a world.
 pub(crate) const BATCHES: usize = 3;
 
-/// When every job is tried again.
+/// The retry policy of all jobs.
 pub(crate) fn job_retry() -> RetryPolicy {
     RetryPolicy::new([1, 2, 4].map(Duration::from_secs).to_vec()).expect("a valid schedule")
 }
 
-/// What a job carries.
+/// The payload of a job.
 pub(crate) fn body(number: usize) -> Bytes {
     Bytes::from(format!("{{\"job\":{number}}}"))
 }
@@ -117,12 +117,12 @@ fn number_of(body: &[u8]) -> Option<usize> {
     std::str::from_utf8(body).ok()?.strip_prefix("{\"job\":")?.strip_suffix('}')?.parse().ok()
 }
 
-/// A name that is one.
+/// Parses a name that is known to be valid.
 pub(crate) fn name(text: &str) -> Name {
     text.parse().expect("a name")
 }
 
-/// The queues that someone configured.
+/// The queues with a configuration.
 pub(crate) fn configured() -> [Queue; 2] {
     let (limit, key_limit) = NARROW_LIMITS;
     let narrow = Queue { limit: Some(limit), key_limit: Some(key_limit), ..Queue::new(name(QUEUES[NARROW])) };
@@ -130,36 +130,33 @@ pub(crate) fn configured() -> [Queue; 2] {
     [narrow, Queue { target: Some(target), ..Queue::new(name(QUEUES[PUSHED])) }]
 }
 
-/// The queue with limits.
 pub(crate) fn narrow() -> &'static str {
     QUEUES[NARROW]
 }
 
-/// The queue of the remote workers.
 pub(crate) fn remote() -> &'static str {
     QUEUES[REMOTE]
 }
 
-/// One call of a handler, or one job that a remote worker ran.
+/// One call of a handler, or one run by a remote worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) job: JobId,
     pub(crate) body: Option<Bytes>,
-    /// When it began and ended, in virtual time.
+    /// The virtual times of the start and the end.
     pub(crate) at: Duration,
     pub(crate) ended: Option<Duration>,
-    /// What the handler said, if it came to that.
+    /// The handler's report; none if the run ended without one.
     pub(crate) said: Option<Class>,
 }
 
-/// The handler of a node.
 pub(crate) struct NodeHandler {
     pub(crate) shared: Arc<Shared>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) node: usize,
 }
 
-/// How a handler ends.
+/// The ways in which a handler ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Complete,
@@ -171,7 +168,7 @@ pub(crate) enum Ending {
 }
 
 impl NodeHandler {
-    /// What a node runs in its own process.
+    /// The handlers of a node.
     pub(crate) fn into_handlers(self) -> Handlers {
         let queues = QUEUES.iter().enumerate().filter(|(queue, _)| ![PUSHED, REMOTE].contains(queue));
         Handlers {
@@ -182,7 +179,7 @@ impl NodeHandler {
     }
 }
 
-/// A run of a job, wherever it is.
+/// A run of a job, by a handler or a remote worker.
 pub(crate) struct Working<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) job: &'a Job,
@@ -195,23 +192,23 @@ impl Working<'_> {
         self.shared.fates.get(self.job.payload.as_deref().and_then(number_of)?)
     }
 
-    /// Whether it kills whoever runs it.
+    /// Returns whether the job crashes every process that runs it.
     pub(crate) fn is_poison(&self) -> bool {
         self.fate().is_some_and(|fate| fate.poison)
     }
 
-    /// What it takes: now and then far longer than the lease.
+    /// The duration of the run; sometimes far longer than the lease.
     pub(crate) fn pause(&self) -> tokio::time::Sleep {
         let longest = if self.shared.rng.once_in(15) { LONG } else { Duration::from_millis(200) };
         tokio::time::sleep(self.shared.rng.between(Duration::ZERO, longest))
     }
 
-    /// Longer than it may.
+    /// A duration longer than the job's timeout.
     pub(crate) fn hang(&self) -> tokio::time::Sleep {
         tokio::time::sleep(UNIQUE_WINDOW)
     }
 
-    /// How this run ends: as the job's fate says, whatever went wrong around it.
+    /// Chooses the end of this run according to the plan of the job, independent of faults.
     pub(crate) fn choose(&self, is_cancelled: bool) -> Ending {
         let id = self.job.id;
         if is_cancelled {
@@ -221,7 +218,7 @@ impl Working<'_> {
         if self.shared.snoozed(id) < fate.snoozes {
             return Ending::Snooze;
         }
-        // What an operator looked after is in order from then on.
+        // After an operator has changed a job, all its attempts succeed.
         if self.attempt > fate.fails || self.shared.is_steered(id) {
             return Ending::Complete;
         }
@@ -257,7 +254,7 @@ impl Handler for NodeHandler {
         };
         self.shared.end_run(run, said);
         if ending == Ending::Panic {
-            // Without the words that a panic usually has for the log.
+            // This skips the panic hook, which would print a message.
             std::panic::resume_unwind(Box::new("simulated"));
         }
         finish

@@ -1,8 +1,10 @@
-//! The deterministic simulator.
+//! The deterministic simulator, for tests only.
 //!
-//! Runs the real engine, several nodes of it, on one thread of virtual time: the store in memory stands for the database, a
-//! network of scripted endpoints for the receivers, handlers that succeed, fail, snooze, panic and hang for the workers, some of them remote, and a nemesis crashes, pauses and cuts by a seed. The same seed gives the
-//! same trace. Afterwards the invariants are checked against what clients were told and receivers got. For tests only.
+//! The simulator runs several nodes with the real engine on one thread in virtual time. An in-memory store replaces the
+//! database, and scripted endpoints replace the receivers. Handlers and remote workers succeed, fail, snooze, panic and
+//! hang as planned. A nemesis crashes and pauses nodes and disturbs the database, controlled by a seed. The same seed
+//! gives the same trace. At the end, the simulator checks the promises against the answers to clients and the requests
+//! to receivers.
 
 mod check;
 mod client;

@@ -1,4 +1,4 @@
-//! Runs worlds by seed: one to look at, or many to search.
+//! Simulates the worlds of one or many seeds.
 
 #![expect(clippy::print_stdout, reason = "prints what it found")]
 
@@ -13,7 +13,7 @@ struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds from there on.
+    /// The number of seeds.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
     /// Messages in each world.
@@ -22,10 +22,10 @@ struct Arguments {
     /// Jobs in each world.
     #[arg(long, default_value_t = 40)]
     jobs: usize,
-    /// Let nothing go wrong.
+    /// Inject no faults.
     #[arg(long)]
     calm: bool,
-    /// Stop at the first world that is bad.
+    /// Stop at the first world with a violation.
     #[arg(long)]
     until_bad: bool,
     /// Print every event.

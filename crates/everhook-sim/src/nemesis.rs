@@ -1,4 +1,4 @@
-//! Makes things go wrong, by the seed.
+//! Injects faults chosen by the seed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::gate::Health;
 use crate::node::{LEASE, Node};
 use crate::world::{Nodes, Shared};
 
-/// Does something bad every few seconds until it is dropped.
+/// Injects a fault every few seconds until it is dropped.
 pub(crate) async fn rage(shared: Arc<Shared>, nodes: Nodes) {
     loop {
         tokio::time::sleep(shared.rng.between(Duration::from_millis(100), LEASE)).await;
@@ -49,7 +49,7 @@ async fn stall(shared: &Arc<Shared>) {
     shared.set_stalled(false);
 }
 
-/// A while in which most calls and sends fail.
+/// Makes most store calls and requests fail for a while.
 async fn storm(shared: &Arc<Shared>) {
     shared.trace.event(format_args!("nemesis makes a storm"));
     shared.set_odds(3, 2);
@@ -70,7 +70,7 @@ async fn stop(shared: &Arc<Shared>, nodes: &Nodes, at: usize) {
     nodes.put(at, Node::start(shared, at).await);
 }
 
-/// A while in which receivers ask for patience.
+/// Makes receivers throttle requests for a while.
 async fn throttle(shared: &Arc<Shared>) {
     shared.trace.event(format_args!("nemesis makes receivers busy"));
     shared.set_throttling(true);
@@ -78,7 +78,7 @@ async fn throttle(shared: &Arc<Shared>) {
     shared.set_throttling(false);
 }
 
-/// The database is away for a moment, and comes back with the clock of another machine.
+/// Makes the database unavailable for a moment and then changes its clock, as after a failover to another machine.
 async fn fail_over(shared: &Arc<Shared>) {
     shared.set_stalled(true);
     tokio::time::sleep(shared.rng.between(Duration::from_millis(100), LEASE)).await;
@@ -92,7 +92,7 @@ async fn fail_over(shared: &Arc<Shared>) {
     shared.set_stalled(false);
 }
 
-/// Someone switches an endpoint off and on again.
+/// Disables an endpoint and enables it again later.
 async fn disable(shared: &Arc<Shared>) {
     let endpoint = shared.rng.below(shared.endpoints);
     shared.trace.event(format_args!("endpoint {endpoint} is switched off"));
@@ -102,7 +102,7 @@ async fn disable(shared: &Arc<Shared>) {
     shared.trace.event(format_args!("endpoint {endpoint} is switched on"));
 }
 
-/// Starts what died of what it sent.
+/// Restarts nodes that a poison message or job crashed.
 pub(crate) async fn revive(shared: &Arc<Shared>, nodes: &Nodes) {
     for at in 0..nodes.len() {
         if nodes.get(at).gate.health() == Health::Dead {

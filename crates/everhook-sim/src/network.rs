@@ -1,4 +1,4 @@
-//! The receivers, and the way to them.
+//! The simulated receivers and the network to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use everhook_sender::Request;
 use crate::gate::{Gate, Health};
 use crate::world::Shared;
 
-/// The total deadline of an attempt, which the sender keeps in the real world.
+/// The total time limit of an attempt, which the real sender enforces itself.
 const SEND_DEADLINE: Duration = Duration::from_secs(15);
 
-/// Where the target of a queue is, in place of an endpoint's number.
+/// The endpoint number that stands for the target of a queue.
 pub(crate) const JOBS: usize = usize::MAX;
 
-/// A body that ends like this kills the node that sends it to the first endpoint, every time.
+/// A payload with this suffix crashes the node every time it sends the message to the first endpoint.
 pub(crate) const POISON: &[u8] = b"\"poison\"}";
 
-/// One request that reached a receiver.
+/// A request that reached a receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Receipt {
     pub(crate) message: String,
     pub(crate) endpoint: usize,
     pub(crate) body: Bytes,
-    /// The receiver answered 2xx.
+    /// True if the receiver answered 2xx.
     pub(crate) taken: bool,
-    /// When it came, in virtual time.
+    /// The virtual time of the request's arrival.
     pub(crate) at: Duration,
-    /// When the node had its answer, unless it died before.
+    /// The virtual time of the reply's arrival at the node; none if the node died before.
     pub(crate) ended: Option<Duration>,
 }
 
-/// One node's way to the receivers.
+/// The network as seen by one node.
 pub(crate) struct NodeNetwork {
     pub(crate) shared: Arc<Shared>,
     pub(crate) gate: Arc<Gate>,
@@ -45,7 +45,7 @@ pub(crate) struct NodeNetwork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behaviour {
     Answer(u16),
-    /// Takes it, answers 200, and the answer is lost.
+    /// The receiver takes the request and answers 200, but the reply is lost.
     ReplyLost,
     Hang,
     Refuse,
@@ -102,7 +102,8 @@ impl NodeNetwork {
     async fn answer(&self, behaviour: Behaviour) -> Result<Reply, SendFailure> {
         match behaviour {
             Behaviour::Answer(status) => {
-                // Now and then far longer than the lease: a living node keeps what it holds.
+                // A send sometimes takes far longer than the lease. A node that is alive must keep its tasks during
+                // that time.
                 let longest = if self.shared.rng.once_in(20) { SEND_DEADLINE } else { Duration::from_millis(50) };
                 self.latency(longest).await;
                 let retry_after = (status == 429).then(|| self.shared.rng.below(4).to_string());

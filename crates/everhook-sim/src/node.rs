@@ -1,4 +1,4 @@
-//! A node: the real engine behind a gate.
+//! A simulated node: the real engine behind a gate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::network::NodeNetwork;
 use crate::store::connect;
 use crate::world::Shared;
 
-/// How long a simulated node may be silent.
+/// The lease of simulated nodes.
 pub(crate) const LEASE: Duration = Duration::from_secs(4);
 
-/// One life of one node.
+/// A node between its start and its crash or stop.
 pub(crate) struct Node {
     pub(crate) engine: Arc<node::Node>,
     pub(crate) gate: Arc<Gate>,
 }
 
 impl Node {
-    /// Starts a node; tries until the database lets it.
+    /// Starts a node; retries until the database accepts it.
     pub(crate) async fn start(shared: &Arc<Shared>, node: usize) -> Node {
         loop {
             let gate = Arc::new(Gate::new());
@@ -64,7 +64,7 @@ impl Node {
     }
 }
 
-/// The schedule of every simulated node.
+/// The retry policy of all simulated nodes.
 pub(crate) fn retry_policy() -> RetryPolicy {
     RetryPolicy::new([1, 2, 3, 5, 8, 13].map(Duration::from_secs).to_vec()).expect("a valid schedule")
 }

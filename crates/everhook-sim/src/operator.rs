@@ -1,4 +1,4 @@
-//! Someone who cancels jobs, and retries or skips those that died.
+//! A simulated operator who cancels jobs, and retries or skips dead ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::client::ENVIRONMENT;
 use crate::producer::ask;
 use crate::world::{Nodes, Shared};
 
-/// Does something every few seconds until it is dropped.
+/// Performs an action every few seconds until it is dropped.
 pub(crate) async fn operate(shared: Arc<Shared>, nodes: Nodes) {
     loop {
         tokio::time::sleep(shared.rng.between(Duration::from_secs(1), Duration::from_secs(6))).await;
@@ -28,7 +28,7 @@ pub(crate) async fn operate(shared: Arc<Shared>, nodes: Nodes) {
     }
 }
 
-/// Cancels or retries any job.
+/// Cancels or retries a random job.
 async fn steer(shared: &Shared, nodes: &Nodes) {
     let jobs = shared.store.look(|tables| tables.jobs.keys().map(|(_, id)| *id).collect::<Vec<_>>());
     if jobs.is_empty() {
@@ -42,7 +42,7 @@ async fn steer(shared: &Shared, nodes: &Nodes) {
     shared.trace.event(format_args!("operator wishes {command:?} for {id}: {plan:?}"));
 }
 
-/// Retries or skips the dead jobs of a batch, all or some of them.
+/// Retries or skips all or some dead jobs of a batch.
 async fn resolve(shared: &Shared, nodes: &Nodes) {
     let Some((batch, mut dead)) = shared.store.look(first_with_dead) else { return };
     dead.truncate(1 + shared.rng.below(dead.len()));

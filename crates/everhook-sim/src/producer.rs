@@ -1,4 +1,5 @@
-//! Clients that enqueue jobs, alone or in batches, and repeat with the same key what they are not told.
+//! Simulated clients that enqueue jobs, alone or in batches, and repeat a request with the same key until it is
+//! acknowledged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +18,23 @@ use crate::job::{self, name};
 use crate::node::Node;
 use crate::world::{BUSY, Nodes, Shared};
 
-/// What the types of announcements begin with.
+/// The prefix of the event types of announcements.
 pub(crate) const PREFIX: &str = "sim.batch";
 
-/// What one client asked for and was told.
+/// One client's job and the answers to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) number: usize,
-    /// Every id under which it may have been accepted: one for each try.
+    /// All ids under which the job may have been accepted, one per try.
     pub(crate) ids: Vec<JobId>,
-    /// The id it was told; none if it never was.
+    /// The acknowledged id; none if the job was never acknowledged.
     pub(crate) acknowledged: Option<JobId>,
     pub(crate) batch: Option<BatchId>,
-    /// When it asked first, in virtual time.
+    /// The virtual time of the first request.
     pub(crate) at: Duration,
 }
 
-/// Everyone who enqueues: those without a batch, and one for each batch, who seals it in the end.
+/// Runs the clients without a batch, and one client per batch, which seals the batch at the end.
 pub(crate) async fn enqueue_all(shared: &Arc<Shared>, nodes: &Nodes) -> Vec<Asked> {
     let mut clients = JoinSet::new();
     for batch in 0..job::BATCHES {
@@ -56,7 +57,7 @@ async fn enqueue_batch(shared: Arc<Shared>, nodes: Nodes, batch: usize) -> Vec<A
     asked
 }
 
-/// The jobs that belong to this batch, or to none.
+/// Enqueues the jobs of this batch, or the jobs without a batch.
 async fn enqueue_some(shared: &Arc<Shared>, nodes: &Nodes, batch: Option<usize>, id: Option<BatchId>) -> Vec<Asked> {
     let mut clients = JoinSet::new();
     for (number, _) in shared.fates.iter().enumerate().filter(|(_, fate)| fate.batch == batch) {
@@ -140,7 +141,7 @@ async fn seal(shared: &Shared, nodes: &Nodes, id: BatchId) {
     }
 }
 
-/// What a node answers, if it does in time: a dead one's answer reaches nobody.
+/// Returns the answer of a node; none if it fails, is late, or the node is dead.
 pub(crate) async fn ask<T, E>(node: &Node, call: impl Future<Output = Result<T, E>>) -> Option<T> {
     let answer = async {
         let answer = call.await;

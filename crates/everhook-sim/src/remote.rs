@@ -1,4 +1,5 @@
-//! Remote workers: processes of their own that take jobs over the API of any node, heartbeat while they run them, and now and then die.
+//! Simulated remote workers. They lease jobs from any node over its API, send heartbeats while they run them, and
+//! sometimes crash.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ use crate::node::LEASE;
 use crate::producer::{ask, rest};
 use crate::world::{Nodes, Shared};
 
-/// Jobs that a worker takes at once: the time of one that waits for another would pass, too.
+/// Jobs that a worker leases at a time. With more, the timeout of a waiting job would run, too.
 const TAKEN: usize = 1;
-/// How long a node may keep a worker waiting that has nothing to do.
+/// The longest time that a node may keep an idle worker's lease call open.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// One worker, in one life after the other.
+/// Runs one worker with its restarts.
 pub(crate) async fn work(shared: Arc<Shared>, nodes: Nodes, number: usize) -> Infallible {
     loop {
         let node = nodes.pick(&shared.rng);
@@ -35,19 +36,19 @@ pub(crate) async fn work(shared: Arc<Shared>, nodes: Nodes, number: usize) -> In
     }
 }
 
-/// One life of a worker.
+/// One session of a worker.
 struct Worker {
     shared: Arc<Shared>,
     nodes: Nodes,
     record: WorkerRecord,
 }
 
-/// What came of a job.
+/// The result of running a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It was ended, or someone else has it.
+    /// The attempt was reported, or another worker has the job.
     Over,
-    /// The worker died with it.
+    /// The worker crashed during the job.
     Died,
 }
 
@@ -74,7 +75,7 @@ impl Worker {
         }
     }
 
-    /// Runs a job, while what is held is heartbeated.
+    /// Runs a job and sends heartbeats for all held jobs.
     async fn run(&self, leased: &Leased, held: &[Leased]) -> Outcome {
         let Some(job) = leased.job() else { return Outcome::Over };
         let (id, epoch) = (job.id, leased.task.epoch);
@@ -93,7 +94,7 @@ impl Worker {
                     biased;
                     () = &mut pause => {
                         match working.choose(cancelled) {
-                            // Until it is someone else's.
+                            // The run hangs until the lease of the job is lost.
                             Ending::Hang => pause.set(working.hang()),
                             ending => break ending,
                         }
@@ -109,7 +110,7 @@ impl Worker {
         Outcome::Over
     }
 
-    /// Whether the job is cancelled; none if it is not this worker's any more.
+    /// Returns whether the job is cancelled; none if the worker no longer holds it.
     async fn heartbeat(&self, id: JobId, held: &[Leased]) -> Option<bool> {
         let held_job = |leased: &Leased| HeldJob { id: JobId(leased.task.key.subject), epoch: leased.task.epoch };
         let held = held.iter().map(held_job).collect::<Vec<_>>();
@@ -122,7 +123,7 @@ impl Worker {
         }
     }
 
-    /// Says how a job ended, again and again until it is heard.
+    /// Reports the end of a job and repeats the report until it is answered.
     async fn end(&self, id: JobId, by: LeaseProof, run: usize, ending: Ending) {
         let (report, result) = match ending {
             Ending::Complete => (Report::Completed, Some(Bytes::from(format!("{{\"run\":{run}}}")))),
@@ -131,7 +132,8 @@ impl Worker {
             Ending::Fail | Ending::Panic | Ending::Hang => (Report::Failed { retry_after: None }, None),
         };
         self.shared.end_run(run, report.classify().0);
-        // Whoever says no more of a job than that it does not hold it gives it back as if it had never begun.
+        // The worker must repeat its report until it is answered. If it only stopped listing the job as held, the next
+        // lease call would hand the job back as if it had never started.
         loop {
             let log = format!("run {run}");
             let ending = remote::Ending { report, note: Note::new("", [log.as_str()]), result: result.clone() };

@@ -1,6 +1,6 @@
-//! The database as one node sees it: late, stalled, gone, or doing what was asked without saying so.
+//! The database as one node sees it: slow, stalled, unavailable, or with lost replies.
 //!
-//! A layer around the store of the world. The witness sees every call at the moment it takes effect.
+//! This is a layer around the in-memory store. The witness sees every call at the moment it takes effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,21 @@ use everhook_testkit::mem::MemStore;
 use crate::gate::Gate;
 use crate::world::Shared;
 
-/// One node's connection.
 pub(crate) type NodeStore = Layered<MemStore, Line>;
 
-/// The line between one node and the database.
+/// The connection between one node and the database.
 pub(crate) struct Line {
     shared: Arc<Shared>,
     gate: Arc<Gate>,
     node: usize,
 }
 
-/// What goes wrong with a call.
+/// The faults of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     NotDone,
     ReplyLost,
-    /// The same to the caller as a lost reply, but nothing was done.
+    /// The caller sees the same error as after a lost reply, but the operation did not happen.
     RequestLost,
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn connect(shared: &Arc<Shared>, gate: &Arc<Gate>, node: usize) -> No
     Layered { store: Arc::clone(&shared.store), layer: line }
 }
 
-/// Operations that change jobs or batches: the state that they leave is inspected.
+/// Returns whether the operation changes jobs or batches. The witness then inspects the new state.
 const fn changes_jobs(op: Op) -> bool {
     matches!(op, Op::Enqueue | Op::Lease | Op::Settle | Op::Reclaim | Op::Steer | Op::SealBatch | Op::ResolveBatch)
 }
@@ -84,7 +83,7 @@ impl Layer for Line {
         }
         let outcome = if done.is_ok() { "ok" } else { "refused" };
         self.shared.trace.event(format_args!("node {} {op}: {outcome}", self.node));
-        // A node that dies or pauses here has done it and does not know.
+        // If the node dies or is paused here, the operation has happened but the node does not know.
         self.travel().await;
         if fault == Some(Fault::ReplyLost) {
             self.shared.trace.event(format_args!("node {} {op}: reply lost", self.node));
@@ -152,7 +151,7 @@ impl Layer for Line {
             for taken in &tasks {
                 match ask.what {
                     Reclaim::Orphaned => self.shared.witness().reclaimed(ask.session, taken),
-                    // From sessions that are open: their time is over, and they are told.
+                    // Overdue jobs may be taken from open sessions, because the job's timeout has passed.
                     Reclaim::Overdue => self.shared.witness().holds(ask.session, &taken.task),
                 }
             }
@@ -163,14 +162,14 @@ impl Layer for Line {
 
     async fn answer(&self, store: &(impl Store + ?Sized), query: Query) -> Result<Answer, StoreError> {
         match query {
-            // The backlog decides nothing, so that no fault in it can matter.
+            // The backlog only feeds metrics, so no faults are injected.
             Query::CountBacklog(_) => store.answer(query).await,
             query => self.around(Op::Read(query.name()), store.answer(query)).await,
         }
     }
 
     async fn maintain(&self, store: &(impl Store + ?Sized)) -> Result<(), StoreError> {
-        // The store in memory has nothing to look after.
+        // The in-memory store needs no maintenance.
         store.maintain().await
     }
 }

@@ -1,4 +1,4 @@
-//! What happened, in order: hashed always, kept when someone wants to read it.
+//! The ordered trace of all events. It is always hashed, and printed on request.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The history of one world.
 #[derive(Debug)]
 pub(crate) struct Trace {
     started: Instant,
@@ -26,7 +25,7 @@ impl Trace {
         Trace { started: Instant::now(), state: Mutex::new(State { hash: 0xcbf2_9ce4_8422_2325, events: 0 }), print }
     }
 
-    /// Virtual time since the world began.
+    /// Returns the virtual time since the start of the world.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -43,7 +42,7 @@ impl Trace {
         }
     }
 
-    /// A fingerprint of everything so far, and how many events it covers.
+    /// Returns a hash of all events so far, and their number.
     pub(crate) fn fingerprint(&self) -> (u64, usize) {
         let state = self.state.lock().expect("one thread");
         (state.hash, state.events)

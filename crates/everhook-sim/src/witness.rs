@@ -1,6 +1,6 @@
-//! Watches the database from inside: who holds what, which sessions are closed, which deliveries were promised.
+//! Observes the database from inside: the holders of tasks, the closed sessions, and the deliveries to expect.
 //!
-//! Sees every call at the moment it takes effect, also those whose replies are lost.
+//! The witness sees every call at the moment it takes effect, even if the reply is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,14 @@ use everhook_testkit::mem::{Tables, TaskPlace};
 
 use crate::job::{NARROW_LIMITS, narrow};
 
-/// What was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     holders: BTreeMap<(TaskKey, u32), SessionId>,
     closed: BTreeSet<SessionId>,
-    /// Endpoints that were enabled when a message was accepted, by number.
+    /// The numbers of the endpoints that were enabled when a message was accepted.
     pub(crate) promised: BTreeMap<MessageId, Vec<usize>>,
     pub(crate) violations: Vec<String>,
-    /// Batches that were seen to be wrong: once is enough.
+    /// Batches already reported as wrong, so that each is reported once.
     wrong: BTreeSet<BatchId>,
 }
 
@@ -43,14 +42,14 @@ impl Witness {
         self.closed.insert(session);
     }
 
-    /// A session that is closed stays closed.
+    /// Checks that a closed session is never renewed.
     pub(crate) fn renewed(&mut self, session: SessionId) {
         if self.closed.contains(&session) {
             self.violations.push(format!("session {session} was renewed after it was closed"));
         }
     }
 
-    /// One holder: nothing is taken from a session that nobody closed.
+    /// Checks that a task has one holder: it is only taken from a closed session.
     pub(crate) fn reclaimed(&mut self, session: SessionId, Reclaimed { task, from, .. }: &Reclaimed) {
         let before = task.epoch.checked_sub(1).and_then(|epoch| self.holders.get(&(task.key, epoch)));
         if before.is_some_and(|before| *before != from.session) {
@@ -63,7 +62,7 @@ impl Witness {
         self.holds(session, task);
     }
 
-    /// What holds of jobs and batches at every instant.
+    /// Checks the invariants of jobs and batches that hold at every instant.
     pub(crate) fn inspect(&mut self, tables: &Tables) {
         self.inspect_limits(tables);
         for ((environment, id), record) in &tables.batches {
@@ -79,7 +78,7 @@ impl Witness {
         }
     }
 
-    /// A queue with limits never has more than these leased, in all and of one key.
+    /// Checks that a queue never has more leased jobs than its limits allow, in total and per concurrency key.
     fn inspect_limits(&mut self, tables: &Tables) {
         let queue = narrow();
         let mut lanes = BTreeMap::<LaneId, u32>::new();
@@ -101,7 +100,7 @@ impl Witness {
     }
 }
 
-/// The jobs of a batch by what became of them; whatever has ended is counted as succeeded.
+/// Counts the jobs of a batch by state. All ended jobs count as succeeded.
 fn count(tables: &Tables, environment: EnvironmentId, batch: BatchId) -> BatchCounts {
     let of_batch = tables.jobs.iter().filter(|((env, _), row)| *env == environment && row.job.batch == Some(batch));
     let mut counts =

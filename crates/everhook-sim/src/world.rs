@@ -1,4 +1,4 @@
-//! One world from one seed: built, run, healed, checked.
+//! Builds a world from a seed, runs it, heals it and checks it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -31,71 +31,68 @@ use crate::witness::Witness;
 use crate::{nemesis, operator, producer, remote};
 
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
-/// After healing, everything has to be over within this much virtual time: schedules, holds and leases are far shorter.
+/// The virtual time within which all tasks must end after healing. Retry schedules, holds and leases are far shorter.
 const HEAL_DEADLINE: Duration = Duration::from_secs(600);
-/// Workers outside of the nodes.
+/// Workers outside the nodes.
 const REMOTE_WORKERS: usize = 2;
-/// Messages and jobs begin at random within this.
+/// Messages and jobs start at random times within this span.
 pub(crate) const BUSY: Duration = Duration::from_secs(40);
 
-/// What to simulate.
+/// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Everything follows from it.
+    /// The seed that determines all random choices.
     pub seed: u64,
-    /// Whether anything goes wrong.
+    /// Whether faults are injected.
     pub faults: bool,
-    /// How many messages.
     pub messages: usize,
-    /// How many jobs.
     pub jobs: usize,
-    /// Print what happens.
+    /// Whether to print every event.
     pub print: bool,
 }
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// A fingerprint of everything that happened, in order.
+    /// A hash of all events in order, and their number.
     pub fingerprint: (u64, usize),
-    /// What clients were told.
+    /// Messages that were acknowledged to clients.
     pub acknowledged: usize,
     /// Deliveries that receivers took.
     pub delivered: usize,
     /// Deliveries that a receiver took more than once.
     pub duplicated: usize,
-    /// Jobs that clients were told of.
+    /// Jobs that were acknowledged to clients.
     pub jobs: usize,
-    /// Calls of handlers.
     pub runs: usize,
-    /// Announcements of batches.
+    /// Announcement messages of batches.
     pub announced: usize,
-    /// Broken promises; empty is good.
+    /// Descriptions of broken promises; empty if the world is correct.
     pub violations: Vec<String>,
 }
 
-/// What everyone in the world shares.
+/// The state that all parts of a world share.
 pub(crate) struct Shared {
     pub(crate) rng: Rng,
     pub(crate) trace: Trace,
     pub(crate) store: Arc<MemStore>,
     pub(crate) endpoints: usize,
-    /// Whether anything goes wrong.
+    /// Whether faults are injected.
     pub(crate) faults: bool,
-    /// What the jobs are to do, by number.
+    /// The planned behaviour of each job, by number.
     pub(crate) fates: Vec<Fate>,
-    /// Whether one message and one job kill whoever takes them.
+    /// Whether one message and one job crash every node that takes them.
     pub(crate) poisoned: bool,
     witness: Mutex<Witness>,
     enabled: Mutex<Vec<bool>>,
     throttling: AtomicBool,
-    /// By how many micros the database's clock differs from where it began.
+    /// The difference in microseconds between the database's clock and virtual time.
     skew_us: Arc<AtomicI64>,
-    /// When the clock was set ahead.
+    /// The times at which the clock was set forward.
     jumps: Mutex<Vec<Duration>>,
     receipts: Mutex<Vec<Receipt>>,
     runs: Mutex<Vec<Run>>,
-    /// Jobs that an operator laid hands on.
+    /// Jobs that an operator tried to change.
     steered: Mutex<BTreeSet<JobId>>,
     stalled: Watched<bool>,
     normal_odds: (usize, usize),
@@ -104,7 +101,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Keeps a receipt; its number is for `answered`.
+    /// Records a receipt and returns its number for `answered`.
     pub(crate) fn receive(&self, receipt: Receipt) -> usize {
         let mut receipts = self.receipts.lock().expect("one thread");
         receipts.push(receipt);
@@ -115,7 +112,7 @@ impl Shared {
         self.receipts.lock().expect("one thread")[number].ended = Some(self.trace.elapsed());
     }
 
-    /// Keeps a call of a handler; its number is for `end_run`.
+    /// Records a call of a handler and returns its number for `end_run`.
     pub(crate) fn begin_run(&self, run: Run) -> usize {
         let mut runs = self.runs.lock().expect("one thread");
         runs.push(run);
@@ -127,13 +124,13 @@ impl Shared {
         (run.said, run.ended) = (Some(said), Some(self.trace.elapsed()));
     }
 
-    /// How often the handlers of a job asked to be called again later.
+    /// Counts how often the handlers of a job have snoozed it.
     pub(crate) fn snoozed(&self, job: JobId) -> usize {
         let snoozed = |run: &&Run| run.job == job && run.said == Some(Class::Snoozed);
         self.runs.lock().expect("one thread").iter().filter(snoozed).count()
     }
 
-    /// An operator lays hands on these, perhaps in vain.
+    /// Records that an operator tries to change these jobs.
     pub(crate) fn steer(&self, jobs: &[JobId]) {
         self.steered.lock().expect("one thread").extend(jobs);
     }
@@ -146,7 +143,7 @@ impl Shared {
         self.witness.lock().expect("one thread")
     }
 
-    /// Endpoints that are switched on, by number.
+    /// Returns the numbers of the enabled endpoints.
     pub(crate) fn enabled(&self) -> Vec<usize> {
         let enabled = self.enabled.lock().expect("one thread");
         enabled.iter().enumerate().filter(|(_, enabled)| **enabled).map(|(number, _)| number).collect()
@@ -168,7 +165,7 @@ impl Shared {
         self.throttling.store(throttling, Ordering::Relaxed);
     }
 
-    /// Sets the database's clock.
+    /// Sets the database's clock forward or back.
     pub(crate) fn jump(&self, span: Duration, forward: bool) {
         if forward {
             self.jumps.lock().expect("one thread").push(self.trace.elapsed());
@@ -176,12 +173,12 @@ impl Shared {
         self.skew_us.fetch_add(if forward { micros(span) } else { -micros(span) }, Ordering::Relaxed);
     }
 
-    /// One call in so many goes wrong; zero means none.
+    /// Returns `n` if one store call in `n` fails; zero means none.
     pub(crate) fn store_fault_odds(&self) -> usize {
         self.store_odds.load(Ordering::Relaxed)
     }
 
-    /// One send in so many goes wrong; zero means none.
+    /// Returns `n` if one request in `n` fails; zero means none.
     pub(crate) fn network_fault_odds(&self) -> usize {
         self.network_odds.load(Ordering::Relaxed)
     }
@@ -199,13 +196,13 @@ impl Shared {
         self.stalled.set(stalled);
     }
 
-    /// Waits until the database answers.
+    /// Waits until the database responds.
     pub(crate) async fn stall(&self) {
         self.stalled.wait_for(|stalled| !stalled).await;
     }
 }
 
-/// The nodes of the moment.
+/// The current nodes.
 #[derive(Clone, Default)]
 pub(crate) struct Nodes(Arc<RwLock<Vec<Arc<Node>>>>);
 
@@ -246,7 +243,7 @@ async fn live(plan: Plan) -> Outcome {
     for node in 0..1 + shared.rng.below(3) {
         nodes.push(Node::start(&shared, node).await);
     }
-    // Processes of their own, which live on while the nodes are healed.
+    // Remote workers are separate processes: they keep running while the nodes are healed.
     let mut workers = tokio::task::JoinSet::new();
     for number in 0..REMOTE_WORKERS {
         workers.spawn(remote::work(Arc::clone(&shared), nodes.clone(), number));
@@ -383,7 +380,7 @@ async fn send_all(shared: &Arc<Shared>, nodes: &Nodes, messages: usize) -> Vec<S
     clients.join_all().await
 }
 
-/// Ends every fault; what is dead is replaced.
+/// Ends all faults and replaces dead nodes.
 async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     shared.trace.event(format_args!("everything heals"));
     shared.set_odds(0, 0);
@@ -400,7 +397,7 @@ async fn heal(shared: &Arc<Shared>, nodes: &Nodes) {
     }
 }
 
-/// Waits until no task is pending or leased; what dies of a message meanwhile is started again.
+/// Waits until no task is pending or leased. Nodes that a poison message crashes meanwhile are restarted.
 async fn quiet(shared: &Arc<Shared>, nodes: &Nodes) {
     while shared.store.look(|tables| tables.tasks.values().any(|row| row.place != TaskPlace::Dead)) {
         nemesis::revive(shared, nodes).await;

@@ -1,10 +1,10 @@
-//! Work beside a test, whether the test is async or not.
+//! Background work for tests, whether they are async or not.
 
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// A thread of its own with an event loop; everything on it ends with this value.
+/// A thread with its own event loop. Dropping the value ends everything on it.
 #[derive(Debug)]
 pub(crate) struct Background(Option<Runtime>);
 
@@ -17,7 +17,7 @@ impl Background {
         self.runtime().spawn(work);
     }
 
-    /// Runs something that is over soon, such as opening a port, from a thread without an event loop.
+    /// Enters the event loop for a short call, such as opening a port, from a thread without one.
     pub(crate) fn enter(&self) -> tokio::runtime::EnterGuard<'_> {
         self.runtime().enter()
     }
@@ -29,7 +29,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // Waits for nothing: the owner may be inside another event loop.
+        // The shutdown must not wait, because the owner may be inside another event loop.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }

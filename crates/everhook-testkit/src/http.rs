@@ -1,4 +1,4 @@
-//! The smallest HTTP/1.1 that clients and receivers need, which hides nothing: every status and every broken connection shows.
+//! A minimal HTTP/1.1 for test clients and receivers. It hides nothing: every status and broken connection is visible.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A request or response in a buffer: where its head and its body end.
+/// The positions of a request or response in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Where the body begins.
+    /// The start of the body.
     pub head: usize,
-    /// Where the next one begins.
+    /// The start of the next request or response.
     pub end: usize,
 }
 
-/// Reads until one whole request or response is in the buffer; none when the peer closed.
+/// Reads until the buffer contains one complete request or response; returns none when the peer has closed.
 pub async fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Frame>> {
     loop {
         if let Some(frame) = frame(buffer) {
@@ -35,7 +35,7 @@ fn frame(buffer: &[u8]) -> Option<Frame> {
     (buffer.len() >= end).then_some(Frame { head, end })
 }
 
-/// The value of a header.
+/// Returns the value of a header.
 pub fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     head.split(|byte| *byte == b'\n').find_map(|line| {
         let (key, value) = line.split_at_checked(name.len())?;
@@ -44,7 +44,7 @@ pub fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     })
 }
 
-/// Every header with its value.
+/// Returns all headers with their values.
 pub fn headers(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
         let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
@@ -52,25 +52,22 @@ pub fn headers(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The status of a response.
 pub fn status(head: &[u8]) -> u16 {
     let digits = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// A request to a server.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the parts of a request")]
 pub struct Call<'a> {
     pub method: &'a str,
     pub path: &'a str,
-    /// The key of the API; empty for none.
+    /// The API key; empty for none.
     pub key: &'a str,
     pub headers: &'a [(&'a str, &'a str)],
     pub body: &'a [u8],
 }
 
-/// A whole response.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the parts of a response")]
 pub struct Reply {
@@ -81,13 +78,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The body as JSON, if the status is the expected one.
+    /// Parses the body as JSON, and fails if the status is not the expected one.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
@@ -95,18 +92,19 @@ impl Reply {
     }
 }
 
-/// Sends one request on a connection of its own. `Err` means that no whole answer came, whatever the server may have done.
+/// Sends one request on a new connection. An `Err` means that no complete answer arrived; the server may have acted all
+/// the same.
 pub async fn call(address: &str, call: Call<'_>) -> io::Result<Reply> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    // A server may answer before it has read everything: then the answer counts, not the broken pipe.
+    // A server may answer before it has read everything. Its answer then matters more than the broken pipe.
     let written = stream.write_all(&request(address, call)).await;
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes).await;
     parse(&bytes).ok_or_else(|| no_answer(written, read))
 }
 
-/// The same for a thread that may wait, for at most this long.
+/// Does the same as `call` in a blocking thread, for at most `patience`.
 pub fn call_and_wait(address: &str, call: Call<'_>, patience: Duration) -> io::Result<Reply> {
     let mut stream = std::net::TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -136,7 +134,7 @@ fn request(address: &str, call: Call<'_>) -> Vec<u8> {
     [head.as_bytes(), b"\r\n", body].concat()
 }
 
-/// A whole response, or nothing if it was cut short.
+/// Parses a complete response; returns none if it is incomplete.
 fn parse(bytes: &[u8]) -> Option<Reply> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let (head, rest) = (&bytes[..end], &bytes[end + 4..]);

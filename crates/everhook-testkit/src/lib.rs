@@ -1,8 +1,10 @@
-//! The tools of the tests: nothing of this is part of the product.
+//! Tools for tests; the product does not contain them.
 //!
-//! [`mem`] is the lease engine in memory, which the simulator runs nodes on and [`conformance`] compares stores with. [`receiver`]
-//! records what a server sends, [`process`] is a server, [`proxy`] comes between a server and its database, [`rng`] is chance that a seed repeats. Knows the core and the storage seam; knows no store with SQL, no engine and no API, so that the
-//! tests of all of them, the simulator, the benchmark and the fault suite can stand on it.
+//! [`mem`] is the lease engine in memory, which the simulator uses and [`conformance`] compares stores with.
+//! [`receiver`] records requests, [`process`] runs a server, [`proxy`] sits between a server and its database, and
+//! [`rng`] gives repeatable random numbers. The crate depends only on the core and the storage seam, not on the SQL
+//! stores, the engine or the API. The tests of all of them, the simulator, the benchmark and the fault suite can
+//! therefore use it.
 
 mod background;
 pub mod conformance;

@@ -1,9 +1,9 @@
 //! The lease engine in memory: its executable specification.
 //!
-//! Plain collections behind one lock, every operation written as its definition and nothing for speed: the SQL stores have to
-//! behave like this one, and the model test holds them to it. Time is the caller's function and ids are the caller's source,
-//! so the same calls give the same rows; the simulator runs many nodes on one of these. Not a product: keeps nothing, and
-//! knows of the catalogue and of history only what the lease engine needs.
+//! The store consists of plain collections behind one lock. Every operation is written for clarity, not for speed. The
+//! SQL stores must behave like this one, which the model test checks. Time and ids come from the caller, so that the
+//! same calls give the same rows. It persists nothing, and knows only the parts of the catalogue and the history that
+//! the lease engine needs.
 
 mod append;
 mod backlog;
@@ -32,10 +32,8 @@ pub use crate::mem::tables::{
     AttemptRow, JobRow, KeyRow, LaneRow, LaneState, OnceRow, ResourceEntry, SessionRow, Tables, TaskPlace, TaskRow,
 };
 
-/// Reads the store's clock.
 pub type MemClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The lease engine in memory.
 pub struct MemStore {
     ids: Ids,
     clock: MemClock,
@@ -43,22 +41,22 @@ pub struct MemStore {
 }
 
 impl MemStore {
-    /// An empty store with this source of ids and this clock.
+    /// Creates an empty store with this source of ids and this clock.
     pub fn new(ids: Ids, clock: MemClock) -> MemStore {
         MemStore { ids, clock, tables: Mutex::default() }
     }
 
-    /// Everything it holds, in the order of its keys.
+    /// Returns a copy of all rows, in the order of their keys.
     pub fn dump(&self) -> Tables {
         self.lock().0.clone()
     }
 
-    /// Looks at everything it holds, at one instant.
+    /// Reads all rows at one instant.
     pub fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
         look(&self.lock().0)
     }
 
-    /// Begins an operation: nobody else is inside, and the clock is read once that is so.
+    /// Starts an operation: takes the lock, and then reads the clock.
     fn lock(&self) -> (MutexGuard<'_, Tables>, Timestamp) {
         let tables = self.tables.lock().expect("nothing panics while it holds this lock");
         let now = (self.clock)();

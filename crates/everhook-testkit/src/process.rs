@@ -1,4 +1,4 @@
-//! The real binary as a process that is started, signalled, killed and started again.
+//! A process of the real binary that is started, signalled, killed and restarted.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::wait::Deadline;
 
-/// How often a process is looked at whose end is awaited.
+/// The interval of checks for the end of a process.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A binary with the settings of nobody's shell.
+/// A command without the environment variables of the shell.
 #[expect(clippy::disallowed_methods, reason = "settings of the shell must not reach the binary under test")]
 pub fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
@@ -25,12 +25,12 @@ pub fn command(binary: &Path) -> Command {
     command
 }
 
-/// The address in the greeting of a server.
+/// Returns the address in the first output line of a server.
 pub fn address_in(greeting: &str) -> Option<&str> {
     greeting.split_once("listens on http://").map(|(_, address)| address.trim())
 }
 
-/// A running process. It ends with this value, killed if need be.
+/// A running process. Dropping the value kills it if it still runs.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -38,7 +38,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process that has nothing to read and logs there; what it prints is read line by line.
+    /// Starts a process without input that logs to `log`; its output is read line by line.
     pub fn start(command: &mut Command, log: impl Into<Stdio>) -> io::Result<Process> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -47,27 +47,26 @@ impl Process {
         Ok(Process { child, lines: Mutex::new(lines) })
     }
 
-    /// The next line that it prints. Blocks for so long at most.
+    /// Returns the next output line. Blocks for at most `patience`.
     pub fn line(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
         self.lines.lock().expect("nothing panics while it holds this lock").recv_timeout(patience)
     }
 
-    /// The id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The log of a process that logs to a pipe.
+    /// Takes the log of a process that logs to a pipe.
     pub fn take_log(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// How it ended, if it did.
+    /// Returns the exit status if the process has ended.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Waits in an event loop for so long at most until it has ended; none if it has not.
+    /// Waits for the end of the process in an event loop. Returns none if it still runs after `patience`.
     pub async fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
         let give_up = Deadline::new(patience);
         loop {
@@ -79,14 +78,14 @@ impl Process {
         }
     }
 
-    /// Sends a signal, such as TERM, STOP or CONT. That it has ended meanwhile is no error.
+    /// Sends a signal, such as TERM, STOP or CONT. A process that has already ended is not an error.
     pub fn signal(&self, name: &str) -> io::Result<()> {
         let mut kill = Command::new("kill");
         kill.args([&format!("-{name}"), &self.id().to_string()]).stderr(Stdio::null());
         kill.status().map(drop)
     }
 
-    /// Ends it as a power cut would: kill -9, and nothing is left of it when this returns.
+    /// Kills the process like a power failure, and waits until it is gone.
     pub fn kill(mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)

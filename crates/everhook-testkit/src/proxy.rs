@@ -1,6 +1,6 @@
-//! A TCP proxy between a node and the database's servers: cuts, delays and holds connections when told to.
+//! A TCP proxy between a node and the database servers, which can cut, delay and hold connections.
 //!
-//! Knows a COMMIT when it sees one, so that it can lose the commit, its reply, or either's way for good.
+//! The proxy recognises a COMMIT. It can drop the commit, drop its reply, or stop forwarding at that point.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,28 +17,27 @@ use crate::background::Background;
 use crate::wire::{Kind, Splitter};
 
 const CHUNK: usize = 16 * 1024;
-/// A cut behind a commit waits at most this long for the commit to be carried out.
+/// The longest wait for the execution of a commit before the connection is cut.
 const COMMIT_WAIT: Duration = Duration::from_secs(5);
 
-/// Where the next connection is to be cut, once.
+/// The point at which the next connection is cut, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// When a COMMIT arrives; it is not forwarded.
     BeforeCommit,
-    /// When a COMMIT has been carried out; its reply is not forwarded.
+    /// After a COMMIT was executed; its reply is not forwarded.
     AfterCommit,
-    /// When any request has been carried out; its reply is not forwarded.
+    /// After any request was executed; its reply is not forwarded.
     Reply,
     /// When a COMMIT arrives: it is not forwarded, and the node reads that the server did not wait for its standby.
     Warn,
-    /// When a COMMIT arrives: nothing passes any more and nobody hangs up, as when a machine loses its power.
+    /// When a COMMIT arrives: no more data passes and no side hangs up, as when a machine loses power.
     Freeze,
 }
 
-/// A running proxy.
 #[derive(Debug)]
 pub struct Proxy {
-    /// Where the node finds each of the servers.
+    /// The address of each server for the node.
     pub addresses: Vec<String>,
     shared: Arc<Shared>,
     _background: Background,
@@ -51,18 +50,18 @@ struct Shared {
     latency_ms: AtomicU64,
     held: watch::Sender<bool>,
     refuses: AtomicBool,
-    /// Raised to cut every connection.
+    /// Incremented to cut all connections.
     cuts: watch::Sender<u64>,
 }
 
-/// Whether answers are kept from the node: to a commit, or to any request.
+/// Whether to withhold the reply to a commit, or to any request.
 #[derive(Default)]
 struct Swallowing {
     commit: AtomicBool,
     any: AtomicBool,
 }
 
-/// How a connection ended.
+/// The reason for the end of a connection.
 enum End {
     Closed,
     Cut,
@@ -71,7 +70,7 @@ enum End {
 }
 
 impl Proxy {
-    /// Starts one before these servers, which are hosts with ports.
+    /// Starts a proxy for these servers, given as host and port.
     pub fn start(servers: &[String]) -> io::Result<Proxy> {
         let background = Background::start()?;
         let shared = Arc::new(Shared {
@@ -92,27 +91,27 @@ impl Proxy {
         Ok(Proxy { addresses, shared, _background: background })
     }
 
-    /// Cuts the next connection that gets there.
+    /// Makes the next connection that reaches the point be cut.
     pub fn arm(&self, cut: Cut) {
         *self.shared.armed.lock().expect("nothing panics while it holds this lock") = Some(cut);
     }
 
-    /// How many armed cuts were made.
+    /// The number of cuts so far.
     pub fn fired(&self) -> usize {
         self.shared.fired.load(Ordering::Relaxed)
     }
 
-    /// Resets every connection there is.
+    /// Resets all connections.
     pub fn reset(&self) {
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// From now on nothing passes, in either direction, and nobody is told; or everything does again.
+    /// Stops or resumes forwarding in both directions, without closing connections.
     pub fn hold(&self, held: bool) {
         self.shared.held.send_replace(held);
     }
 
-    /// From now on every connection is closed, at once if it is a new one; or new ones are taken again.
+    /// Closes all connections and refuses new ones, or accepts new ones again.
     pub fn refuse(&self, refuses: bool) {
         self.shared.refuses.store(refuses, Ordering::SeqCst);
         if refuses {
@@ -120,12 +119,12 @@ impl Proxy {
         }
     }
 
-    /// From now on every chunk is late by this.
+    /// Delays all data by this time.
     pub fn delay(&self, latency: Duration) {
         self.shared.latency_ms.store(u64::try_from(latency.as_millis()).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Ends every fault.
+    /// Ends all faults.
     pub fn heal(&self) {
         *self.shared.armed.lock().expect("nothing panics while it holds this lock") = None;
         self.delay(Duration::ZERO);
@@ -164,10 +163,11 @@ impl Shared {
         };
         match end {
             End::Closed => {}
-            // A reset, as from a machine that is gone; the server learns of it, too.
+            // A TCP reset, as from a machine that is gone. The server gets one, too.
             End::Cut => drop((client.set_zero_linger(), server.set_zero_linger())),
             End::Warned => {
-                // What was sent with the commit has not been answered: the reply stream is between two messages.
+                // The requests sent together with the commit have no reply yet, so the reply stream is between two
+                // messages.
                 let _ = client.write_all(&warning()).await;
                 let _ = cuts.changed().await;
             }
@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// From the node to the database.
+    /// Forwards data from the node to the database.
     async fn forward(
         &self,
         mut from: impl AsyncReadExt + Unpin,
@@ -194,7 +194,7 @@ impl Shared {
                     Some(Cut::BeforeCommit) => break,
                     Some(Cut::Warn) => return End::Warned,
                     Some(Cut::Freeze) => {
-                        // The statements before it are carried out, and keep their locks.
+                        // The earlier statements are executed and keep their locks.
                         let _ = to.write_all(&out).await;
                         return End::Frozen;
                     }
@@ -217,7 +217,7 @@ impl Shared {
                 None | Some(Cut::Warn | Cut::Freeze) => {}
                 Some(Cut::BeforeCommit) => return End::Cut,
                 Some(Cut::AfterCommit | Cut::Reply) => {
-                    // The other direction cuts when the answer has come.
+                    // The other direction cuts the connection when the reply arrives.
                     tokio::time::sleep(COMMIT_WAIT).await;
                     return End::Cut;
                 }
@@ -225,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// From the database to the node.
+    /// Forwards data from the database to the node.
     async fn answer(
         &self,
         mut from: impl AsyncReadExt + Unpin,
@@ -239,7 +239,7 @@ impl Shared {
             let (swallow, any) = (swallowing.commit.load(Ordering::SeqCst), swallowing.any.load(Ordering::SeqCst));
             if swallow || any {
                 swallowed.extend_from_slice(&chunk[..count]);
-                // The last thing the server says to a request: it is ready for the next, outside of a transaction or in one.
+                // The end of every reply is `ReadyForQuery`: idle (`I`) or in a transaction (`T`).
                 if swallowed.ends_with(b"Z\0\0\0\x05I") || (any && swallowed.ends_with(b"Z\0\0\0\x05T")) {
                     return End::Cut;
                 }
@@ -275,7 +275,8 @@ impl Shared {
     }
 }
 
-/// The notice of a commit that did not wait for the synchronous standby, as it is on the wire.
+/// The warning of PostgreSQL about a commit that did not wait for the synchronous standby, in the format of the
+/// protocol.
 fn warning() -> Vec<u8> {
     let fields = "SWARNING\0VWARNING\0C01000\0\
                   Mcanceling wait for synchronous replication due to user request\0RSyncRepWaitForLSN\0\0";

@@ -1,7 +1,7 @@
-//! A receiver that records every request and answers as it is told.
+//! A receiver that records all requests and gives the configured answers.
 //!
-//! What it has seen is never forgotten, so that a test can ask afterwards what arrived, how often and in which order. It has a
-//! thread of its own: tests wait for it by blocking or with an event loop.
+//! A test can ask at any time which requests arrived, how often and in which order. The receiver runs on its own
+//! thread, so that tests can wait for it by blocking or in an event loop.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -13,7 +13,6 @@ use crate::background::Background;
 use crate::responder::{Incoming, Respond, Responder, Response};
 use crate::wait::{Deadline, PATIENCE};
 
-/// A request as it came.
 #[derive(Clone)]
 #[allow(missing_docs, reason = "the parts of a request")]
 pub struct Seen {
@@ -22,11 +21,11 @@ pub struct Seen {
     /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The status it was answered with; 0 as long as it was not.
+    /// The status of the answer; 0 before it is sent.
     pub answered: u16,
 }
 
-/// What to say to a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: u16,
@@ -34,10 +33,10 @@ pub struct Answer {
     body: Vec<u8>,
 }
 
-/// How a path behaves.
+/// Produces the answers of a path.
 type Script = Box<dyn FnMut() -> Answer + Send>;
 
-/// A running receiver. Every path answers 204 unless told otherwise.
+/// A running receiver. Every path answers 204 by default.
 pub struct Receiver {
     address: String,
     shared: Arc<Shared>,
@@ -47,9 +46,9 @@ pub struct Receiver {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// For tests that wait by blocking.
+    /// Wakes tests that wait by blocking.
     changed: Condvar,
-    /// For requests that hang, and tests that wait in an event loop.
+    /// Wakes hanging requests, and tests that wait in an event loop.
     notify: Notify,
 }
 
@@ -57,12 +56,12 @@ struct Shared {
 struct State {
     seen: Vec<Seen>,
     scripts: HashMap<String, Script>,
-    /// Paths that do not answer for now.
+    /// Paths that currently do not answer.
     hanging: BTreeSet<String>,
 }
 
 impl Seen {
-    /// The value of a header that has to be there exactly once.
+    /// Returns the value of a header that must exist exactly once.
     #[track_caller]
     pub fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
@@ -71,7 +70,7 @@ impl Seen {
         value
     }
 
-    /// The message that it delivers.
+    /// Returns the id of the delivered message.
     #[track_caller]
     pub fn message(&self) -> &str {
         self.header("webhook-id")
@@ -86,18 +85,18 @@ impl fmt::Debug for Seen {
 }
 
 impl Answer {
-    /// An empty answer.
+    /// An answer without headers and body.
     pub fn status(status: u16) -> Answer {
         Answer { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// The same with a header.
+    /// Adds a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same with a body.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Answer {
         self.body = body.into();
         self
@@ -105,7 +104,7 @@ impl Answer {
 }
 
 impl Receiver {
-    /// Listens.
+    /// Starts to listen.
     pub fn start() -> Receiver {
         let background = Background::start().expect("a thread can be started");
         let responder = {
@@ -118,54 +117,54 @@ impl Receiver {
         Receiver { address, shared, _background: background }
     }
 
-    /// Where a path of it is.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// From now on `path` always answers like this.
+    /// Makes `path` always give this answer.
     pub fn answer(&self, path: &str, then: Answer) {
         self.answer_in_turn(path, [], then);
     }
 
-    /// From now on `path` answers with `first`, one after another, and then always with `then`.
+    /// Makes `path` give the answers of `first` in turn, and then always `then`.
     pub fn answer_in_turn(&self, path: &str, first: impl IntoIterator<Item = Answer>, then: Answer) {
         let mut first = first.into_iter().collect::<VecDeque<_>>();
         self.answer_by(path, move || first.pop_front().unwrap_or_else(|| then.clone()));
     }
 
-    /// From now on `path` answers with whatever `script` returns.
+    /// Makes `path` give the answers that `script` returns.
     pub fn answer_by(&self, path: &str, script: impl FnMut() -> Answer + Send + 'static) {
         self.shared.lock().scripts.insert(path.to_owned(), Box::new(script));
     }
 
-    /// From now on `path` takes requests and does not answer, until it is released.
+    /// Makes `path` take requests without answering, until it is released.
     pub fn hang(&self, path: &str) {
         self.shared.lock().hanging.insert(path.to_owned());
     }
 
-    /// Answers everything that hangs on `path`, and whatever comes, by its script.
+    /// Answers the hanging requests of `path`, and later ones, by its script.
     pub fn release(&self, path: &str) {
         self.shared.lock().hanging.remove(path);
         self.shared.announce();
     }
 
-    /// How many requests have come, on all paths.
+    /// The number of requests to all paths.
     pub fn count(&self) -> usize {
         self.shared.lock().seen.len()
     }
 
-    /// Everything that came, in order.
+    /// Returns all requests in order.
     pub fn everything(&self) -> Vec<Seen> {
         self.shared.lock().seen.clone()
     }
 
-    /// Everything that came to `path`, in order.
+    /// Returns all requests to `path` in order.
     pub fn seen(&self, path: &str) -> Vec<Seen> {
         self.shared.lock().seen.iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
-    /// Waits until `path` has had this many requests, and returns them.
+    /// Waits until `path` has got this many requests, and returns them.
     #[track_caller]
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Seen> {
         self.wait(&format!("{count} requests to {path}"), |seen| {
@@ -174,7 +173,7 @@ impl Receiver {
         self.seen(path)
     }
 
-    /// Waits until every one of `messages` has come to `path`, however often and in whatever order.
+    /// Waits until all of `messages` have arrived at `path`, in any order and any number of times.
     #[track_caller]
     pub fn wait_for_messages(&self, path: &str, messages: &[impl AsRef<str>]) {
         self.wait(&format!("{} messages at {path}", messages.len()), |seen| {
@@ -183,7 +182,7 @@ impl Receiver {
         });
     }
 
-    /// Waits until `enough` is true of everything that came.
+    /// Waits until `enough` returns true for the recorded requests.
     #[track_caller]
     pub fn wait(&self, what: &str, enough: impl Fn(&[Seen]) -> bool) {
         let give_up = Deadline::new(PATIENCE);
@@ -198,7 +197,7 @@ impl Receiver {
         }
     }
 
-    /// Waits in an event loop until `path` has had this many requests, and returns them.
+    /// Waits in an event loop until `path` has got this many requests, and returns them.
     pub async fn arrived(&self, path: &str, count: usize) -> Vec<Seen> {
         loop {
             let changed = self.shared.notify.notified();
@@ -212,7 +211,8 @@ impl Receiver {
 }
 
 impl Shared {
-    /// A test that fails while it holds the lock must not make the others' reports unreadable.
+    /// A test that fails while it holds the lock must not hide the messages of other failures, so a poisoned lock is
+    /// used.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -228,7 +228,7 @@ impl Shared {
         state.seen.len() - 1
     }
 
-    /// The answer to a request, unless its path hangs.
+    /// Returns the answer to a request; none while its path hangs.
     fn answer(&self, number: usize) -> Option<Answer> {
         let mut state = self.lock();
         let path = state.seen[number].path.clone();

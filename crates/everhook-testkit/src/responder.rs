@@ -1,7 +1,7 @@
-//! A listener for webhooks and pushed jobs; what it answers is its caller's to say.
+//! A listener for webhooks and pushed jobs, whose caller chooses the answers.
 //!
-//! Reads as much HTTP as the sender writes and answers byte for byte as it is told, also wrongly or not at all. The benchmark
-//! counts with it, the fault suite and [`Receiver`](crate::receiver::Receiver) record with it.
+//! It understands the HTTP that the sender writes, and answers with any bytes, even invalid ones or none. The benchmark
+//! counts requests with it. The fault suite and [`Receiver`](crate::receiver::Receiver) record requests with it.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,49 +14,48 @@ use tokio::task::JoinSet;
 
 use crate::http::{header, headers, read_frame};
 
-/// A node opens a connection for each of its slots at once. Those that find no place in the queue try again after a whole second.
+/// The accept queue. A node opens a connection for each of its slots at once, and a connection without a place retries
+/// after a whole second.
 const LISTEN_BACKLOG: u32 = 4096;
 
-/// A request as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     /// The request line and the headers.
     pub head: &'a [u8],
-    /// The body.
     pub body: &'a [u8],
 }
 
 impl<'a> Incoming<'a> {
-    /// A word of the request line: the method, the path.
+    /// Returns a word of the request line, such as the method or the path.
     pub fn word(&self, number: usize) -> Option<&'a str> {
         let word = self.head.split(|byte| *byte == b' ').nth(number)?;
         std::str::from_utf8(word).ok()
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         header(self.head, name)
     }
 
-    /// Every header with its value.
+    /// Returns all headers with their values.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         headers(self.head)
     }
 }
 
-/// What becomes of a request.
+/// The reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// These bytes are sent.
+    /// Send these bytes.
     Bytes(Cow<'static, [u8]>),
-    /// Nothing is ever sent.
+    /// Never answer.
     Silence,
-    /// The connection is reset.
+    /// Reset the connection.
     Reset,
 }
 
 impl Response {
-    /// A response with this status, headers and body.
+    /// Builds a response with this status, headers and body.
     pub fn new(status: u16, headers: &[(&str, String)], body: &[u8]) -> Response {
         let mut head = format!("HTTP/1.1 {status} X\r\n");
         for (name, value) in headers {
@@ -69,37 +68,37 @@ impl Response {
     }
 }
 
-/// Says what requests are answered.
+/// Chooses the answers to requests.
 pub trait Respond: Send + Sync + 'static {
-    /// Answers a request; the next one of its connection is read afterwards.
+    /// Answers a request. The next one of the same connection is read afterwards.
     fn respond(&self, request: Incoming<'_>) -> impl Future<Output = Response> + Send;
 }
 
-/// A port that requests can come to.
+/// An open port.
 #[derive(Debug)]
 pub struct Responder {
     listener: TcpListener,
 }
 
 impl Responder {
-    /// Opens a port; inside an event loop.
+    /// Opens a port; must be called inside an event loop.
     pub fn open() -> io::Result<Responder> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         Ok(Responder { listener: socket.listen(LISTEN_BACKLOG)? })
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub fn address(&self) -> io::Result<String> {
         Ok(self.listener.local_addr()?.to_string())
     }
 
-    /// Answers whatever comes, until it is dropped.
+    /// Answers requests until it is dropped.
     pub async fn run<R: Respond>(self, respond: Arc<R>) {
         let mut connections = JoinSet::new();
         while let Ok((stream, _)) = self.listener.accept().await {
             let respond = Arc::clone(&respond);
-            // A connection that breaks is the sender's to notice.
+            // The sender notices a broken connection itself.
             connections.spawn(async move { drop(converse(stream, &*respond).await) });
             while connections.try_join_next().is_some() {}
         }

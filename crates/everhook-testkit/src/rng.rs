@@ -1,27 +1,25 @@
-//! Chance that can be repeated: everything comes from one printed seed.
+//! Repeatable random numbers from one printed seed.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A small generator (SplitMix64): good enough to choose moments, sizes and victims. Threads may share one.
+/// A small generator (SplitMix64), good enough to choose times, sizes and targets. Threads may share one.
 #[derive(Debug)]
 pub struct Rng(AtomicU64);
 
 impl Rng {
-    /// The stream of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(AtomicU64::new(seed))
     }
 
-    /// The stream of one actor: the same seed and the same name give the same numbers.
+    /// Creates the stream of one actor: the same seed and name give the same numbers.
     pub fn of(seed: u64, actor: &str) -> Rng {
         Rng::new(actor.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         }))
     }
 
-    /// The next number.
     pub fn next(&self) -> u64 {
         const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.0.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
@@ -30,29 +28,29 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `bound`, which is not zero.
+    /// Returns a number below `bound`, which must not be zero.
     pub fn below(&self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
 
-    /// True once in so many times; never for zero.
+    /// Returns true once in `times` calls on average; never for zero.
     pub fn once_in(&self, times: usize) -> bool {
         times > 0 && self.below(times) == 0
     }
 
-    /// A span between the two, to the microsecond.
+    /// Returns a span between the two, to the microsecond.
     pub fn between(&self, low: Duration, high: Duration) -> Duration {
         let width = usize::try_from(high.saturating_sub(low).as_micros()).expect("spans are short").max(1);
         low + Duration::from_micros(self.below(width) as u64)
     }
 
-    /// One of these.
+    /// Returns a random element.
     pub fn pick<'a, T>(&self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 }
 
-/// A new seed from the system.
+/// Returns a new seed from the system.
 pub fn seed() -> u64 {
     RandomState::new().hash_one("seed")
 }

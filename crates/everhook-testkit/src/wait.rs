@@ -1,4 +1,4 @@
-//! Waiting for conditions, with a deadline that only failures reach.
+//! Waits for conditions, with a deadline that only failing tests reach.
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,22 +28,22 @@ pub fn until_true(what: &str, mut look: impl FnMut() -> bool) {
     until(what, || look().then_some(()));
 }
 
-/// The moment at which a test gives up.
+/// The time at which a test gives up.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// This far from now.
+    /// Creates a deadline after `patience`.
     pub fn new(patience: Duration) -> Deadline {
         Deadline(now() + patience)
     }
 
-    /// How long it is until then.
+    /// Returns the remaining time.
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(now())
     }
 
-    /// Whether it has come.
+    /// Returns whether the deadline has passed.
     pub fn is_over(self) -> bool {
         self.left().is_zero()
     }
@@ -54,7 +54,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Wall clock in seconds, as a receiver compares it with `webhook-timestamp`.
+/// Returns the wall clock in seconds, which a receiver compares with `webhook-timestamp`.
 #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
 pub fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");

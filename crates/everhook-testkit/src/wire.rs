@@ -1,21 +1,20 @@
-//! As much of PostgreSQL's protocol as a proxy needs to know a COMMIT when it sees one.
+//! The part of PostgreSQL's protocol that a proxy needs to recognise a COMMIT.
 
-/// What a client says.
+/// The kind of a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A simple query that commits.
     Commit,
     /// The end of a request, which the server answers.
     Sync,
-    /// Anything else.
     Other,
 }
 
-/// Takes a client's bytes apart into messages.
+/// Splits a client's bytes into messages.
 #[derive(Debug, Default)]
 pub struct Splitter {
     pending: Vec<u8>,
-    /// The first messages have no type.
+    /// The first messages of a connection have no type byte.
     started: bool,
 }
 
@@ -23,12 +22,12 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 
 impl Splitter {
-    /// Adds bytes as they come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole message, and what it is.
+    /// Returns the next complete message with its kind.
     pub fn next_message(&mut self) -> Option<(Kind, Vec<u8>)> {
         let number = |at: usize| Some(u32::from_be_bytes(self.pending.get(at..at + 4)?.try_into().ok()?));
         if !self.started {

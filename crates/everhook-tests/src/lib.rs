@@ -1,4 +1,4 @@
-//! The tests of the stores and of the engine: see `tests/stores` and `tests/node`.
+//! The tests of the stores in `tests/stores` and of the engine in `tests/node`.
 //!
-//! They are in a crate of their own because each test program is linked with everything below it: two programs are built faster
-//! than one for each crate. Tests of the whole server are beside the binary that they start, in `crates/everhook/tests`.
+//! These tests have their own crate because every test program links all crates below it. Two programs build faster
+//! than one per crate. Tests of the whole server are in `crates/everhook/tests`, beside the binary that they start.

@@ -5,15 +5,21 @@
 use super::{Finding, Tree};
 
 /// Folders whose comments pass.
-const CLEAN: [&str; 9] = [
-    "crates/everhook/",
+const CLEAN: [&str; 15] = [
+    "crates/everhook-bench/",
+    "crates/everhook-chaos/",
     "crates/everhook-core/",
+    "crates/everhook-engine/",
     "crates/everhook-outbox/",
     "crates/everhook-postgres/",
     "crates/everhook-sender/",
+    "crates/everhook-sim/",
     "crates/everhook-sqlite/",
     "crates/everhook-store/",
+    "crates/everhook-testkit/",
+    "crates/everhook-tests/",
     "crates/everhook-worker/",
+    "crates/everhook/",
     "xtask/",
 ];
 

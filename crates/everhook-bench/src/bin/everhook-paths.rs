@@ -1,8 +1,9 @@
-//! Walks the hot paths a given number of times and nothing else, for `cargo xtask callgrind` to count instructions on.
+//! Runs a hot path a given number of times, so that `cargo xtask callgrind` can count its instructions.
 //!
-//! `everhook-paths <path> <messages>`, where the path is one of: `append` (the embedded store, in memory, takes messages in
-//! batches), `settle` (the same, and ends them in batches), `engine` (the engine accepts, sends to a receiver that answers at
-//! once, and settles, on the store in memory). What a message costs is the difference between two numbers of messages.
+//! Usage: `everhook-paths <path> <messages>`. The path `append` appends messages in batches to the embedded store in
+//! memory. The path `settle` also settles them in batches. The path `engine` accepts, sends and settles messages with
+//! the engine on the in-memory store. The cost of a message is the difference between runs with different numbers of
+//! messages.
 
 #![expect(clippy::disallowed_methods, reason = "the store in memory is given a clock")]
 
@@ -41,32 +42,32 @@ use everhook_store::resource::NewEndpoint;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::mem::MemStore;
 
-/// Messages of one transaction, and requests under way at once.
+/// Messages of one transaction, and requests in progress at the same time.
 const BATCH: usize = 50;
 const HOUR: Duration = Duration::from_secs(3600);
 const APPLICATION: ApplicationId = ApplicationId(Id::MIN);
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().context("which path: append, settle or engine")?;
-    let messages = arguments.next().context("how many messages")?.parse()?;
+    let path = arguments.next().context("the path is required: append, settle or engine")?;
+    let messages = arguments.next().context("the number of messages is required")?.parse()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match path.as_str() {
         "append" => runtime.block_on(store(messages, End::Never)),
         "settle" => runtime.block_on(store(messages, End::Settled)),
         "engine" => runtime.block_on(engine(messages)),
-        _ => bail!("there is no path {path:?}, but append, settle and engine"),
+        _ => bail!("there is no path {path:?}; the paths are append, settle and engine"),
     }
 }
 
-/// What happens to tasks after they were appended.
+/// The operation on tasks after they were appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Never,
     Settled,
 }
 
-/// The embedded store alone.
+/// Runs the embedded store alone.
 async fn store(messages: usize, end: End) -> anyhow::Result<()> {
     let ids = Arc::new(Ids::seeded(1));
     let store = SqliteStore::open_in_memory(Arc::clone(&ids))?;
@@ -105,7 +106,7 @@ fn leased(appended: &Appended) -> Vec<&Leased> {
     }
 }
 
-/// The engine on the store in memory.
+/// Runs the engine on the in-memory store.
 async fn engine(messages: usize) -> anyhow::Result<()> {
     let now = Timestamp::from_millis(1_750_000_000_000);
     let started = std::time::Instant::now();
@@ -135,7 +136,7 @@ async fn engine(messages: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A node that always has room.
+/// A capacity without limits.
 struct Unbounded;
 
 impl Capacity for Unbounded {
@@ -146,7 +147,7 @@ impl Capacity for Unbounded {
     fn release(&self, _: LaneId) {}
 }
 
-/// A receiver without a network.
+/// A receiver without a network, which answers at once.
 struct AnswersAtOnce;
 
 #[async_trait]

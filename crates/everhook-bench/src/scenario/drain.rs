@@ -1,4 +1,4 @@
-//! Draining a backlog that is scattered over many lanes: a delivery out of many costs what one out of few costs.
+//! Delivers a backlog spread over many lanes: the cost per delivery should not depend on the size of the backlog.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use crate::report::{Row, Runs};
 
 const LARGE: usize = 10_000_000;
 const SMALL: usize = 10_000;
-/// Endpoints over which the backlog is scattered.
+/// Endpoints that share the backlog.
 const LANES: usize = 200;
-/// How many seconds the lanes are held after filling: enough to start the server, so that starting is not counted.
+/// The time in seconds for which the lanes are held after filling, so that the start of the server is not measured.
 const HELD_SECONDS: f64 = 3.0;
-/// Deliveries after which a drain is stopped: a measure of the cost needs no more, and ten million would take an hour.
+/// Deliveries after which a run stops. This is enough to measure the cost; ten million would take an hour.
 const MEASURED_MAX: usize = 100_000;
 
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
@@ -32,7 +32,8 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(vec![runs.row("drain", bench.store, "us", "<= 150 %")])
 }
 
-/// Fills, drains, and tells the CPU of each delivery in microseconds. What was filled has to be received or still be there.
+/// Fills and drains a store. Returns the CPU microseconds per delivery. Every filled row must be received or still be
+/// stored.
 async fn drain(bench: &Bench<'_>, rows: usize, runs: &mut Runs) -> anyhow::Result<f64> {
     let lanes = LANES.min(rows / 10);
     let plan = Plan::of(rows / lanes, lanes);
@@ -62,7 +63,7 @@ async fn drain(bench: &Bench<'_>, rows: usize, runs: &mut Runs) -> anyhow::Resul
     explain(&server).await?;
     server.stop().await?;
     let (mut checked, left) = (receiver.check(), open_tasks(&place).await?);
-    // What was not received is to be found in the store; more than that is too many, less is lost.
+    // Rows that were not received must still be in the store. More rows are duplicates, fewer are lost.
     checked.lost = checked.lost.saturating_sub(left);
     runs.checked.add(checked);
     place.remove().await?;

@@ -1,7 +1,7 @@
-//! Live traffic beside a large backlog costs what it costs beside a small one.
+//! Compares the cost of traffic beside a large backlog with the cost beside a small one.
 //!
-//! Two backlogs: one that is not due, and one in a lane at its limit, because its endpoint hangs. After the
-//! measured traffic comes some of which every second message fails at first, so that leases have something to find.
+//! There are two kinds of backlog: one that is not due, and one in a lane at its limit, because its endpoint hangs.
+//! After the measured traffic, every second message fails once, so that leases have tasks to find.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::report::{Row, Runs};
 
 const LARGE: usize = 10_000_000;
 const SMALL: usize = 10_000;
-/// Endpoints over which rows that are not due are scattered.
+/// Endpoints that share the rows that are not due.
 const LANES: usize = 100;
-/// How many rows of the stuck lane share a message.
+/// Rows of the stuck lane that share one message.
 const COPIES: usize = 1_000;
 
-/// What waits beside the traffic.
+/// The kind of backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Idle,
     Stuck,
 }
 
-/// A store with a backlog, its server, and what traffic beside it came to.
+/// A store with a backlog, its server, and the results of the traffic beside it.
 struct Beside {
     place: Place,
     server: Server,
     rows: usize,
     ran: Vec<Ran>,
-    /// Never answer what the backlog is for.
+    /// Receivers that never answer the deliveries of the backlog.
     _hang: [Arc<Receiver>; 2],
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     {
         let mut small = Beside::fill(bench, kind, bench.scaled(SMALL)).await?;
         let mut large = Beside::fill(bench, kind, bench.scaled(LARGE)).await?;
-        // In turn: what the machine does besides changes from minute to minute.
+        // The runs alternate, because the other load of the machine changes over time.
         for run in bench.runs("flat") {
             small.measure(bench, run).await?;
             large.measure(bench, run).await?;
@@ -88,7 +88,8 @@ impl Beside {
         prepare(&self.server, &application, &receiver).await?;
         let mut ran = bench.closed_loop(&[&self.server], &application, &receiver).await?;
         eprintln!("  {:.0} us of CPU per message beside {} rows", ran.cpu_us, self.rows);
-        // By itself: retries that are due keep a lane's new messages off the fast path, and how many that meets is chance.
+        // This traffic is separate. Due retries keep new messages of a lane off the fast path, and the number of
+        // affected messages varies at random.
         let failing = Receiver::start(Plan { fail_every: Some(2), ..Plan::of(bench.scaled(5_000), 1) }).await?;
         let application = format!("failing{run}");
         prepare(&self.server, &application, &failing).await?;
@@ -97,7 +98,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Ends it; tells the p99 of its claims in milliseconds.
+    /// Stops the server; returns the p99 of its leases in milliseconds.
     async fn end(self) -> anyhow::Result<f64> {
         explain(&self.server).await?;
         let claim_p99_ms = self.server.metrics().await?.quantile("everhook_lease_seconds", 0.99) * 1e3;

@@ -1,4 +1,4 @@
-//! What the neighbours of a bad endpoint or a noisy application notice: latencies at a constant rate, alone and beside each.
+//! Measures latencies at a constant rate, alone and beside a bad endpoint or a noisy application.
 
 use crate::bench::{Bench, explain, prepare};
 use crate::fill::{Backlog, Due};
@@ -8,16 +8,16 @@ use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 use crate::scenario::rate::{Spread, open_loop};
 
-/// Messages a second of those who are to notice nothing.
+/// Messages per second of the application that should not be affected.
 const RATE: f64 = 200.0;
 const NOISY_RATE: f64 = 10.0 * RATE;
 const CLIENTS: usize = 64;
 const FLOOD: usize = 1_000_000;
-/// How many rows of the flood share a message.
+/// Rows of the flood that share one message.
 const FLOOD_COPIES: usize = 100;
 const SECONDS: f64 = 10.0;
 
-/// The neighbour.
+/// The disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Hanging,
@@ -86,7 +86,7 @@ async fn measure(bench: &Bench<'_>, beside: Beside, run: usize, runs: &mut Runs)
     Ok((solo, shared))
 }
 
-/// How long messages of one application take until they are received.
+/// Measures the time until the messages of one application are received.
 async fn latency(bench: &Bench<'_>, server: &Server, name: &str, runs: &mut Runs) -> anyhow::Result<Spread> {
     let receiver = Receiver::start(Plan::of((RATE * bench.seconds(SECONDS)) as usize, 1)).await?;
     prepare(server, name, &receiver).await?;

@@ -1,4 +1,4 @@
-//! Jobs: enqueued in bulk and burnt down by handlers in this process, beside other job queues on the same PostgreSQL.
+//! Measures jobs enqueued in bulk and run by handlers in this process, beside other job queues on the same PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,30 +17,31 @@ use crate::report::{Row, Runs};
 
 const QUEUE: &str = "bench";
 const KIND: &str = "noop";
-/// Handlers at once, as the peers have.
+/// Jobs that run at the same time; the same number as for the other job queues.
 const AT_ONCE: usize = 24;
-/// Jobs that are made at once: a bulk for each of two transactions, several times.
+/// Jobs created at once: enough for several transactions on each of two writers.
 const PORTION: usize = 20_000;
-/// The backlogs that are compared.
+/// The sizes of the compared backlogs.
 const MANY: usize = 1_000_000;
 const FEW: usize = 15_000;
-/// A tenth of many is counted at once, as many of few in so many rounds.
+/// Rounds on the small backlog, so that both sides measure a similar number of jobs.
 const FEW_ROUNDS: usize = 10;
 
-/// How often each job ran.
+/// The number of runs of each job.
 type Seen = Arc<Mutex<HashMap<JobId, usize>>>;
 
-/// A backlog, and which of its jobs count. It is filled up again before each round; what starting and filling cost is not counted.
+/// A backlog, and the part of it that is measured. The backlog is filled again before each round. The costs of starting
+/// and filling are not measured.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     queued: usize,
     rounds: usize,
-    /// Jobs that run before those that count.
+    /// Jobs that run before the measurement starts.
     skipped: usize,
     counted: usize,
 }
 
-/// What was used until some job had run.
+/// Time and CPU used until a certain number of jobs had run.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     ran: usize,
@@ -48,25 +49,25 @@ struct Mark {
     at: Instant,
 }
 
-/// What a queue did, in jobs a second.
+/// Jobs per second of one queue.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 struct Rates {
     enqueued: f64,
     ran: f64,
 }
 
-/// One burn-down of ours.
+/// The result of running one backlog.
 struct Burnt {
     rates: Rates,
     cpu_us: f64,
     checked: Checked,
 }
 
-/// The peers, by what they are called here; the last number is of how many jobs theirs is measured.
+/// The other job queues by name, each with the number of jobs to measure.
 const PEERS: [(&str, usize); 4] =
     [("graphile-fast", 100_000), ("graphile-default", 10_000), ("pg-boss-10", 100_000), ("pg-boss-12", 100_000)];
 
-/// Enqueueing and burning down, and whether the cost of a job grows with the backlog.
+/// Measures enqueueing and running, and whether the cost of a job grows with the backlog.
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     let (jobs, few, many) = (bench.scaled(100_000), bench.scaled(FEW), bench.scaled(MANY));
     let (mut enqueue, mut burn) = (Runs::default(), Runs::default());
@@ -89,8 +90,9 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
                 beside.entry(peer).or_default().push(ours.rates.ran, rates.ran);
             }
         }
-        // As many on both sides, because few jobs are too few ticks of CPU. Starting does not count: who starts counts the backlog, up to
-        // a bound, and does so again only every 15 seconds.
+        // Both sides measure the same number of jobs, because few jobs use too little CPU for the clock's resolution.
+        // The start is not measured: a starting node counts the backlog up to a limit, and repeats that only every 15
+        // seconds.
         let few_plan = Plan { queued: few, rounds: FEW_ROUNDS, skipped: few / 6, counted: few / 3 * 2 };
         let small = measure(bench, few_plan).await?;
         let large = measure(bench, Plan { queued: many, rounds: 1, skipped: many / 50, counted: many / 10 }).await?;
@@ -115,7 +117,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Enqueues a backlog, and burns it as planned.
+/// Enqueues a backlog and runs it as planned.
 async fn measure(bench: &Bench<'_>, plan: Plan) -> anyhow::Result<Burnt> {
     let place = bench.place().await?;
     let store = open(&place).await?;
@@ -145,7 +147,7 @@ async fn measure(bench: &Bench<'_>, plan: Plan) -> anyhow::Result<Burnt> {
     Ok(Burnt { rates, cpu_us: cpu_seconds * 1e6 / ran as f64, checked })
 }
 
-/// Enqueues jobs, and tells how many seconds that took.
+/// Enqueues jobs and returns the seconds that this took.
 async fn enqueue(store: &Store, count: usize, ids: &mut HashSet<JobId>) -> anyhow::Result<f64> {
     let client = Client::new(store, "default").await?;
     let mut spent = 0.0;
@@ -163,7 +165,7 @@ async fn enqueue(store: &Store, count: usize, ids: &mut HashSet<JobId>) -> anyho
     Ok(spent)
 }
 
-/// Runs jobs, and tells what was used when each of two numbers of them had run in all; those under way then run, too.
+/// Runs jobs. Returns time and CPU at the moments when each of two numbers of jobs had run; running jobs then finish.
 async fn burn(store: Store, seen: &Seen, edges: [usize; 2]) -> anyhow::Result<[Mark; 2]> {
     let reached = edges.map(|_| Arc::new(Notify::new()));
     let handler = {
@@ -210,12 +212,12 @@ async fn open(place: &Place) -> anyhow::Result<Store> {
     })
 }
 
-/// The CPU of this process, in which the handlers run, and of the database.
+/// CPU seconds of this process, which runs the handlers, and of the database.
 fn cpu_seconds() -> f64 {
     cpu_of(std::process::id()) + postgres_cpu_seconds()
 }
 
-/// Runs another job queue on a database of its own; its packages are in `folder`.
+/// Runs another job queue on its own database; its packages are in `folder`.
 async fn run_peer(folder: &Path, admin_url: &str, peer: &str, jobs: usize) -> anyhow::Result<Rates> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/jobs.mjs");
     let (base, _) = admin_url.rsplit_once('/').context("the database URL names a database")?;

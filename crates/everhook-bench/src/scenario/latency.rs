@@ -1,4 +1,4 @@
-//! One message at a time: until it is accepted, and until it is received.
+//! Sends one message at a time, and measures the time until it is accepted and until it is received.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The outbox in the store's own database: how fast its rows become messages, compared with what the API accepts in the same run.
+//! Compares the rate of the outbox in the store's own database with the rate of the API in the same run.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use crate::process::Server;
 use crate::receiver::{Plan, Receiver, payload};
 use crate::report::{Row, Runs};
 
-/// How often it is looked whether the outbox is empty.
+/// The interval of checks whether the outbox is empty.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Rows per second from their commit until the outbox is empty; the limit is the API's rate from the first request to the last 202.
+/// Measures the rows per second from their commit until the outbox is empty. The limit is the rate of the API from the
+/// first request to the last 202.
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     if bench.database.is_none() {
         return Ok(Vec::new());
@@ -30,7 +31,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         place.remove().await?;
 
         let place = bench.place().await?;
-        let client = place.client().await?.context("it is in a PostgreSQL")?;
+        let client = place.client().await?.context("the outbox needs PostgreSQL")?;
         let server = place.start().await?;
         let receiver = Receiver::start(receiver.plan()).await?;
         prepare(&server, "bench", &receiver).await?;
@@ -55,7 +56,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(vec![runs.row("outbox, of API accepts", bench.store, "/s", "")])
 }
 
-/// Waits for the deliveries, and checks them.
+/// Waits for the deliveries and checks them.
 async fn finish(server: Server, receiver: &Receiver, runs: &mut Runs) -> anyhow::Result<()> {
     within(receiver, async {
         receiver.all().await;

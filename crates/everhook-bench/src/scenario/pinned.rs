@@ -1,5 +1,5 @@
-//! PostgreSQL with a long transaction: nothing that died since can be removed. At four fifths of the maximal rate, with one message in
-//! twenty failing at first.
+//! Measures PostgreSQL with a long open transaction, which keeps dead rows from being removed. The load is four fifths
+//! of the maximum rate, and one message in twenty fails once.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,9 +11,10 @@ use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
 const CLIENTS: usize = 256;
-/// Applications with an endpoint each, where there are many. Nothing that divides how often messages fail: each of them is to have some that do.
+/// Applications with one endpoint each, in the variant with many. The number shares no divisor with the failure
+/// interval, so that each application has failing messages.
 const MANY: usize = 51;
-/// How long the rate is measured, at the end of the time that the snapshot is open.
+/// The time of the measurement, at the end of the open snapshot.
 const MEASURED_SECONDS: f64 = 10.0;
 
 pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
@@ -50,7 +51,7 @@ async fn run_with(bench: &Bench<'_>, endpoints: usize, name: &'static str) -> an
     Ok(runs.row(name, bench.store, "/s", ">= 90 %"))
 }
 
-/// Keeps traffic up while a snapshot is open, and tells the rate of its last round.
+/// Sends traffic while a snapshot is open, and returns the rate of the last round.
 async fn pinned(place: &Place, server: &Server, traffic: &mut Traffic) -> anyhow::Result<f64> {
     let Some(pin) = place.client().await? else { return Ok(0.0) };
     pin.batch_execute("begin isolation level repeatable read; select count(*) from everhook.lane").await?;
@@ -62,18 +63,17 @@ async fn pinned(place: &Place, server: &Server, traffic: &mut Traffic) -> anyhow
     Ok(last)
 }
 
-/// Messages at a rate, in rounds, to applications in turn.
+/// Messages at a constant rate, in rounds, to several applications in turn.
 struct Traffic {
     applications: Vec<String>,
     receiver: Arc<Receiver>,
     rate: f64,
-    /// Messages of a round.
     round: usize,
     sent: usize,
 }
 
 impl Traffic {
-    /// Applications with one endpoint each, for so many rounds of so many messages.
+    /// Creates applications with one endpoint each, and a receiver for all rounds.
     async fn start(
         server: &Server,
         name: &str,
@@ -90,13 +90,13 @@ impl Traffic {
         Ok(Traffic { applications, receiver, rate, round, sent: 0 })
     }
 
-    /// Offers the messages of one round, waits for them, and tells how many a second were delivered.
+    /// Sends the messages of one round, waits for them, and returns the deliveries per second.
     async fn round(&mut self, server: &Server) -> anyhow::Result<f64> {
         let load = Load::scattered(server, &self.applications, self.round, CLIENTS);
         let load = Load { first: self.sent, ..load };
         self.sent += self.round;
         let (started, before) = (Instant::now(), self.receiver.received());
-        // Those that failed come a second later; what counts is what came while messages were sent.
+        // Failed messages arrive a second later. The rate only counts deliveries that arrived while messages were sent.
         within(&self.receiver, async {
             load.run_at(self.rate, self.receiver.zero).await?;
             let delivered = (self.receiver.received() - before) as f64 / started.elapsed().as_secs_f64();

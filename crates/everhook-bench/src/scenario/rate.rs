@@ -1,14 +1,14 @@
-//! A constant rate of arrivals at half and at four fifths of the most that a closed loop reached in the same run. Latencies count
-//! from when a request was meant to be sent, so that a stall is seen by everyone who would have met it.
+//! Sends at a constant rate: half and four fifths of the maximum that a closed loop reached in the same run. Latencies
+//! count from the planned time of a request, so that a stall shows in every request that it would have delayed.
 
 use crate::bench::{Bench, explain, prepare, within};
 use crate::load::Load;
 use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs, percentile};
 
-/// Connections: more than are ever under way at once, unless the server stalls.
+/// Connections; more than are in use at the same time, unless the server stalls.
 const CLIENTS: usize = 256;
-/// Shares of the maximum, each with the names of its rows.
+/// Fractions of the maximum rate, each with the names of its rows.
 const SHARES: [(f64, [&str; 2]); 2] =
     [(0.5, ["50% accepted p99", "50% received p99"]), (0.8, ["80% accepted p99", "80% received p99"])];
 
@@ -51,7 +51,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(named.map(|(name, runs)| runs.row(name, bench.store, "us", "")).collect())
 }
 
-/// Sends at a rate, waits until everything is received, and tells how long it took until accepted and until received.
+/// Sends at a constant rate until all messages are received. Returns the times until accepted and until received.
 pub(crate) async fn open_loop(load: Load, rate: f64, receiver: &Receiver) -> anyhow::Result<(Spread, Spread)> {
     let sent = within(receiver, async {
         let sent = load.run_at(rate, receiver.zero).await?;

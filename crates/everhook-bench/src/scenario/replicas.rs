@@ -1,26 +1,27 @@
-//! Two nodes on one PostgreSQL against one: they share the machine, so that the point is that they do not fight.
+//! Compares two nodes on one PostgreSQL with one node. The nodes share the machine, so the measurement shows whether
+//! they disturb each other.
 //!
-//! Once with nodes that do everything, each with half of the clients, and once with nodes that only deliver what another one
-//! accepted, so that everything goes through leases.
+//! In one variant both nodes have all roles, and each serves half of the clients. In the other variant the nodes only
+//! deliver messages that another node accepted, so that every delivery needs a lease.
 
 use crate::bench::{Bench, Ran, explain, prepare};
 use crate::process::{Place, Server};
 use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
-/// How the nodes share the work.
+/// The distribution of work between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Roles {
     All,
     Workers,
 }
 
-/// What PostgreSQL counted.
+/// Counters of PostgreSQL and of the logs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Conflicts {
     rollbacks: i64,
     deadlocks: i64,
-    /// Lines in the servers' logs that say that something went wrong.
+    /// Warnings and errors in the servers' logs.
     complaints: usize,
 }
 

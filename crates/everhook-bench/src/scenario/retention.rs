@@ -1,7 +1,8 @@
-//! What forgetting costs those who send: retention prunes for as long as the traffic lasts, beside the same tables left alone.
+//! Measures what retention costs the clients: traffic while retention prunes, compared with traffic while it does not.
 //!
-//! Its schedules are paused, so that only what is started here runs: one after the other, as on any node. Keys, jobs and once-slots
-//! are few enough to be gone before the end; messages are so many that they outlast the traffic, and a run in which they do not fails.
+//! The schedules of retention are paused, so that only the pruning started here runs, one kind of row after another.
+//! The keys, jobs and once-slots are few and are gone before the traffic ends. The messages must outlast the traffic; a
+//! run in which they do not fails.
 
 use std::time::Duration;
 
@@ -13,10 +14,11 @@ use crate::process::{Place, Server};
 use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
-/// What is pruned, in this order.
+/// The pruned kinds of rows, in this order.
 const PRUNED: [&str; 4] = ["keys", "jobs", "once-slots", "messages"];
 const MESSAGES: usize = 80_000;
-/// A slice is of two hundred, with a pause of 20 ms or more after it: fewer might not outlast the smallest run.
+/// A transaction prunes two hundred rows and is followed by a pause of at least 20 ms. Fewer messages might not outlast
+/// the smallest run.
 const EXPIRED_MESSAGES_MIN: usize = 20_000;
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -33,7 +35,7 @@ pub(super) async fn run(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(vec![runs.row("retention", bench.store, "/s", ">= 95 %")])
 }
 
-/// Sends beside what has expired; tells what it came to, and what was pruned meanwhile.
+/// Sends messages to a store with expired rows. Returns the results of the traffic and the rows pruned meanwhile.
 async fn measure(bench: &Bench<'_>, prunes: bool) -> anyhow::Result<(Ran, String)> {
     let mut place = bench.place().await?;
     let (ages, filled) = (Ages::of(&place)?, expired(bench));
@@ -55,10 +57,10 @@ async fn measure(bench: &Bench<'_>, prunes: bool) -> anyhow::Result<(Ran, String
     let left = ages.left(&place).await?;
     explain(&server).await?;
     let note = if prunes {
-        ensure!(left.messages > 0, "retention was done before the traffic: {filled:?} are too few");
+        ensure!(left.messages > 0, "retention ended before the traffic: {filled:?} are too few");
         finish(&ages, &place, &filled, &filled.without(&left)).await?
     } else {
-        ensure!(left == filled, "somebody pruned where nobody was to: {left:?} are left of {filled:?}");
+        ensure!(left == filled, "rows were pruned although retention was paused: {left:?} are left of {filled:?}");
         String::new()
     };
     server.stop().await?;
@@ -66,16 +68,17 @@ async fn measure(bench: &Bench<'_>, prunes: bool) -> anyhow::Result<(Ran, String
     Ok((ran, note))
 }
 
-/// What has expired, beside the traffic of this scale.
+/// The number of expired rows for this scale.
 fn expired(bench: &Bench<'_>) -> Expired {
     let messages = bench.scaled(MESSAGES);
     let few = messages / 10;
-    // PostgreSQL prunes some pages of keys at a time, which are many more than a slice where all have expired.
+    // PostgreSQL prunes several pages of keys at a time. If all keys are expired, these are many more than in one
+    // transaction of the other kinds.
     let keys = if bench.database.is_some() { messages } else { few };
     Expired { keys, jobs: few, once_slots: few, messages: (messages * 6).max(EXPIRED_MESSAGES_MIN) }
 }
 
-/// Pauses or runs everything that prunes. A server makes its schedules after its greeting, so that they are waited for.
+/// Pauses or runs the schedules of retention. A server creates them after it has started, so this waits for them.
 async fn tell_schedules(server: &Server, verb: &str) -> anyhow::Result<()> {
     for what in PRUNED {
         let path = format!("/api/v1/schedule/everhook.prune-{what}");
@@ -90,7 +93,8 @@ async fn tell_schedules(server: &Server, verb: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until everything was pruned at least in part, which a small run may not have seen, and says what was pruned meanwhile.
+/// Waits until every kind of row was pruned at least in part, because a small run may end earlier. Returns a
+/// description of the rows pruned during the traffic.
 async fn finish(ages: &Ages, place: &Place, filled: &Expired, meanwhile: &Expired) -> anyhow::Result<String> {
     let all = async {
         loop {
@@ -103,7 +107,7 @@ async fn finish(ages: &Ages, place: &Place, filled: &Expired, meanwhile: &Expire
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::time::timeout(RUN_DEADLINE, all).await.context("retention did not come to the messages")??;
+    tokio::time::timeout(RUN_DEADLINE, all).await.context("retention did not reach the messages in time")??;
     let dropped = ages.dropped(place).await?;
     ensure!(place.url().is_none() || !dropped.is_empty(), "no week was dropped");
     let Expired { keys, jobs, once_slots, messages } = meanwhile;

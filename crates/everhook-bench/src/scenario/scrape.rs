@@ -1,4 +1,4 @@
-//! What those who watch cost those who send: lists ten times a second and `/metrics` every second, under full load.
+//! Measures what observers cost under full load: ten list calls per second, and `/metrics` once per second.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn measure(bench: &Bench<'_>, watch: bool) -> anyhow::Result<Ran> {
     Ok(ran)
 }
 
-/// Lists and scrapes for ever.
+/// Lists and scrapes until it is dropped.
 async fn look(server: &Server) -> anyhow::Result<std::convert::Infallible> {
     let mut interval = tokio::time::interval(LIST_INTERVAL);
     for round in 0_u32.. {
@@ -49,5 +49,5 @@ async fn look(server: &Server) -> anyhow::Result<std::convert::Infallible> {
             server.metrics().await?;
         }
     }
-    anyhow::bail!("it looked longer than any run takes")
+    anyhow::bail!("the observer outlasted the run")
 }

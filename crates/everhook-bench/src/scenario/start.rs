@@ -1,4 +1,5 @@
-//! How long it takes from starting the binary to the first accepted message, what it needs when it idles, and how large it is.
+//! Measures the time from starting the binary to the first accepted message, the resources of an idle server, and the
+//! size of the binary.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use crate::load::{Client, Load};
 use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
-/// After this a server that was given nothing to do idles.
+/// The time after which a server without work is considered idle.
 const SETTLE_DOWN: Duration = Duration::from_secs(1);
 const START_MS_MAX: f64 = 300.0;
 const IDLE_MIB_MAX: f64 = 60.0;

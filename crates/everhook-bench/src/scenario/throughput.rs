@@ -1,16 +1,14 @@
-//! Accept, deliver, settle, as fast as it goes: 128 clients, one endpoint or five.
+//! Measures the maximum rate of accepting, delivering and settling, with 128 clients and one or five endpoints.
 
 use crate::bench::{Bench, explain, prepare};
 use crate::receiver::{Plan, Receiver};
 use crate::report::{Row, Runs};
 
-/// One endpoint.
 pub(super) async fn one(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     let target = if bench.database.is_some() { ">= 10 % of raw" } else { ">= 14 % of raw" };
     throughput(bench, "1 endpoint", target, Plan::of(bench.scaled(20_000), 1)).await
 }
 
-/// Five endpoints.
 pub(super) async fn five(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     let target = if bench.database.is_some() { ">= 18 % of raw" } else { ">= 25 % of raw" };
     throughput(bench, "5 endpoints", target, Plan::of(bench.scaled(4_000), 5)).await

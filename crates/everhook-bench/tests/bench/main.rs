@@ -1,4 +1,4 @@
-//! A tiny run of the benchmark, so that it works when it is needed: every scenario, every check, and no figure.
+//! A tiny run of every benchmark scenario with its checks, without a look at the figures.
 
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
@@ -45,7 +45,7 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
 }
 
-/// Runs everything on one store and finds every row, with nothing lost, invented or duplicated.
+/// Runs all scenarios on one store. Expects every row, with no message lost, invented or duplicated.
 fn check(store: &str, wanted: &[&str], arguments: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everhook-bench"));
     command.args(["--server", &variable("EVERHOOK_TEST_BINARY"), "--store", store, "--json"]).args(arguments);

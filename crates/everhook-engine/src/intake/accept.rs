@@ -1,8 +1,8 @@
-//! Accepts messages, and starts deliveries on the fast path.
+//! Accepts messages, and starts their deliveries on the fast path.
 //!
-//! A message is answered only after the commit has returned; tasks that were inserted already leased start then, at
-//! once. When the node's slots are taken and come free, the next group waits for them a moment, so that accepting does
-//! not outrun delivering.
+//! The caller gets its answer only after the commit has returned. Deliveries that the append inserted as leased start
+//! right after the commit. If all slots are in use but some become free, the next group waits a moment for them, so
+//! that accepting does not outrun delivering.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +18,9 @@ use crate::node::Node;
 use crate::run::delivery::Deliverer;
 use crate::session::Session;
 
-/// Messages on their way in.
 #[derive(Default)]
 pub(crate) struct Messages {
-    /// How many tasks the last group of requests became: the best guess for the next one.
+    /// The number of tasks created by the last group, as an estimate for the next one.
     last_tasks: AtomicUsize,
 }
 
@@ -44,7 +43,7 @@ impl Intake for Messages {
     }
 
     async fn write(&self, node: &Arc<Node>, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
-        // A node that does not deliver leaves everything to the others.
+        // A node that does not deliver takes no leases; its deliveries are pending for other nodes.
         let session = node.sessions.current().filter(|_| node.delivers);
         let fast = session.as_ref().map(|session| FastPath { session: session.id, slots: node.deliveries.clone() });
         let (size, begun) = (messages.len(), node.metrics.begin());
@@ -56,6 +55,8 @@ impl Intake for Messages {
                 Ok(begin(node, appended, session.as_ref()))
             }
             Err(error) => {
+                // The store may have committed deliveries that are leased to this session, and this node cannot start
+                // them.
                 if let (true, Some(session)) = (error.is_in_doubt(), &session) {
                     node.sessions.retire(session);
                 }
@@ -72,7 +73,8 @@ impl Intake for Messages {
     }
 }
 
-/// After the commit: starts the tasks that are this node's, and tells of the rest. They leave the answers.
+/// After the commit, starts the deliveries leased to this node and sends a hint for the others. Removes the leased
+/// deliveries from the answers.
 fn begin(node: &Arc<Node>, mut appended: Vec<Appended>, session: Option<&Arc<Session>>) -> Vec<Appended> {
     let deliverer = Deliverer::new(node);
     let mut waits = false;
@@ -98,8 +100,8 @@ fn tasks(appended: &Appended) -> usize {
 }
 
 impl Node {
-    /// Appends messages that belong together as a group of their own, in order; returns when they are durable. A
-    /// message that the store refuses harms only itself, unless the store refuses all of them: then the whole fails.
+    /// Appends messages in order as a group of their own; returns when they are durable. A message that the store
+    /// refuses fails alone. The whole call fails if the store refuses all of them or a result is unknown.
     pub(crate) async fn accept_all(
         self: &Arc<Self>,
         messages: Vec<NewMessage>,

@@ -1,8 +1,9 @@
-//! Group commit: requests that arrive while one transaction commits share the next.
+//! Group commit: requests that arrive while one transaction commits share the next one.
 //!
-//! A coalescer owns the queue, its deadlines, the grouping, the answers, and the fallback for a group that the store
-//! refuses. When the queue is full callers wait, so that memory does not grow; when the store is gone they are told
-//! within seconds. An [`Intake`] says what a group is and how it is written: `accept` for messages, `enqueue` for jobs.
+//! A coalescer contains the queue with its deadlines, the grouping, the answers, and the fallback for a group that the
+//! store refuses. When the queue is full, callers wait, so memory stays bounded. When the store does not respond,
+//! callers get an error within seconds. An [`Intake`] defines a group and how to write it: `accept` for messages,
+//! `enqueue` for jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,58 +18,55 @@ use tracing::warn;
 use crate::intake::AcceptError;
 use crate::node::Node;
 
-/// Transactions under way at once: one commits while the next one is filled.
+/// Concurrent transactions: one commits while the next one fills.
 const WRITERS: usize = 2;
-/// How long a caller waits for its place in the queue.
+/// The longest wait of a caller for a place in the queue.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(5);
-/// How long a caller waits for its commit. The commit itself has no deadline: it is left to finish.
+/// The longest wait of a caller for its commit. The commit itself has no deadline and continues.
 const COMMIT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Requests of one kind, and the way to write them.
 pub(crate) trait Intake: Send + Sync + 'static {
     type Request: Send;
     /// The requests of one transaction.
     type Group: Clone + Send;
     type Answer: Send;
-    /// The operation that writes them.
+    /// The store operation that writes a group.
     const OP: Op;
 
-    /// The size that a request adds to its transaction.
     fn weight(request: &Self::Request) -> Weight;
 
     fn join(requests: Vec<Self::Request>) -> Self::Group;
 
-    /// One group for each request.
+    /// Splits a group into one group per request.
     fn split(group: Self::Group) -> Vec<Self::Group>;
 
-    /// Writes a group in one transaction; one answer for each request, in order.
+    /// Writes a group in one transaction. Returns one answer per request, in order.
     fn write(
         &self,
         node: &Arc<Node>,
         group: Self::Group,
     ) -> impl Future<Output = Result<Vec<Self::Answer>, StoreError>> + Send;
 
-    /// Waits until it makes sense to take the next group. Requests that come meanwhile share it.
+    /// Waits until the next group should be taken. Requests that arrive meanwhile join that group.
     fn make_room(&self, _: &Node) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 }
 
-/// The size of a request.
+/// The size that a request adds to its transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weight {
     pub(crate) rows: usize,
     pub(crate) payload_bytes: usize,
 }
 
-/// Takes requests to the store in groups.
 pub(crate) struct Coalescer<W: Intake> {
     intake: W,
     sender: mpsc::Sender<Waiting<W>>,
     waiting: Mutex<mpsc::Receiver<Waiting<W>>>,
 }
 
-/// A request, and who waits for its answer.
+/// A request with the channel for its answer.
 struct Waiting<W: Intake> {
     request: W::Request,
     answer: oneshot::Sender<Result<W::Answer, AcceptError>>,
@@ -80,7 +78,7 @@ impl<W: Intake> Coalescer<W> {
         Coalescer { intake, sender, waiting: Mutex::new(waiting) }
     }
 
-    /// Puts a request into the queue and waits for its commit.
+    /// Queues a request and waits for its commit.
     pub(crate) async fn submit(&self, request: W::Request) -> Result<W::Answer, AcceptError> {
         let (answer, answered) = oneshot::channel();
         let queued = tokio::time::timeout(QUEUE_DEADLINE, self.sender.send(Waiting { request, answer })).await;
@@ -91,7 +89,7 @@ impl<W: Intake> Coalescer<W> {
         }
     }
 
-    /// Writes groups until the node stops, and then the requests that wait already.
+    /// Writes groups until the node stops, and then the requests that are already queued.
     pub(crate) async fn run(&self, node: &Arc<Node>) {
         let writers: [_; WRITERS] = std::array::from_fn(|_| self.write_groups(node));
         futures_util::future::join_all(writers).await;
@@ -102,7 +100,7 @@ impl<W: Intake> Coalescer<W> {
             if !group.is_empty() {
                 let (requests, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|it| (it.request, it.answer)).unzip();
                 for (written, answer) in self.write(node, requests).await.into_iter().zip(answers) {
-                    // A caller that no longer waits changes nothing: its request is committed.
+                    // The caller may have stopped waiting. Its request is committed all the same.
                     let _ = answer.send(written.map_err(AcceptError::Store));
                 }
             }
@@ -110,9 +108,9 @@ impl<W: Intake> Coalescer<W> {
         }
     }
 
-    /// Writes requests in one transaction; one answer for each, in order. If the store refuses the group, each request
-    /// is written by itself, so that a bad one harms only itself. After any other error nothing more is written: no
-    /// request is accepted before an earlier one.
+    /// Writes requests in one transaction. Returns one answer per request, in order. If the store refuses the group,
+    /// each request is written alone, so that a bad request fails alone. After any other error nothing more is written,
+    /// so that no request is accepted before an earlier one.
     pub(crate) async fn write(
         &self,
         node: &Arc<Node>,
@@ -124,7 +122,7 @@ impl<W: Intake> Coalescer<W> {
         match (self.intake.write(node, group).await, again) {
             (Ok(answers), _) => answers.into_iter().map(Ok).collect(),
             (Err(error @ StoreError::Refused { .. }), Some(group)) => {
-                warn!(error = &error as &dyn std::error::Error, "store refused {count} requests: writing them singly");
+                warn!(error = &error as &dyn std::error::Error, "store refused {count} requests: writing each alone");
                 self.write_singly(node, W::split(group)).await
             }
             (Err(error), _) => (0..count).map(|_| Err(error.for_another())).collect(),
@@ -147,14 +145,14 @@ impl<W: Intake> Coalescer<W> {
         answers
     }
 
-    /// Everything that waits, up to the bounds of one transaction; none when the end is reached.
+    /// Returns all queued requests, up to the limits of one transaction; none after the last one.
     async fn next_group(&self, stop: &CancellationToken) -> Option<Vec<Waiting<W>>> {
-        // One writer waits for work at a time, so that it gets all requests that have come, not a share.
+        // Only one writer receives at a time, so that it collects all queued requests instead of a part.
         let mut waiting = self.waiting.lock().await;
         let first = match stop.run_until_cancelled(waiting.recv()).await {
             Some(first) => first?,
             None => {
-                // Requests that come from now on are refused at once; those that have come are still written.
+                // From now on new requests fail at once. Requests that are already queued are still written.
                 waiting.close();
                 waiting.recv().await?
             }
@@ -168,7 +166,7 @@ impl<W: Intake> Coalescer<W> {
             payload_bytes += weight.payload_bytes;
             group.push(next);
         }
-        // A caller that stopped waiting before its request was begun was told so: the request is not written.
+        // A caller that stopped waiting has already got an error, so its request must not be written.
         group.retain(|waiting| !waiting.answer.is_closed());
         Some(group)
     }

@@ -1,4 +1,4 @@
-//! Enqueues jobs. Those of one request stay together.
+//! Enqueues jobs. The jobs of one request share one transaction.
 
 use std::sync::Arc;
 
@@ -11,10 +11,9 @@ use tracing::warn;
 use crate::intake::coalescer::{Intake, Weight};
 use crate::node::Node;
 
-/// Jobs on their way in; a request has several.
 pub(crate) struct Jobs;
 
-/// The jobs of some requests, in order, and how many each request has.
+/// The jobs of several requests in order, with the number of jobs per request.
 #[derive(Clone)]
 pub(crate) struct JobGroup {
     jobs: Arc<[NewJob]>,

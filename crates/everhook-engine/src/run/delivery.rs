@@ -1,7 +1,7 @@
-//! Runs one delivery: build the request, sign it, send it, read what came back.
+//! Runs one delivery: builds, signs and sends the request, and reads the reply.
 //!
-//! Decides nothing about the task: the reply is classified by the core and settled by `settle`. Sends nothing under a session
-//! that fails its self-check, and aborts when the session is closed by another node.
+//! The core classifies the reply and `settle` records it; this module makes no decision about the task. It sends
+//! nothing under a session that was not renewed recently, and aborts when another node closes the session.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -31,13 +31,12 @@ use crate::run::outbound::{self, Sent, Signed, header, internal};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
-/// Runs deliveries.
 #[derive(Clone)]
 pub(crate) struct Deliverer {
     node: Arc<Node>,
 }
 
-/// A delivery that is leased to this node.
+/// A delivery leased to this node.
 pub(crate) struct Delivery {
     leased: Leased,
     session: Arc<Session>,
@@ -93,7 +92,7 @@ impl Deliverer {
         Deliverer { node: Arc::clone(node) }
     }
 
-    /// Runs a delivery that was committed already leased, as soon as there is a slot for it.
+    /// Queues a delivery that was leased by its own append, and starts it when a slot is free.
     pub(crate) fn begin(&self, leased: Leased, slot: Slot, session: &Arc<Session>) {
         slot.keep();
         let ticket = ticket(leased, session, StartOrder::Free);
@@ -104,8 +103,9 @@ impl Deliverer {
         let Ticket { lane, order, task, .. } = ticket;
         let mut delivery = pin!(self.deliver(task, slot));
         if order == StartOrder::AsLeased {
-            // The runtime runs the task that was spawned last first. So the next delivery of the lane is spawned when
-            // this one was polled and its request is on its way.
+            // Tokio runs the most recently spawned task first, which would reverse the order of the lane. The next
+            // delivery of the lane is therefore spawned only after this one was polled once and its request is on its
+            // way.
             let first = poll_fn(|cx| Poll::Ready(delivery.as_mut().poll(cx))).await;
             self.report([Event::Begun(lane)], self.node.clock.elapsed());
             if first.is_ready() {
@@ -115,19 +115,20 @@ impl Deliverer {
         delivery.await;
     }
 
-    /// Runs one leased delivery to its settlement.
+    /// Runs one leased delivery up to its settlement.
     async fn deliver(&self, delivery: Delivery, slot: Slot) {
         let Delivery { leased, session } = delivery;
         let (task, started_at) = (leased.task, self.node.clock.now());
-        // One task that panics must not stay leased for as long as this node lives: it is settled like any other failure.
+        // A panic must not leave the task leased for the rest of the session. It is settled like any other failure.
         let attempt = AssertUnwindSafe(self.attempt(&leased, &session)).catch_unwind().await;
         let end = attempt.unwrap_or_else(|_| Some(AttemptEnd::Attempted(panicked(&leased, started_at))));
-        // First: a slot that comes free because its target wants a rest is not to be used.
+        // The machine must know that the endpoint backs off before it sees the free slot. It would otherwise start the
+        // next delivery of the same lane.
         let rest = end.as_ref().is_some_and(wants_rest).then_some(Event::Rest(task.lane));
         let ended = rest.into_iter().chain([Event::Ended(task.lane)]);
         self.report(ended, self.node.clock.elapsed());
         let Some(end) = end else {
-            // Fenced: another node has the task. Nothing that happens here counts any more.
+            // Another node has taken over the task, so this attempt must not be recorded.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
@@ -150,7 +151,8 @@ impl Deliverer {
         if leased.task.cancel {
             return Some(AttemptEnd::Attempted(cancelled(leased, started_at)));
         }
-        // It may have waited for its turn until now.
+        // The delivery may have waited for a slot, and the session may have been lost or the drain interrupted since it
+        // was leased.
         if self.node.interrupt.is_cancelled() || !self.node.sessions.may_send(session) {
             return if session.is_closed() { None } else { Some(AttemptEnd::HandedBack) };
         }
@@ -191,7 +193,7 @@ impl Deliverer {
         AttemptRecord { outcome, class, url, status, reply, started_at, duration, result: None, holder: None }
     }
 
-    /// The endpoint's own headers first: ours win.
+    /// Builds the request headers. The endpoint's own headers come first, so that Everhook's headers replace them.
     fn headers(
         &self,
         endpoint: &Endpoint,
@@ -201,7 +203,7 @@ impl Deliverer {
     ) -> Result<HeaderMap, SendFailure> {
         let mut headers = HeaderMap::with_capacity(endpoint.headers.len() + 12);
         for (name, value) in &endpoint.headers {
-            let bad = || internal(format!("endpoint header {name:?} cannot be sent: change it"));
+            let bad = || internal(format!("endpoint header {name:?} is not a valid HTTP header: change it"));
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
         }
@@ -220,7 +222,8 @@ fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<D
     Ticket { environment, lane, order, task: Delivery { leased, session: Arc::clone(session) } }
 }
 
-/// Whether the target wants nothing for now, or nothing at all: those who wait for a slot are not to be sent to it.
+/// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
+/// be sent to it.
 fn wants_rest(end: &AttemptEnd) -> bool {
     matches!(end, AttemptEnd::Attempted(record) if matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone))
 }
@@ -250,7 +253,7 @@ fn panicked(leased: &Leased, started_at: Timestamp) -> AttemptRecord {
         class: Class::Internal,
         url: leased.endpoint().map(|endpoint| endpoint.url.clone()).unwrap_or_default(),
         status: 0,
-        reply: Bytes::from_static(b"the server failed while it made the request; its log says why"),
+        reply: Bytes::from_static(b"the server failed while sending the request; see its log"),
         started_at,
         duration: Duration::ZERO,
         result: None,
@@ -264,7 +267,7 @@ fn interrupted(url: String, started_at: Timestamp, duration: Duration) -> Attemp
         class: Class::Interrupted,
         url,
         status: 0,
-        reply: Bytes::from_static(b"the server was stopped before the reply came"),
+        reply: Bytes::from_static(b"the server stopped before the reply arrived"),
         started_at,
         duration,
         result: None,

@@ -1,6 +1,6 @@
-//! Handlers that run jobs in this process, and what they are given.
+//! Handlers that run jobs in this process, and the context that each call gets.
 //!
-//! A handler decides nothing about its task: it says how the attempt ended, and `settle` does the rest.
+//! A handler makes no decision about its task: it reports how the attempt ended, and `settle` records the report.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
@@ -24,48 +24,43 @@ use tracing::debug;
 use crate::node::Node;
 use crate::session::Session;
 
-/// Progress is written at most once in this time; what was said last is what is kept.
+/// The shortest time between two writes of progress. Only the latest progress is stored.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs jobs of a kind.
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Runs one attempt. It is dropped when its time is over, when the node is stopped, or when the job is not its own any more. A
-    /// panic is a failure.
+    /// Runs one attempt. The future is dropped after the job's timeout, when the node stops, or when the lease is lost.
+    /// A panic counts as a failure.
     async fn run(&self, context: Context) -> Finish;
 }
 
-/// How a handler ended.
+/// The result of a handler.
 #[derive(Clone, Debug)]
 pub struct Finish {
-    /// How it ended.
     pub report: Report,
-    /// The error; empty if there is none.
+    /// The error text; empty if there is none.
     pub error: String,
-    /// The result, as JSON.
+    /// The result as JSON.
     pub result: Option<Bytes>,
 }
 
 impl Finish {
-    /// It is done.
     pub fn completed(result: Option<Bytes>) -> Finish {
         Finish { report: Report::Completed, error: String::new(), result }
     }
 
-    /// It ended in another way.
+    /// Creates the result of an attempt that did not complete the job.
     pub fn other(report: Report, error: impl Into<String>) -> Finish {
         Finish { report, error: error.into(), result: None }
     }
 }
 
-/// The jobs that a node runs in its own process.
 #[derive(Clone)]
 pub struct Handlers {
-    /// The tenant.
     pub environment: EnvironmentId,
-    /// From these queues, and so many of each at once.
+    /// The queues to lease from, with the number of jobs of each that may run at the same time.
     pub queues: BTreeMap<Name, usize>,
-    /// By kind.
+    /// The handlers by the kind of job.
     pub kinds: BTreeMap<Name, Arc<dyn Handler>>,
 }
 
@@ -76,7 +71,7 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// The job of a handler, and the way to report on it while it runs.
+/// The job of one handler call, with the functions to report on it while it runs.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -87,7 +82,7 @@ struct Inner {
     node: Arc<Node>,
     cancelled: CancellationToken,
     log: Mutex<VecDeque<String>>,
-    /// The last report that is not written.
+    /// The latest progress that is not yet written.
     progress: Mutex<Option<Progress>>,
     said: Notify,
 }
@@ -99,29 +94,27 @@ impl Context {
         Context(Arc::new(Inner { task, job, session, node, cancelled, log, progress, said }))
     }
 
-    /// The job.
     pub fn job(&self) -> &Job {
         &self.0.job
     }
 
-    /// The tenant.
     pub fn environment(&self) -> EnvironmentId {
         self.0.task.key.environment
     }
 
-    /// The number of this attempt: 1 for the first.
+    /// Returns the number of this attempt, starting with 1.
     pub fn attempt(&self) -> u32 {
         self.0.task.tries + 1
     }
 
-    /// Says how far the job is, 0 to 100, with a text for people. More than 100 is all of it.
+    /// Reports the progress in percent, with a text for operators. Values above 100 count as 100.
     pub fn progress(&self, percent: u8, text: &str) {
         let Ok(progress) = Progress::new(i64::from(percent.min(100)), text) else { return };
         *self.0.progress.lock().expect("nothing panics while it holds this lock") = Some(progress);
         self.0.said.notify_one();
     }
 
-    /// Keeps a line with the attempt; of many, the last ones.
+    /// Stores a log line with the attempt. Beyond the limit, the oldest lines are dropped.
     pub fn log(&self, line: impl Into<String>) {
         let mut log = self.0.log.lock().expect("nothing panics while it holds this lock");
         if log.len() == LOG_LINES_MAX {
@@ -130,22 +123,23 @@ impl Context {
         log.push_back(line.into());
     }
 
-    /// Waits until someone cancels the job. A handler that gives up then ends it as cancelled, whatever it says.
+    /// Waits until the job is cancelled. A handler that then returns without completing the job ends it as cancelled,
+    /// whatever it reports.
     pub async fn cancelled(&self) {
         self.0.cancelled.cancelled().await;
     }
 
-    /// Whether someone cancelled the job.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.is_cancelled()
     }
 
-    /// Whether the job is still this worker's, as far as it can know: to be asked before something that must not happen twice.
+    /// Returns whether this worker still holds the job, as far as it knows. Ask before an action that must not happen
+    /// twice.
     pub fn still_mine(&self) -> bool {
         self.0.node.sessions.may_send(&self.0.session)
     }
 
-    /// The note that the attempt keeps; empty, if nothing was logged.
+    /// The note to store with the attempt; empty if nothing was logged.
     pub(crate) fn note(&self, error: &str) -> Bytes {
         let log = self.0.log.lock().expect("nothing panics while it holds this lock");
         if error.is_empty() && log.is_empty() {
@@ -154,7 +148,7 @@ impl Context {
         Note::new(error, log.iter().map(String::as_str)).to_bytes()
     }
 
-    /// Writes what is said, for as long as the handler runs.
+    /// Writes reported progress for as long as the handler runs.
     pub(crate) async fn tell_progress(&self) -> Infallible {
         loop {
             self.0.said.notified().await;
@@ -163,7 +157,7 @@ impl Context {
         }
     }
 
-    /// Writes what was said last, unless it is written.
+    /// Writes the latest progress, unless it is already written.
     pub(crate) async fn tell_last_progress(&self) {
         let progress = self.0.progress.lock().expect("nothing panics while it holds this lock").take();
         let Some(progress) = progress else { return };
@@ -172,13 +166,13 @@ impl Context {
             self.0.node.store.report_progress(Scope::of(key.environment), JobId(key.subject), by, progress).await;
         match told {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress does not count"),
-            Err(error) => debug!(error = &error as &dyn std::error::Error, "could not keep progress"),
+            Ok(Err(why)) => debug!(job.id = %JobId(key.subject), error = %why, "progress was not stored"),
+            Err(error) => debug!(error = &error as &dyn std::error::Error, "could not store progress"),
         }
     }
 }
 
-/// Jobs that handlers run now, to tell them of cancellations.
+/// Running jobs of handlers, so that cancellations reach them.
 #[derive(Default)]
 pub(crate) struct Handled(Mutex<HashMap<TaskId, Context>>);
 
@@ -191,7 +185,7 @@ impl Handled {
         self.lock().remove(&task);
     }
 
-    /// The sessions that hold them.
+    /// The sessions that hold these jobs.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
         let mut sessions: Vec<SessionId> = self.lock().values().map(|context| context.0.session.id).collect();
         sessions.sort_unstable();
@@ -199,10 +193,12 @@ impl Handled {
         sessions
     }
 
-    /// Tells the handlers of those tasks that were cancelled.
+    /// Notifies the handlers of cancelled tasks.
     pub(crate) fn cancel(&self, held: &[Task]) {
         let handled = self.lock();
         for task in held.iter().filter(|task| task.cancel) {
+            // A job may have been leased again since `held` was read. The epoch ensures that only the cancelled attempt
+            // stops.
             if let Some(context) = handled.get(&task.key.id).filter(|context| context.0.task.epoch == task.epoch) {
                 context.0.cancelled.cancel();
             }

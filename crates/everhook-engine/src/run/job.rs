@@ -1,7 +1,8 @@
-//! Runs leased jobs: by a handler of this process, or as a signed request to the target of their queue.
+//! Runs leased jobs: with a handler of this process, or as a signed request to the target of their queue.
 //!
-//! A runner that has ended a job asks the dispatch machine for the next one itself, so that a short job costs no task of
-//! its own. Decides nothing about a job: its report or answer is classified by the core and settled by `settle`.
+//! A runner that has ended a job takes the next one from the dispatch machine itself, so that short jobs need no new
+//! Tokio task. The core classifies a report or reply and `settle` records it; this module makes no decision about a
+//! job.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,11 +29,11 @@ use crate::run::push;
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptHolder, AttemptRecord, FinishedAttempt, SlotHold};
 
-/// Jobs that a runner runs before others of this node get their turn, those who lease and settle among them: a job that waits for nothing
-/// lets nobody in.
+/// Jobs that a runner runs before it yields. A job that never waits would otherwise keep the lease and settle loops of
+/// this thread from running.
 const IN_A_ROW_MAX: usize = 8;
 
-/// A job that is leased to this node.
+/// A job leased to this node.
 pub(crate) struct Work {
     pub(crate) task: Task,
     pub(crate) job: Option<Arc<Job>>,
@@ -40,15 +41,13 @@ pub(crate) struct Work {
     pub(crate) session: Arc<Session>,
 }
 
-/// The way to run a job.
 pub(crate) enum How {
     Handler(Arc<dyn Handler>),
     Push(Arc<Target>),
-    /// Nobody here: it goes back.
+    /// This node has no handler or target for the job, which is handed back.
     Nobody,
 }
 
-/// Runs jobs.
 #[derive(Clone)]
 pub(crate) struct Runner {
     node: Arc<Node>,
@@ -81,7 +80,7 @@ impl Runner {
         Runner { node: Arc::clone(node) }
     }
 
-    /// Runs jobs for as long as there are any.
+    /// Runs jobs until the machine has no more.
     async fn run(&self, first: Ticket<Work>) {
         let mut next = Some(first);
         let mut in_a_row = 0;
@@ -95,14 +94,15 @@ impl Runner {
         }
     }
 
-    /// The next job for a runner that has ended one of `lane`.
+    /// Returns the next job after one of `lane` has ended.
     fn next(&self, lane: LaneId) -> Option<Ticket<Work>> {
         let now = self.node.clock.elapsed();
         let (next, command) = match self.node.jobs.handle([Event::Ended(lane)], now) {
             Some(Command::Start(next)) => (Some(next), self.node.jobs.poll(now)),
             command => (None, command),
         };
-        // One freed slot may let two jobs start: one from the pool, and one that its environment is promised.
+        // One freed slot may let two jobs start: one from the shared pool, and one from the capacity promised to its
+        // environment. This runner takes the first.
         self.carry_out(command, now);
         next
     }
@@ -111,9 +111,9 @@ impl Runner {
         let Work { mut task, job, how, session } = work;
         let started_at = self.node.clock.now();
         let end = match &job {
-            // Nothing is left that could be tried again.
+            // A deleted job cannot be retried.
             None => Some(cancelled("the job was deleted", started_at)),
-            Some(_) if task.cancel => Some(cancelled("it was cancelled", started_at)),
+            Some(_) if task.cancel => Some(cancelled("the job was cancelled", started_at)),
             Some(_) if session.is_closed() => None,
             Some(_) if !self.node.sessions.may_send(&session) => Some(AttemptEnd::HandedBack),
             Some(job) => match how {
@@ -123,7 +123,7 @@ impl Runner {
             },
         };
         let Some(end) = end else {
-            // Fenced: another worker has the job. Nothing that happens here counts any more.
+            // Another node has taken over the job, so this attempt must not be recorded.
             warn!(task.id = %task.key.id, task.epoch = task.epoch, session.id = %session.id, "aborted {}", task.key.id);
             return;
         };
@@ -137,10 +137,10 @@ impl Runner {
 
     async fn push(&self, job: &Arc<Job>, target: &Target, task: &Task, session: &Session) -> Option<AttemptEnd> {
         let started_at = self.node.clock.now();
-        // One that panics must not stay leased for as long as this node lives.
+        // A panic must not leave the task leased for the rest of the session.
         let pushed = AssertUnwindSafe(push::push(&self.node, job, target, task, session)).catch_unwind().await;
         pushed.unwrap_or_else(|_| {
-            let why = "the server failed while it made the request; its log says why";
+            let why = "the server failed while sending the request; see its log";
             Some(AttemptEnd::Attempted(record(Report::Panicked, Note::new(why, []).to_bytes(), started_at)))
         })
     }
@@ -157,22 +157,23 @@ impl Runner {
         self.node.handled.insert(context.clone());
         let run = AssertUnwindSafe(handler.run(context.clone())).catch_unwind();
         let finish = tokio::select! {
-            // First, so that a handler that ends at once costs no timer.
+            // The handler is polled first, so that a handler that returns at once needs no timer.
             biased;
             run = run => Some(run.unwrap_or_else(|panic| Finish::other(Report::Panicked, message(&*panic)))),
             () = session.closed() => None,
             () = self.node.interrupt.cancelled() => {
-                Some(Finish::other(Report::Interrupted, "the worker was stopped before the job had ended"))
+                Some(Finish::other(Report::Interrupted, "the worker stopped before the job ended"))
             }
             () = tokio::time::sleep(job.timeout) => {
-                Some(Finish::other(Report::TimedOut, "it took longer than it may"))
+                Some(Finish::other(Report::TimedOut, "the job exceeded its timeout"))
             }
             never = context.tell_progress() => match never {},
         };
         self.node.handled.remove(task.key.id);
         let finish = finish?;
         context.tell_last_progress().await;
-        // A handler that gave up because the job was cancelled does not fail; one that completed the job did complete it.
+        // A handler that stopped because of a cancellation did not fail. The core ends its job as cancelled, unless the
+        // handler completed it.
         task.cancel = context.is_cancelled();
         let record = AttemptRecord {
             duration: self.node.clock.elapsed().saturating_sub(begun),
@@ -182,7 +183,7 @@ impl Runner {
         Some(AttemptEnd::Attempted(record))
     }
 
-    /// Tells handlers of cancelled jobs, again and again; asks the store only while handlers run.
+    /// Notifies handlers of cancelled jobs. Reads the store only while handlers run.
     pub(crate) async fn watch(&self) {
         let interval = self.node.config.lease / 4;
         loop {
@@ -199,7 +200,7 @@ impl Runner {
     }
 }
 
-/// The record of an attempt that took no time.
+/// The record of an attempt with a duration of zero.
 pub(crate) fn record(report: Report, note: Bytes, started_at: Timestamp) -> AttemptRecord {
     let (class, outcome) = report.classify();
     AttemptRecord {
@@ -222,5 +223,5 @@ fn cancelled(why: &str, started_at: Timestamp) -> AttemptEnd {
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the handler panicked: {}", text.unwrap_or("without a message"))
+    format!("the handler panicked: {}", text.unwrap_or("no message"))
 }

@@ -1,4 +1,4 @@
-//! Requests on their way out, for deliveries and pushed jobs alike: signed the same way, sent the same way, cut short the same way.
+//! Signs and sends requests, for deliveries and pushed jobs alike.
 
 use everhook_core::outcome::{Blame, Class, Reply, SendFailure};
 use everhook_core::signing::SigningKeys;
@@ -8,28 +8,28 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use crate::node::Node;
 use crate::session::Session;
 
-/// How a send ended, if not by itself.
+/// The end of a request.
 pub(crate) enum Sent {
     Answered(Result<Reply, SendFailure>),
-    /// This node has no files, ports or memory left; nothing was sent.
+    /// This node has no files, ports or memory left; no request was sent.
     Exhausted(SendFailure),
     Interrupted,
     SessionClosed,
 }
 
-/// The parts of a request that are signed.
 pub(crate) struct Signed<'a> {
-    /// The same for every attempt.
+    /// The same id for every attempt.
     pub(crate) id: String,
     pub(crate) keys: &'a SigningKeys,
     pub(crate) body: &'a [u8],
     pub(crate) attempt: u32,
 }
 
-/// Adds the headers that every request has; ours win.
+/// Adds the headers of every request; they replace headers of the same name.
 pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> Result<(), SendFailure> {
     let Signed { id, keys, body, attempt } = signed;
-    // Receivers compare it with their own clocks.
+    // Receivers compare the timestamp with their own clocks, so the amount by which the store's clock runs ahead is
+    // subtracted.
     let now = node.clock.now().minus(node.store.ahead());
     let signature = header(keys.sign(&id, now, body))?;
     let id = header(id)?;
@@ -47,7 +47,7 @@ pub(crate) fn sign(node: &Node, headers: &mut HeaderMap, signed: Signed<'_>) -> 
     Ok(())
 }
 
-/// Sends a request, unless the session is closed or the node's grace period ends before it is answered.
+/// Sends a request. Returns early if the session is closed or the grace period of a drain ends.
 pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Sent {
     tokio::select! {
         biased;
@@ -61,7 +61,7 @@ pub(crate) async fn send(node: &Node, request: Request, session: &Session) -> Se
 }
 
 pub(crate) fn header(text: String) -> Result<HeaderValue, SendFailure> {
-    HeaderValue::try_from(text).map_err(|_| internal("a header cannot be sent".to_owned()))
+    HeaderValue::try_from(text).map_err(|_| internal("a header value contains invalid characters".to_owned()))
 }
 
 pub(crate) fn internal(detail: String) -> SendFailure {

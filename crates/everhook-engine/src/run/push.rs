@@ -1,4 +1,4 @@
-//! Jobs that leave as requests: to the target of their queue, signed like deliveries.
+//! Sends jobs as requests to the target of their queue, signed like deliveries.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::run::outbound::{self, Sent, Signed, header};
 use crate::session::Session;
 use crate::settle::{AttemptEnd, AttemptRecord};
 
-/// Sends a job to the target of its queue; none if the session was closed meanwhile.
+/// Sends a job to the target of its queue. Returns none if the session was closed meanwhile.
 pub(crate) async fn push(
     node: &Node,
     job: &Job,
@@ -31,7 +31,8 @@ pub(crate) async fn push(
     let body = job.payload.clone().unwrap_or_default();
     let sent = match headers(node, job, target, &body, task.tries + 1) {
         Ok(headers) => {
-            // However long the job itself may take: a push keeps its slot until then.
+            // A push occupies a slot until the reply, so the push timeout limits it even if the job itself may take
+            // longer.
             let timeout = job.timeout.min(push_timeout(node));
             let request = Request { url: target.url.clone(), headers, body, patience: Some(timeout) };
             let sent = tokio::time::timeout(timeout, outbound::send(node, request, session)).await;
@@ -47,7 +48,7 @@ pub(crate) async fn push(
             Some(AttemptEnd::HandedBack)
         }
         Sent::Interrupted => {
-            let note = Note::new("the server was stopped before the reply came", []).to_bytes();
+            let note = Note::new("the server stopped before the reply arrived", []).to_bytes();
             Some(AttemptEnd::Attempted(AttemptRecord { duration, ..record(Report::Interrupted, note, started_at) }))
         }
         Sent::Answered(answer) => {
@@ -81,7 +82,8 @@ fn answered(
     started_at: Timestamp,
     duration: Duration,
 ) -> AttemptRecord {
-    // The reply of a target that took the job is no error; any other reply may be nothing but its status.
+    // A successful reply is not an error and is not stored. Other replies may have no body; the note then contains the
+    // status.
     let reply = match (outcome, status, String::from_utf8_lossy(reply).trim()) {
         (Outcome::Success, _, _) => Bytes::new(),
         (_, 0, failure) => Note::new(failure, []).to_bytes(),

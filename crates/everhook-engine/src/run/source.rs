@@ -1,7 +1,8 @@
-//! Jobs for their dispatcher: from queues with a target, which are pushed, and from queues with handlers in this process.
+//! Leases jobs: from queues with a target, which are pushed, and from queues with handlers in this process.
 //!
-//! Environments share the node's slots by `core::share`. As long as the pool has some left, all queues are asked, and lanes that wait
-//! longest come first. Then, from the queues of each environment, only what is promised to it.
+//! Environments share the node's slots according to `core::share`. While the shared pool has slots, one lease covers
+//! all queues and prefers the lanes that have waited longest. When the pool is empty, a lease takes only as many jobs
+//! per environment as are promised to it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,29 +28,28 @@ use crate::run::handler::Handlers;
 use crate::run::job::{How, Runner, Work};
 use crate::session::Session;
 
-/// How often the queues with a target are looked up.
+/// The interval at which the list of queues with a target is read.
 const TARGETS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A queue with what its slots are counted under.
+/// The queues, each with the lane that its slots are counted under.
 type Queues = BTreeMap<(EnvironmentId, Name), LaneId>;
 
-/// Jobs, for their dispatcher.
 pub(crate) struct JobSource {
     node: Arc<Node>,
     runner: Runner,
     handlers: Option<Arc<Handlers>>,
     handled: Queues,
-    /// The last session whose queues and kinds the store was told.
+    /// The last session whose queues and kinds were written to the store.
     told: Mutex<Option<SessionId>>,
-    /// The queue of an environment that is the first to get its share of the promised slots; the next one each time.
+    /// Rotates over the queues of an environment, so that each is first in turn to get the promised slots.
     turn: AtomicUsize,
 }
 
-/// Queues with a target, as of the last look.
+/// A cached list of the queues with a target.
 #[derive(Default)]
 pub(crate) struct PushQueues {
     seen: Mutex<Seen>,
-    /// A queue was changed here since then.
+    /// True if a queue was changed on this node since the last read.
     changed: AtomicBool,
 }
 
@@ -60,12 +60,12 @@ struct Seen {
 }
 
 impl PushQueues {
-    /// Has the queues looked up before the next lease.
+    /// Makes the next lease read the list again.
     pub(crate) fn refresh(&self) {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The queues with a target; looked up now and then, and when one was changed here.
+    /// Returns the queues with a target. Reads them at an interval, and after a change on this node.
     async fn find(&self, node: &Node) -> Result<Queues, StoreError> {
         let now = node.clock.elapsed();
         let is_fresh = |looked_at: Duration| now.saturating_sub(looked_at) < TARGETS_INTERVAL;
@@ -87,14 +87,14 @@ impl PushQueues {
     }
 }
 
-/// The lanes of the queues that handlers take from.
+/// The lanes of the queues that have handlers.
 fn handled(handlers: &Handlers) -> Queues {
     let environment = handlers.environment;
     handlers.queues.keys().map(|name| ((environment, name.clone()), LaneId(queue_id(environment, name)))).collect()
 }
 
-/// Those of the queues that may give something out of what is promised to their environment, and how much. Where that is
-/// less than one for each, it is another queue's turn the next time.
+/// Returns the queues that may use the slots promised to their environment, with the number for each. If there are
+/// fewer slots than queues, the rotation lets other queues go first the next time.
 fn promised_of(tenants: &Tenants, asks: Vec<(EnvironmentId, FeedAsk)>, turn: usize) -> Vec<FeedAsk> {
     let mut by_environment: BTreeMap<EnvironmentId, Vec<FeedAsk>> = BTreeMap::new();
     for (environment, ask) in asks {
@@ -161,7 +161,7 @@ impl JobSource {
         Ok(())
     }
 
-    /// Leases from the pool, or what is promised if it is empty.
+    /// Leases within the shared pool, or within the promised slots if the pool is empty.
     async fn lease_shared(
         &self,
         session: &Arc<Session>,
@@ -206,7 +206,7 @@ impl JobSource {
         Ok(leased.tasks)
     }
 
-    /// Tells the store what a new session takes, for those who ask why a job waits.
+    /// Writes the queues and kinds of a new session to the store. The API uses them to explain why a job waits.
     async fn tell(&self, session: SessionId, handlers: &Handlers) -> Result<(), StoreError> {
         if *self.told.lock().expect("nothing panics while it holds this lock") == Some(session) {
             return Ok(());
@@ -217,7 +217,7 @@ impl JobSource {
             kinds: handlers.kinds.keys().cloned().collect(),
         };
         if let Err(error) = self.node.store.set_takes(session, takes).await {
-            warn!(error = &error as &dyn std::error::Error, "could not tell what this worker takes");
+            warn!(error = &error as &dyn std::error::Error, "could not store the queues and kinds of this worker");
             return Ok(());
         }
         *self.told.lock().expect("nothing panics while it holds this lock") = Some(session);
@@ -229,7 +229,7 @@ fn ticket(leased: Leased, queues: &Queues, handlers: Option<&Handlers>, session:
     let (task, job, target) = (leased.task, leased.job().cloned(), leased.target().cloned());
     let environment = task.key.environment;
     let queue = job.as_ref().map(|job| (environment, job.queue.clone()));
-    // A job without a record has no queue that anyone could know; its own lane will do for the moment it takes to end it.
+    // The queue of a deleted job is unknown. Its own lane serves for the short time until the task is ended.
     let lane = queue.and_then(|queue| queues.get(&queue).copied()).unwrap_or(task.lane);
     let how = match (handlers, &job, target) {
         (Some(handlers), Some(job), _) => {

@@ -1,4 +1,4 @@
-//! The checker of jobs and batches: what clients were told and handlers said, against what the store says.
+//! Checks jobs and batches: compares the answers to clients and the reports of handlers with the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,32 +20,32 @@ use crate::job::{Fate, Run, job_retry};
 use crate::network::{JOBS, Receipt};
 use crate::producer::Asked;
 
-/// Everything that is known of the jobs of a finished world.
+/// All evidence about the jobs of a finished world.
 pub(crate) struct JobEvidence<'a> {
     pub(crate) fates: &'a [Fate],
     pub(crate) asked: &'a [Asked],
     pub(crate) records: &'a [JobRecord],
     pub(crate) runs: &'a [Run],
-    /// Jobs that an operator laid hands on.
+    /// Jobs that an operator tried to change.
     pub(crate) steered: &'a BTreeSet<JobId>,
 }
 
-/// Everything that is known of one job.
+/// All evidence about one job.
 struct Story<'a> {
     record: &'a JobRecord,
     number: usize,
     fate: &'a Fate,
     attempts: Vec<&'a NewAttempt>,
-    /// Calls of handlers, by number.
+    /// The numbers of its runs.
     runs: Vec<usize>,
     receipts: Vec<&'a Receipt>,
     steered: bool,
-    /// When its client asked first.
+    /// The time of the client's first request.
     asked_at: Duration,
 }
 
 impl Story<'_> {
-    /// Attempts of remote workers that the store ended because their time was over.
+    /// Counts the attempts of remote workers that the store ended after their timeout.
     fn overdue(&self) -> usize {
         let is_overdue = |attempt: &&&NewAttempt| attempt.class == Class::Timeout && run_of(attempt).is_none();
         if self.fate.is_pushed() { 0 } else { self.attempts.iter().filter(is_overdue).count() }
@@ -58,7 +58,7 @@ pub(crate) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     check_clients(evidence, violations);
     for record in jobs.records {
         let Some(asked) = jobs.asked.iter().find(|asked| asked.ids.contains(&record.job.id)) else {
-            violations.push(format!("invented: nobody asked for {}", record.job.id));
+            violations.push(format!("invented: no client enqueued {}", record.job.id));
             continue;
         };
         let id = record.job.id;
@@ -87,7 +87,7 @@ fn attempts(tables: &Tables, id: JobId) -> Vec<&NewAttempt> {
     tables.attempts.iter().filter(|((key, _), _)| key.subject == id.0).map(|(_, row)| &row.attempt).collect()
 }
 
-/// No loss, no invention, one job for each key and for each unique key.
+/// Checks that no job is lost or invented, and that each key and each unique key has one job.
 fn check_clients(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let jobs = &evidence.jobs;
     let accepted = jobs.records.iter().map(|record| record.job.id).collect::<BTreeSet<_>>();
@@ -118,7 +118,8 @@ fn check_clients(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
 }
 
-/// Every life of a job has one end, which its last attempt explains, and nothing but an operator begins another.
+/// Checks that the last attempt explains the end of a job, and that only an operator can make an ended job pending
+/// again.
 fn check_ends(story: &Story<'_>, violations: &mut Vec<String>) {
     let id = story.record.job.id;
     let (mut tries, mut crashes, mut ended) = (0, 0, None);
@@ -154,11 +155,11 @@ fn uses_try(class: Class) -> bool {
     !matches!(class, Class::Abandoned | Class::Interrupted | Class::Cancelled | Class::Snoozed)
 }
 
-/// What nobody laid hands on ends as its handler says in the end.
+/// Checks that a job without operator actions ends as its plan says.
 fn check_fate(story: &Story<'_>, runs: &[Run], violations: &mut Vec<String>) {
     let count = |class| story.attempts.iter().filter(|attempt| attempt.class == class).count();
     let poisoned = count(Class::Abandoned) >= CRASHES_MAX as usize;
-    // A remote worker that was not heard before its time was over.
+    // A remote worker may report only after its timeout; such a run is not recorded.
     let heard = story.attempts.iter().filter_map(|attempt| run_of(attempt)).collect::<BTreeSet<_>>();
     let late = story.overdue() > 0 && story.runs.iter().any(|run| runs[*run].said.is_some() && !heard.contains(run));
     if story.steered || story.fate.is_pushed() || poisoned || late {
@@ -170,7 +171,8 @@ fn check_fate(story: &Story<'_>, runs: &[Run], violations: &mut Vec<String>) {
     }
 }
 
-/// Every attempt is what the handler said, every run is logged or lost with its node, and only the run that ended the job has left a result.
+/// Checks that every attempt matches its handler's report, that every run is logged or was lost in a crash, and that
+/// only the run that ended the job left a result.
 fn check_runs(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let id = story.record.job.id;
     let runs = evidence.jobs.runs;
@@ -195,7 +197,7 @@ fn check_runs(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<S
         }
     }
     let count = |class| story.attempts.iter().filter(|it| it.class == class && run_of(it).is_none()).count();
-    // What a remote worker says when its time is over is not heard.
+    // The late reports of remote workers after a timeout are not recorded.
     let overdue = story.overdue();
     let lost = story.runs.iter().filter(|run| !logged.contains(run)).count().saturating_sub(overdue);
     let crashes = count(Class::Abandoned);
@@ -207,12 +209,12 @@ fn check_runs(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<S
     }
 }
 
-/// The run that an attempt was, as its log says.
+/// Returns the run of an attempt, from the attempt's log.
 fn run_of(attempt: &NewAttempt) -> Option<usize> {
     Note::from_bytes(&attempt.reply).log().find_map(|line| line.strip_prefix("run ")?.parse().ok())
 }
 
-/// Pushes reach the target as often as the log explains.
+/// Checks that the log explains every request to the target of a pushed job.
 fn check_pushes(story: &Story<'_>, faults: bool, violations: &mut Vec<String>) {
     let (id, receipts) = (story.record.job.id, story.receipts.len());
     let count = |classes: &[Class]| story.attempts.iter().filter(|attempt| classes.contains(&attempt.class)).count();
@@ -232,7 +234,8 @@ fn check_pushes(story: &Story<'_>, faults: bool, violations: &mut Vec<String>) {
     }
 }
 
-/// Nothing runs before it is due, by the time that really passes; unless the clock was set ahead, or a node died with it, or someone asked for it.
+/// Checks that no job runs before it is due in virtual time. Exceptions are a clock set forward, a crashed holder, and
+/// an operator's request.
 fn check_times(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let id = story.record.job.id;
     let unsure = [Class::Abandoned, Class::Interrupted];
@@ -255,7 +258,7 @@ fn check_times(story: &Story<'_>, evidence: &Evidence<'_>, violations: &mut Vec<
     }
 }
 
-/// Each phase of a batch announces one thing at most; what the last one has come to, it has announced.
+/// Checks that each phase of a batch has at most one announcement, and that the result of the last phase was announced.
 fn check_batches(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut announced = BTreeMap::<String, usize>::new();
     for message in evidence.tables.messages.values() {

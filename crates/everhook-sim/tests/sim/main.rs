@@ -1,4 +1,4 @@
-//! Worlds in the test command: enough to catch a broken promise, few enough for seconds.
+//! Runs enough worlds to detect a broken promise, and few enough to finish in seconds.
 
 use everhook_sim::world::{Plan, run};
 

@@ -1,4 +1,4 @@
-//! A message is accepted once, with every delivery it causes; a node takes at once what it has room for.
+//! A message is accepted once, with all its deliveries; a node leases as many of them at once as it has capacity for.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use everhook_store::lease::{Append, Appended, LeaseAsk, NewMessage, Settlement};
 
 use crate::conformance::fixture::{FixedCapacity, Fixture, HOUR, fast, name};
 
-/// What an accepted message caused: how many tasks were taken at once, how many wait.
+/// Returns the numbers of leased and waiting tasks of an accepted message.
 #[track_caller]
 fn counts(answer: &Appended) -> (usize, usize) {
     match answer {
@@ -184,7 +184,7 @@ pub(super) async fn one_bad_neighbour_does_not_cost_the_batch(fx: &Fixture) {
     assert_eq!(got, [sent[0], sent[2]]);
 }
 
-/// A message whose deliveries are due in so many hours.
+/// Returns a message whose deliveries are due in this many hours.
 async fn later(fx: &Fixture, hours: u32) -> NewMessage {
     let now = fx.store.now().await.unwrap();
     NewMessage { deliver_at: Some(now.plus(HOUR * hours)), ..fx.message() }

@@ -1,4 +1,4 @@
-//! Applications are what they were made, each in its place.
+//! Applications are stored unchanged, each in its own environment.
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
@@ -16,7 +16,7 @@ use everhook_store::uids::Found;
 
 use crate::conformance::fixture::{Fixture, PLENTY, name, new_application, new_endpoint, request_key};
 
-/// An application with something in every field, created in both environments.
+/// Creates an application with a value in every field, in both environments.
 async fn create(fx: &Fixture, uid: Option<Name>) -> Application {
     let application = Application {
         uid,

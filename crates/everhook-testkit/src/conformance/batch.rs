@@ -1,4 +1,4 @@
-//! A batch announces its outcome once per phase, whoever ends the job that decides.
+//! A batch announces its outcome once per phase, whichever job decides it.
 
 use everhook_core::batch::{BadSelection, Intake, Resolution};
 use everhook_core::id::{BatchId, JobId};
@@ -52,7 +52,7 @@ async fn seal(fx: &Fixture, batch: BatchId) {
     assert_eq!(sealed.batch.intake, Intake::Sealed);
 }
 
-/// What was announced since it was last asked, as event types and payloads.
+/// Returns the announcements since the last call, as event types and payloads.
 async fn announced(fx: &Fixture) -> Vec<(String, serde_json::Value)> {
     let session = fx.session().await;
     let mut announced = Vec::new();
@@ -152,7 +152,7 @@ pub(super) async fn a_retry_opens_a_phase_that_is_announced_again(fx: &Fixture) 
         assert_eq!(fx.end_jobs(Ends::Dead).await, 1);
         assert_eq!(types(fx).await, ["pipeline.failed"], "in phase {phase}");
     }
-    // By the job's own retry, too.
+    // A retry of the job itself has the same effect.
     let retried = fx
         .other
         .steer(Scope::of(fx.here), Steer::Jobs { ids: vec![job], command: OperatorCommand::Retry })
@@ -302,7 +302,7 @@ pub(super) async fn the_ends_of_many_jobs_in_one_transaction_are_one_announcemen
     assert!(fx.store.settle(ends.clone().into()).await.unwrap().answer.iter().all(|settled| *settled == Settled::Done));
     let mut said = announced(fx).await;
     said.sort_by(|a, b| a.0.cmp(&b.0));
-    // Both batches were opened with an endpoint of their own, and every announcement goes to both.
+    // Both batches have their own endpoint, and every announcement goes to both.
     let types: Vec<_> = said.iter().map(|(event_type, _)| event_type.as_str()).collect();
     assert_eq!(types, ["pipeline.completed", "pipeline.completed", "pipeline.failed", "pipeline.failed"]);
     assert_eq!(said[2].1["failed"].as_array().map(Vec::len), Some(5));

@@ -1,4 +1,4 @@
-//! The same request is accepted once, and so is the same event id.
+//! A request is accepted once per idempotency key, and once per event id.
 
 use everhook_core::id::MessageId;
 use everhook_store::lease::{Append, Appended, NewMessage};
@@ -25,7 +25,7 @@ fn is_event_id_taken(answer: &Appended) {
     assert!(matches!(answer, Appended::EventIdTaken), "{answer:?}");
 }
 
-/// A request with both keys, as a client sends it again and again: each time it is another message at first.
+/// Returns a request with both keys, as a client repeats it. Each repetition starts with a new message id.
 fn request(fx: &Fixture, key: &str, event_id: &str) -> NewMessage {
     let mut new = fx.message_with_event_id(event_id);
     new.keys.push(request_key(key, "body"));

@@ -1,4 +1,4 @@
-//! Where a delivery stands is always known, and it can be had again.
+//! The state of a delivery is always known, and a delivery can be repeated.
 
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ pub(super) async fn a_redriven_delivery_begins_anew(fx: &Fixture) {
 pub(super) async fn a_redrive_takes_only_what_is_asked_for(fx: &Fixture) {
     let (endpoint, other) = (fx.endpoint().await, fx.endpoint().await);
     let began = fx.store.now().await.unwrap();
-    // Ids are made by the caller: one message is an hour older than the other two.
+    // The caller creates the ids: one message is an hour older than the other two.
     let old_id = everhook_store::ids::Ids::from_system().next(began.minus(HOUR));
     let mut old = fx.message();
     old.message.id = MessageId(old_id);

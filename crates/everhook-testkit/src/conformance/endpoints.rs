@@ -1,4 +1,4 @@
-//! Endpoints and event types are what they were made, each in its place.
+//! Endpoints and event types are stored unchanged, each in its own environment and application.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::conformance::fixture::{
 };
 use crate::conformance::race::at_once;
 
-/// An endpoint with something in every field.
+/// Returns an endpoint with a value in every field.
 fn rich(fx: &Fixture, uid: Option<Name>) -> Endpoint {
     let at = Timestamp::from_micros(1_790_000_000_123_456);
     let keys = SigningKeys::new(SigningKey::generate([1; 32]));

@@ -1,8 +1,8 @@
-//! A fresh store with one application, and the words that cases are written in.
+//! A fresh store with one application, and the vocabulary of the cases.
 //!
-//! Cases live in the environment `here`. Whatever they create is created in the environment `there` as well, with the same ids,
-//! uids and keys and another payload; its tasks are held by a bystander's session, so that they stay out of every lease.
-//! [`Fixture::check_bystander`] finds at the end that nothing happened to them.
+//! Cases use the environment `here`. The fixture creates the same objects in the environment `there`, with the same
+//! ids, uids and keys and another payload. A bystander's session holds the tasks there, so that no lease of a case
+//! finds them. At the end [`Fixture::check_bystander`] checks that they are unchanged.
 
 use std::any::Any;
 use std::mem::discriminant;
@@ -37,27 +37,26 @@ use everhook_store::lease::{
 use crate::conformance::Fresh;
 use crate::conformance::stage::Stage;
 
-/// Long enough to never pass while a case runs.
+/// Longer than any case runs.
 pub const HOUR: Duration = Duration::from_secs(3600);
-/// More than any case has.
+/// More than any case needs.
 pub const PLENTY: usize = 100;
 
-/// A fresh store with one application.
 pub struct Fixture<S: ?Sized = dyn Stage> {
-    /// The node that delivers.
+    /// The handle of the node that delivers.
     pub store: Arc<S>,
-    /// The node that configures; the same where there can be only one.
+    /// The handle of the node that configures; the same one if the store allows only one.
     pub other: Arc<S>,
-    /// Where the case happens.
+    /// The environment of the case.
     pub here: EnvironmentId,
-    /// Where nothing is to happen.
+    /// The environment in which nothing may change.
     pub there: EnvironmentId,
-    /// In both environments.
+    /// The application, in both environments.
     pub application: ApplicationId,
     ids: Ids,
     began: Timestamp,
     bystander: Bystander,
-    // Last: what the store stands on goes after it.
+    // The guard is the last field, so that a folder or database is removed after the store is dropped.
     _guard: Box<dyn Any + Send + Sync>,
 }
 
@@ -68,7 +67,7 @@ struct Bystander {
 }
 
 impl<S: Stage + ?Sized> Fixture<S> {
-    /// Sets the stage on a fresh store.
+    /// Prepares a fresh store.
     pub async fn new(fresh: Fresh<S>) -> Fixture<S> {
         let Fresh { store, other, guard } = fresh;
         let (ids, began) = (Ids::from_system(), store.now().await.unwrap());
@@ -86,7 +85,6 @@ impl<S: Stage + ?Sized> Fixture<S> {
         fixture
     }
 
-    /// A new id.
     pub fn id(&self) -> Id {
         self.ids.next(self.began)
     }
@@ -98,14 +96,13 @@ impl<S: Stage + ?Sized> Fixture<S> {
         id
     }
 
-    /// Opens a session that is past its lease at once.
+    /// Opens a session whose lease has already expired.
     pub async fn expired_session(&self) -> SessionId {
         let id = SessionId(self.id());
         self.open(id, Duration::ZERO).await;
         id
     }
 
-    /// Opens a session.
     pub async fn open(&self, id: SessionId, lease: Duration) {
         self.open_as(id, lease, Role::All).await;
     }
@@ -117,12 +114,11 @@ impl<S: Stage + ?Sized> Fixture<S> {
         self.store.open_session(session.clone()).await.unwrap();
     }
 
-    /// Creates an endpoint that wants everything.
+    /// Creates an endpoint for all messages.
     pub async fn endpoint(&self) -> EndpointId {
         self.endpoint_with(|_| {}).await
     }
 
-    /// Creates an endpoint.
     pub async fn endpoint_with(&self, change: impl FnOnce(&mut Endpoint)) -> EndpointId {
         let mut endpoint = new_endpoint(EndpointId(self.id()), self.application);
         change(&mut endpoint);
@@ -132,27 +128,23 @@ impl<S: Stage + ?Sized> Fixture<S> {
         endpoint.id
     }
 
-    /// Disables or enables an endpoint.
     pub async fn switch(&self, endpoint: EndpointId, state: EndpointState) {
         self.other.switch_endpoint(self.here, self.application, endpoint, state).await;
     }
 
-    /// Deletes an endpoint.
     pub async fn delete(&self, endpoint: EndpointId) {
         assert!(self.other.drop_endpoint(self.here, self.application, endpoint).await);
     }
 
-    /// A message to append.
     pub fn message(&self) -> NewMessage {
         NewMessage::new(self.here, new_message(MessageId(self.id()), self.application))
     }
 
-    /// A message with the key of a request.
+    /// Returns a message with an idempotency key.
     pub fn message_with_key(&self, key: &str, body: &str) -> NewMessage {
         NewMessage { keys: vec![request_key(key, body)], ..self.message() }
     }
 
-    /// A message with an event id.
     pub fn message_with_event_id(&self, event_id: &str) -> NewMessage {
         let mut new = self.message();
         new.message.event_id = Some(name(event_id));
@@ -160,20 +152,20 @@ impl<S: Stage + ?Sized> Fixture<S> {
         new
     }
 
-    /// A message that claims a once-slot.
+    /// Returns a message that claims a once-slot.
     pub fn message_once(&self, key: &str, phase: Option<i64>) -> NewMessage {
         let phase = phase.map(|phase| Phase::new(phase).unwrap());
         NewMessage { once: Some(OnceClaim { key: name(key), phase }), ..self.message() }
     }
 
-    /// Resets a once-slot, here and for the bystander there.
+    /// Resets a once-slot in both environments.
     pub async fn reset_once(&self, key: &str) {
         for environment in [self.here, self.there] {
             assert!(self.other.reset_once(AppScope::of(environment, self.application), name(key)).await.unwrap());
         }
     }
 
-    /// Appends messages, here and for the bystander there.
+    /// Appends messages in both environments.
     pub async fn append(&self, fast: Option<FastPath>, messages: Vec<NewMessage>) -> Vec<Appended> {
         let shadows = messages.iter().map(|new| self.shadow(new)).collect();
         let answers = self.store.append(Append { fast, messages }).await.unwrap();
@@ -189,7 +181,6 @@ impl<S: Stage + ?Sized> Fixture<S> {
         answers
     }
 
-    /// Appends one message.
     pub async fn append_one(&self, fast: Option<FastPath>, message: NewMessage) -> Appended {
         self.append(fast, vec![message]).await.pop().expect("one answer for each message")
     }
@@ -203,7 +194,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
         id
     }
 
-    /// Leases everything there is.
+    /// Leases all due tasks.
     pub async fn lease(&self, session: SessionId) -> Vec<Leased> {
         self.lease_with(self.ask(session)).await.tasks
     }
@@ -215,19 +206,18 @@ impl<S: Stage + ?Sized> Fixture<S> {
         tasks.remove(0)
     }
 
-    /// Leases what is asked for.
     pub async fn lease_with(&self, ask: LeaseAsk) -> LeaseGrant {
         let grant = self.store.lease(ask).await.unwrap();
         assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
 
-    /// A wish for everything there is.
+    /// Returns a request for all due tasks.
     pub fn ask(&self, session: SessionId) -> LeaseAsk {
         LeaseAsk { per_lane: PLENTY, ..LeaseAsk::deliveries(session, PLENTY) }
     }
 
-    /// One delivery, leased by a new session.
+    /// Creates one delivery and leases it to a new session.
     pub async fn held(&self) -> (SessionId, Leased) {
         self.endpoint().await;
         self.send().await;
@@ -236,7 +226,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
         (session, leased)
     }
 
-    /// The end of an attempt at `task`, logged.
+    /// Returns a settlement of `task` with an entry for the attempt log.
     pub fn settlement(&self, task: &Task, session: SessionId, row: NextRow) -> Settlement {
         let (class, status, end) = match row {
             NextRow::Gone => (Class::Success, 200, EndState::Succeeded),
@@ -272,7 +262,7 @@ impl<S: Stage + ?Sized> Fixture<S> {
         }
     }
 
-    /// Takes over what closed sessions hold.
+    /// Reclaims tasks of closed sessions.
     pub async fn reclaim(&self, session: SessionId, limit: usize) -> Vec<Task> {
         self.store
             .reclaim(ReclaimAsk { session, limit, what: Reclaim::Orphaned })
@@ -283,48 +273,46 @@ impl<S: Stage + ?Sized> Fixture<S> {
             .collect()
     }
 
-    /// Ends one attempt.
     pub async fn settle(&self, settlement: &Settlement) -> Settled {
         self.store.settle([settlement.clone()].into()).await.unwrap().answer[0]
     }
 
-    /// Ends one attempt and expects it to count.
+    /// Settles one attempt, which must be recorded.
     pub async fn end(&self, task: &Task, session: SessionId, row: NextRow) {
         assert_eq!(self.settle(&self.settlement(task, session, row)).await, Settled::Done);
     }
 
-    /// Where a message stands with each endpoint.
+    /// Returns the state of a message for each endpoint.
     pub async fn states(&self, message: MessageId) -> Vec<(EndpointId, DeliveryState)> {
         let destinations = self.other.destinations_of(self.here, self.application, message).await;
         destinations.into_iter().map(|destination| (destination.endpoint.id, destination.state)).collect()
     }
 
-    /// Where a message stands with its only endpoint.
+    /// Returns the state of a message for its only endpoint.
     pub async fn state(&self, message: MessageId) -> DeliveryState {
         let states = self.states(message).await;
         assert_eq!(states.len(), 1, "{states:?}");
         states[0].1
     }
 
-    /// What was tried for a message.
     pub async fn attempts(&self, message: MessageId) -> Vec<Attempt> {
         self.other.attempts_of(self.here, self.application, message).await
     }
 
-    /// Asks for one more attempt.
+    /// Requests one manual attempt.
     pub async fn resend(&self, message: MessageId, endpoint: EndpointId) -> Resent {
         let resend = Resend { application: self.application, message, endpoint, key: None };
         self.other.ask_resend(self.here, &resend).await
     }
 
-    /// Puts dead deliveries to an endpoint back.
+    /// Redrives the dead deliveries of an endpoint.
     pub async fn redrive(&self, endpoint: EndpointId) -> usize {
         let redrive = Redrive { endpoint, message: None, since: None, until: None, limit: PLENTY };
         self.other.ask_redrive(self.here, &redrive).await
     }
 
-    /// Finds that nothing happened in the other environment: every task is still the bystander's, every endpoint enabled,
-    /// every lane free.
+    /// Checks that the other environment is unchanged: the bystander holds all tasks, all endpoints are enabled, and
+    /// all lanes are free.
     pub async fn check_bystander(&self) {
         let session = self.bystander.session;
         let renewed = self.store.renew_session(session).await.unwrap();
@@ -356,21 +344,19 @@ impl<S: Stage + ?Sized> Fixture<S> {
 
     fn shadow(&self, new: &NewMessage) -> NewMessage {
         let message = Message { payload: Some(Bytes::from_static(b"{\"not\":\"yours\"}")), ..new.message.clone() };
-        // Due at once whatever the case wants: the bystander takes everything as it comes.
+        // These deliveries are always due at once, because the bystander leases all tasks as they are created.
         NewMessage { keys: new.keys.clone(), once: new.once.clone(), ..NewMessage::new(self.there, message) }
     }
 }
 
-/// A node's room, as a number.
+/// A node's capacity as a number.
 pub struct FixedCapacity(Mutex<usize>);
 
 impl FixedCapacity {
-    /// Room for so many tasks.
     pub fn of(slots: usize) -> Arc<FixedCapacity> {
         Arc::new(FixedCapacity(Mutex::new(slots)))
     }
 
-    /// How many tasks there is room for.
     pub fn left(&self) -> usize {
         *self.0.lock().unwrap()
     }
@@ -389,23 +375,21 @@ impl Capacity for FixedCapacity {
     }
 }
 
-/// A session that takes tasks at once, as long as it has room.
+/// Returns a fast path for a session with this capacity.
 pub fn fast(session: SessionId, capacity: &Arc<FixedCapacity>) -> FastPath {
     let slots: Arc<dyn Capacity> = Arc::<FixedCapacity>::clone(capacity);
     FastPath { session, slots }
 }
 
-/// A name.
 pub fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// The key of a request.
+/// Returns an idempotency key.
 pub fn request_key(key: &str, body: &str) -> DedupKey {
     DedupKey::request("POST", "/path", key, body.as_bytes())
 }
 
-/// An application without a uid.
 pub fn new_application(id: ApplicationId) -> Application {
     Application {
         id,
@@ -419,7 +403,7 @@ pub fn new_application(id: ApplicationId) -> Application {
     }
 }
 
-/// An endpoint that wants everything.
+/// Returns an endpoint for all messages.
 pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
     Endpoint {
         id,
@@ -441,7 +425,7 @@ pub fn new_endpoint(id: EndpointId, application: ApplicationId) -> Endpoint {
     }
 }
 
-/// A message on no channel.
+/// Returns a message without channels.
 pub fn new_message(id: MessageId, application: ApplicationId) -> Message {
     Message {
         id,

@@ -1,4 +1,4 @@
-//! Messages and attempts are found by whatever they are looked for, in their own environment only.
+//! Messages and attempts are found by all their filters, in their own environment only.
 
 use std::time::Duration;
 
@@ -199,7 +199,7 @@ pub(super) async fn a_list_of_large_messages_ends_early_and_goes_on(fx: &Fixture
     assert_eq!((piece.rows.len(), piece.next), (2, None), "all that were asked for");
 }
 
-/// Goes through a list of messages that looks at two rows at a time.
+/// Reads a whole list of messages, two rows at a time.
 async fn scanned(fx: &Fixture, order: Order, filter: &MessageFilter) -> (Vec<MessageId>, usize) {
     let (mut ids, mut pieces, mut after) = (Vec::new(), 0, None);
     loop {
@@ -327,12 +327,12 @@ pub(super) async fn a_payload_is_removed_for_good(fx: &Fixture) {
     assert!(find(fx.there).await.payload.is_some());
 }
 
-/// Two endpoints and two messages, tried as follows; attempts in the order of their ids.
+/// Two endpoints and two messages with the following attempts, in the order of their ids.
 struct Tried {
     endpoints: [EndpointId; 2],
     messages: [MessageId; 2],
-    /// The first message to the first endpoint: 500, then 204. To the second: no answer, dead. The second message to the
-    /// first endpoint: 302, dead.
+    /// The first message to the first endpoint: 500, then 204. To the second: no answer, dead. The second message to
+    /// the first endpoint: 302, dead.
     attempts: [AttemptId; 4],
 }
 
@@ -507,7 +507,7 @@ pub(super) async fn a_message_that_could_not_be_written_claims_no_slot(fx: &Fixt
         new.message.id = id;
         Append { fast: None, messages: vec![new] }
     };
-    // No two messages have one id; whatever fails while a message is written takes the slot with it.
+    // Two messages cannot have the same id. If writing the message fails, its claim of the slot is undone, too.
     assert!(fx.store.append(claim(taken)).await.is_err());
     assert_eq!(
         fx.other.read(query::FindOnce { scope: AppScope::of(fx.here, fx.application), key: name("k") }).await.unwrap(),

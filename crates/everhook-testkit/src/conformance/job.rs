@@ -1,4 +1,4 @@
-//! A job is accepted once, leased in its order within the limits of its queue, and shown as it stands.
+//! A job is accepted once, leased in order within the limits of its queue, and shown with its current state.
 
 use std::time::Duration;
 
@@ -267,14 +267,14 @@ pub(super) async fn kinds_that_stand_for_the_same_number_are_told_apart(fx: &Fix
 }
 
 pub(super) async fn lanes_with_nothing_for_a_worker_do_not_keep_it_from_the_others(fx: &Fixture) {
-    /// Two see every lane; more may be needed if some became ready in the same microsecond.
+    /// Two leases see every lane. More may be needed if several lanes became ready in the same microsecond.
     const LOOKS_MAX: usize = 4;
     let foreign = |n: usize| {
         let mut new = fx.job();
         (new.job.kind, new.job.concurrency_key) = (name("x"), Some(n.to_string()));
         new
     };
-    // More than one look sees, and all of them ready before the one that matters.
+    // More lanes than one lease considers, all ready before the lane that matters.
     let others: Vec<NewJob> = (0..LEASE_LANES_MAX + 50).map(foreign).collect();
     fx.store.enqueue(others.clone().into()).await.unwrap();
     let wanted = fx.work().await;
@@ -342,7 +342,7 @@ pub(super) async fn a_limit_holds_over_all_sessions(fx: &Fixture) {
     let grant = fx.lease_jobs_with(&fx.job_ask(two)).await;
     assert!(grant.tasks.is_empty(), "{grant:?}");
     assert_ne!(grant.next_ready, Some(Duration::ZERO), "a full queue is not to be asked at once");
-    // However one ends, there is room for one more.
+    // Every end of a job frees a place for one more.
     fx.end_job(&first[0].task, one, Ends::Well).await;
     let next = fx.lease_jobs(two).await;
     assert_eq!(next.len(), 1);
@@ -351,7 +351,7 @@ pub(super) async fn a_limit_holds_over_all_sessions(fx: &Fixture) {
     assert_eq!(next.len(), 1);
     fx.end_job(&next[0].task, two, Ends::Dead).await;
     assert_eq!(fx.lease_jobs(two).await.len(), 1);
-    // One that is taken over still runs somewhere, perhaps.
+    // A reclaimed job may still run on its old worker, so it still counts.
     fx.store.close_session(one).await.unwrap();
     let taken = fx.reclaim(two, PLENTY).await;
     assert_eq!((taken.len(), fx.lease_jobs(two).await.len()), (1, 0));
@@ -676,7 +676,7 @@ pub(super) async fn a_retry_is_not_cancelled_by_what_was_asked_of_the_life_befor
     let session = fx.session().await;
     let leased = fx.lease_job(session).await;
     fx.other.steer(Scope::of(fx.here), Steer::Jobs { ids: vec![id], command: OperatorCommand::Cancel }).await.unwrap();
-    // Its holder did not hear of it, and used up the last attempt.
+    // The holder did not get the cancellation, and has used up the last attempt.
     fx.end_job(&leased.task, session, Ends::Dead).await;
     assert_eq!(
         fx.other

@@ -1,4 +1,4 @@
-//! What holds of jobs when several do it at once: limits, unique keys, announcements, wake-ups.
+//! Concurrent operations on jobs: limits, unique keys, announcements, wake-ups.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::conformance::fixture::{Fixture, HOUR, name};
 use crate::conformance::job_stage::{Ends, nodes};
 use crate::conformance::race::at_once;
 
-/// Leases one worker makes before a case gives up.
+/// Leases of one worker before a case gives up.
 const TURNS_MAX: usize = 20_000;
 
 pub(super) async fn a_limit_is_never_exceeded_however_many_lease(fx: &Fixture) {
@@ -58,7 +58,8 @@ pub(super) async fn a_limit_is_never_exceeded_however_many_lease(fx: &Fixture) {
                     (end.key, end.lane, end.epoch) = (leased.task.key, leased.task.lane, leased.task.epoch);
                     let attempt = end.attempt.as_mut().expect("it is logged");
                     attempt.id = everhook_core::id::AttemptId(leased.task.key.id.0);
-                    // Not running any more as far as anyone may know: the store hears of it only now.
+                    // The job counts as ended before the store is told, because another worker may lease as soon as the
+                    // store knows.
                     running.fetch_sub(1, Ordering::SeqCst);
                     assert_eq!(store.settle([end].into()).await.unwrap().answer, [Settled::Done]);
                     done.fetch_add(1, Ordering::SeqCst);

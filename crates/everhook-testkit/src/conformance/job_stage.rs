@@ -1,4 +1,4 @@
-//! The words that cases about jobs are written in.
+//! The vocabulary of cases about jobs.
 
 use std::sync::Arc;
 
@@ -20,31 +20,30 @@ use everhook_store::store::{Reads, Resources};
 use crate::conformance::fixture::{Fixture, PLENTY, name};
 use crate::conformance::stage::Stage;
 
-/// How an attempt ends.
+/// The end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// Well.
+    /// The job succeeds.
     Well,
-    /// Badly, to be tried at once.
+    /// The attempt fails and is retried at once.
     Again,
-    /// Badly, for good.
+    /// The attempt fails and the job is dead.
     Dead,
 }
 
 impl Fixture {
-    /// A job of the queue `q` and the kind `k`.
+    /// Returns a job of the queue `q` and the kind `k`.
     pub fn job(&self) -> NewJob {
         self.job_on("q")
     }
 
-    /// A job of a queue.
     pub fn job_on(&self, queue: &str) -> NewJob {
         let payload = Bytes::from_static(b"{\"amount\": 1.10, \"to\":\"S\xc3\xb6hne\"}");
         let job = Job::new(JobId(self.id()), name(queue), name("k"), payload);
         NewJob { environment: self.here, job, run_at: RunAt::Now, key: None }
     }
 
-    /// Enqueues a job, here and, with the same ids and keys, in the other environment, where nobody takes it.
+    /// Enqueues a job here, and with the same ids and keys in the other environment, where no worker leases it.
     pub async fn enqueue(&self, new: &NewJob) -> Enqueued {
         let mut shadow = NewJob { environment: self.there, ..new.clone() };
         shadow.job.batch = None;
@@ -52,7 +51,7 @@ impl Fixture {
         self.store.enqueue([new.clone()].into()).await.unwrap().remove(0)
     }
 
-    /// Enqueues a job and expects it to be accepted.
+    /// Enqueues a job, which must be accepted.
     pub async fn accept(&self, new: NewJob) -> JobId {
         let answer = self.enqueue(&new).await;
         assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
@@ -64,26 +63,25 @@ impl Fixture {
         self.accept(self.job()).await
     }
 
-    /// A wish for everything of the queue `q`.
+    /// Returns a request for all jobs of the queue `q`.
     pub fn job_ask(&self, session: SessionId) -> LeaseAsk {
         self.job_ask_of(session, &["q"])
     }
 
-    /// A wish for everything of these queues.
+    /// Returns a request for all jobs of these queues.
     pub fn job_ask_of(&self, session: SessionId, queues: &[&str]) -> LeaseAsk {
         let ask = |queue: &&str| FeedAsk::queue(self.here, name(queue), PLENTY);
         let queues = queues.iter().map(ask).collect();
         LeaseAsk::new(session, PLENTY, queues)
     }
 
-    /// Leases jobs.
     pub async fn lease_jobs_with(&self, ask: &LeaseAsk) -> LeaseGrant {
         let grant = self.store.lease(ask.clone()).await.unwrap();
         assert!(grant.tasks.iter().all(|leased| leased.task.key.environment == self.here), "{grant:?}");
         grant
     }
 
-    /// Leases everything of the queue `q`.
+    /// Leases all jobs of the queue `q`.
     pub async fn lease_jobs(&self, session: SessionId) -> Vec<Leased> {
         self.lease_jobs_with(&self.job_ask(session)).await.tasks
     }
@@ -95,7 +93,7 @@ impl Fixture {
         jobs.remove(0)
     }
 
-    /// The end of an attempt at a job.
+    /// Returns the settlement of an attempt.
     pub fn job_end(&self, task: &Task, session: SessionId, ends: Ends) -> Settlement {
         let (row, class, end) = match ends {
             Ends::Well => (NextRow::Gone, Class::Success, EndState::Succeeded),
@@ -111,12 +109,12 @@ impl Fixture {
         settlement
     }
 
-    /// Ends an attempt at a job and expects that to count.
+    /// Settles an attempt, which must be recorded.
     pub async fn end_job(&self, task: &Task, session: SessionId, ends: Ends) {
         assert_eq!(self.settle(&self.job_end(task, session, ends)).await, Settled::Done);
     }
 
-    /// Leases everything of the queue `q` and ends it so.
+    /// Leases all jobs of the queue `q` and ends them this way. Returns their number.
     pub async fn end_jobs(&self, ends: Ends) -> usize {
         let session = self.session().await;
         let jobs = self.lease_jobs(session).await;
@@ -126,17 +124,15 @@ impl Fixture {
         jobs.len()
     }
 
-    /// A job as it is shown.
+    /// Returns a job as the API shows it.
     pub async fn found(&self, id: JobId) -> JobRecord {
         self.other.read(query::FindJob { scope: Scope::of(self.here), id }).await.unwrap().expect("the job is there")
     }
 
-    /// Where a job stands.
     pub async fn job_state(&self, id: JobId) -> JobState {
         self.found(id).await.state
     }
 
-    /// Configures a queue.
     pub async fn configure(&self, queue: &str, change: impl FnOnce(&mut Queue)) -> Queue {
         let known = self.other.read(query::FindQueue { scope: Scope::of(self.here), name: name(queue) }).await.unwrap();
         let mut queue = known.unwrap_or_else(|| Queue::new(name(queue)));
@@ -148,17 +144,15 @@ impl Fixture {
     }
 }
 
-/// The kinds of leased jobs.
 pub fn kinds(jobs: &[Leased]) -> Vec<Name> {
     jobs.iter().filter_map(|leased| leased.job()).map(|job| job.kind.clone()).collect()
 }
 
-/// The ids of leased jobs.
 pub fn ids(jobs: &[Leased]) -> Vec<JobId> {
     jobs.iter().map(|leased| JobId(leased.task.key.subject)).collect()
 }
 
-/// Both nodes of a store, in turn.
+/// Returns both handles of a store in turn.
 pub fn nodes(fx: &Fixture) -> impl Iterator<Item = Arc<dyn Stage>> + use<> {
     [Arc::clone(&fx.store), Arc::clone(&fx.other)].into_iter().cycle()
 }

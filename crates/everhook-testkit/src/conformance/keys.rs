@@ -1,4 +1,4 @@
-//! Environments and API keys are what they were made.
+//! Environments and API keys are stored unchanged.
 
 use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
 use everhook_core::id::{KeyId, OrgId};

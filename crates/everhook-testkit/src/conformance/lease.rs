@@ -1,4 +1,4 @@
-//! Tasks go when they are due, lane by lane, and a lane that may not go keeps nobody else waiting.
+//! Tasks are leased when they are due, lane by lane, and a blocked lane does not delay others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(super) async fn what_waits_is_counted(fx: &Fixture) {
     let later = fx.store.now().await.unwrap();
     let (pending, dead, due_for) = count().await;
     assert_eq!((pending, dead), (3, 0));
-    // The clock of a store in memory may stand still.
+    // The clock of an in-memory store may stand still.
     assert!(due_for > Duration::ZERO || later == began, "it is due since it was sent");
     let session = fx.session().await;
     let mut tasks = fx.lease_with(LeaseAsk { limit: 1, per_lane: 1, ..fx.ask(session) }).await.tasks;

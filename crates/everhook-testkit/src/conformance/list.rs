@@ -1,6 +1,6 @@
-//! The list of cases, as macros that the tests of the store crates call.
+//! The list of cases, as macros for the tests of the stores.
 
-/// Every case of the lease engine as a test on a [`Backend`](crate::conformance::Backend).
+/// Expands to the cases of the lease engine as tests on a [`Backend`](crate::conformance::Backend).
 #[macro_export]
 macro_rules! conformance_lease {
     ($backend:ident) => {
@@ -156,7 +156,7 @@ macro_rules! conformance_lease {
     };
 }
 
-/// Every case about jobs and batches as a test on a [`Backend`](crate::conformance::Backend).
+/// Expands to the cases about jobs and batches as tests on a [`Backend`](crate::conformance::Backend).
 #[macro_export]
 macro_rules! conformance_jobs {
     ($backend:ident) => {
@@ -226,8 +226,8 @@ macro_rules! conformance_jobs {
     };
 }
 
-/// Every case about schedules, workers and what is forgotten as a test on a [`Backend`](crate::conformance::Backend), whose clock has to pass
-/// by itself.
+/// Expands to the cases about schedules, workers and retention as tests on a [`Backend`](crate::conformance::Backend)
+/// whose clock advances by itself.
 #[macro_export]
 macro_rules! conformance_time {
     ($backend:ident) => {
@@ -255,7 +255,8 @@ macro_rules! conformance_time {
     };
 }
 
-/// Applications, endpoints and event types as tests on a [`Backend`](crate::conformance::Backend).
+/// Expands to the cases about applications, endpoints and event types as tests on a
+/// [`Backend`](crate::conformance::Backend).
 #[macro_export]
 macro_rules! conformance_resources {
     ($backend:ident) => {
@@ -294,7 +295,7 @@ macro_rules! conformance_resources {
     };
 }
 
-/// Every case there is as a test on a [`Backend`](crate::conformance::Backend) whose store is a whole one.
+/// Expands to all cases as tests on a [`Backend`](crate::conformance::Backend) with a complete store.
 #[macro_export]
 macro_rules! conformance_full {
     ($backend:ident) => {
@@ -330,7 +331,7 @@ macro_rules! conformance_full {
     };
 }
 
-/// The model test against the store in memory as a test on a [`Backend`](crate::conformance::Backend).
+/// Expands to the model test against the in-memory store as a test on a [`Backend`](crate::conformance::Backend).
 #[macro_export]
 macro_rules! conformance_model {
     (table) => {};
@@ -342,7 +343,7 @@ macro_rules! conformance_model {
     };
 }
 
-/// Some cases of one module as tests, in a module of that name; or, for `table`, as functions that such tests call.
+/// Expands to cases of one module as tests, in a module of that name; for `table`, to functions that such tests call.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_cases {

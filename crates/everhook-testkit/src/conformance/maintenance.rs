@@ -1,4 +1,5 @@
-//! What is old is forgotten, in slices; what is open stays. And workers, which are sessions that say what they take.
+//! Old rows are pruned in small transactions, open work stays. The module also covers workers, which are sessions with
+//! queues and kinds.
 
 use everhook_core::delivery::DeliveryState;
 use everhook_core::id::{MessageId, SessionId};
@@ -20,12 +21,12 @@ use everhook_store::worker::Takes;
 use crate::conformance::fixture::{Fixture, HOUR, PLENTY, name, request_key};
 use crate::conformance::job_stage::Ends;
 
-/// Everything there is was made before this.
+/// Returns a time after the creation of all rows.
 async fn later(fx: &Fixture) -> Timestamp {
     fx.store.now().await.unwrap().plus(HOUR)
 }
 
-/// Prunes in slices of two until nothing is left.
+/// Prunes two rows at a time until none is left.
 async fn prune(fx: &Fixture, what: Prunable, before: Timestamp) -> usize {
     let mut total = 0;
     for _ in 0..1_000 {
@@ -82,7 +83,7 @@ pub(super) async fn payloads_are_erased_when_their_time_is_over(fx: &Fixture) {
     let (over, not_yet, plain) =
         (until(Some(now.minus(HOUR))).await, until(Some(now.plus(HOUR))).await, until(None).await);
     let and_over = until(Some(now.minus(2 * HOUR))).await;
-    // The case is repeated in the environment of the bystander, where the same payloads are due.
+    // The fixture repeats the case in the bystander's environment, where the same payloads expire.
     assert_eq!(prune(fx, Prunable::Payloads, Timestamp::default()).await, 4, "by their own time, whatever the age");
     assert_eq!(prune(fx, Prunable::Payloads, later(fx).await).await, 0);
     let leased = fx.lease(fx.session().await).await;
@@ -178,7 +179,7 @@ pub(super) async fn closed_sessions_that_hold_nothing_are_forgotten(fx: &Fixture
         .map(|session| session.id)
         .collect();
     assert!(left.contains(&holding) && left.contains(&open) && !left.contains(&idle), "{left:?}");
-    // A lane that was pruned with them comes back with its next job.
+    // A lane that was pruned is created again with its next job.
     assert_eq!(fx.reclaim(open, PLENTY).await.len(), 1);
     fx.work().await;
     assert_eq!(fx.lease_jobs(open).await.len(), 1);
@@ -201,7 +202,7 @@ pub(super) async fn a_queue_stays_known_when_its_lanes_are_forgotten(fx: &Fixtur
     for leased in leased {
         fx.end_job(&leased.task, session, Ends::Well).await;
     }
-    // Nothing is left in them, which the stores notice when they look.
+    // The lanes are empty, which the stores notice at the next lease.
     assert_eq!(fx.lease_jobs_with(&fx.job_ask_of(session, &queues)).await.tasks.len(), 0);
     prune(fx, Prunable::Sessions, later(fx).await).await;
     let slice = Slice { after: None, order: Order::Ascending, limit: PLENTY };

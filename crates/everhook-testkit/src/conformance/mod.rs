@@ -1,6 +1,6 @@
-//! The suite that every store has to pass: one line per backend.
+//! The suite that every store must pass. A store needs a few lines to run it.
 //!
-//! Where the tests of a store are:
+//! For example, in the tests of a store:
 //!
 //! ```ignore
 //! use everhook_testkit::conformance::{Backend, Fresh};
@@ -10,27 +10,29 @@
 //! impl Backend for Sqlite {
 //!     type Store = SqliteStore;
 //!
-//!     /// An empty store of its own, with its schema. What has to outlive it (a folder, a database to drop) is its guard.
+//!     /// The guard is anything that must outlive the store: a folder, or a database to drop.
 //!     async fn fresh() -> Fresh<SqliteStore> {
 //!         let folder = tempfile::tempdir().unwrap();
 //!         let store = SqliteStore::open(&folder.path().join("everhook.db")).await.unwrap();
 //!         Fresh::one(store, folder)
-//!         // or, where two nodes can have it open, each with its own connections: Fresh::two(store, other, database)
+//!         // If two nodes can open the store: Fresh::two(store, other, database)
 //!     }
 //! }
 //!
 //! everhook_testkit::conformance_full!(Sqlite);
 //! ```
 //!
-//! `conformance_full!` is everything: the lease engine, catalogue, history, races, and the model test against
-//! [`MemStore`](crate::mem::MemStore). `conformance_lease!` is the lease engine alone, `conformance_jobs!` what jobs add to it `conformance_time!`
-//! schedules, workers and retention, and `conformance_resources!` the catalogue, for stores that are no more than that.
-//! Each expands to one `#[test]` per case; a case gets a [`Fixture`](fixture::Fixture) on a fresh store. Cases call the store
-//! through a trait object, so that they are compiled once for all stores; `table` has them in that form.
+//! `conformance_full!` contains everything: the lease engine, catalogue, history, races, and the model test against
+//! [`MemStore`](crate::mem::MemStore). Incomplete stores use parts of it: `conformance_lease!` for the lease engine,
+//! `conformance_jobs!` for jobs, `conformance_time!` for schedules, workers and retention, and `conformance_resources!`
+//! for the catalogue. Each macro expands to one `#[test]` per case. A case gets a [`Fixture`](fixture::Fixture) on a
+//! fresh store. Cases call the store through a trait object, so that they are compiled once for all stores; `table`
+//! contains them in that form.
 //!
-//! Cases neither sleep nor measure: a task is due at once or in an hour, a lease lasts no time or an hour. While a case runs in
-//! one environment, the fixture repeats its appends in a second one with equal ids, uids and keys, held by a bystander, and
-//! finds at the end that nothing happened there. The guard is dropped after the store, also when a case fails.
+//! Cases neither sleep nor measure time: a task is due at once or in an hour, and a lease lasts no time or an hour.
+//! While a case runs in one environment, the fixture repeats its appends in a second one with equal ids, uids and keys,
+//! held by a bystander. At the end it checks that nothing changed there. The guard is dropped after the store, even if
+//! a case fails.
 
 #![allow(clippy::unwrap_used, reason = "the suite is test code: an error is a failure")]
 
@@ -66,16 +68,14 @@ use std::sync::Arc;
 use crate::conformance::fixture::Fixture;
 use crate::conformance::stage::Stage;
 
-/// A kind of store, for the suite to make as many of as it has cases.
+/// A kind of store. The suite creates one store per case.
 pub trait Backend: 'static {
-    /// The store.
     type Store: Stage + 'static;
 
-    /// Makes an empty one.
+    /// Creates an empty store.
     fn fresh() -> impl Future<Output = Fresh<Self::Store>> + Send;
 }
 
-/// An empty store.
 pub struct Fresh<S: ?Sized> {
     store: Arc<S>,
     other: Arc<S>,
@@ -83,22 +83,22 @@ pub struct Fresh<S: ?Sized> {
 }
 
 impl<S> Fresh<S> {
-    /// A store that one process has open.
+    /// A store that only one process can open.
     pub fn one(store: S, guard: impl Any + Send + Sync) -> Fresh<S> {
         let store = Arc::new(store);
         Fresh { other: Arc::clone(&store), store, guard: Box::new(guard) }
     }
 
-    /// A store that two nodes have open: configured through one, delivered from by the other, raced on by both.
+    /// A store that two nodes open. One configures it, the other delivers, and both take part in races.
     pub fn two(store: S, other: S, guard: impl Any + Send + Sync) -> Fresh<S> {
         Fresh { store: Arc::new(store), other: Arc::new(other), guard: Box::new(guard) }
     }
 }
 
-/// Makes empty stores whose type is no longer known.
+/// Creates empty stores behind a trait object.
 pub type Make = fn() -> Pin<Box<dyn Future<Output = Fresh<dyn Stage>> + Send>>;
 
-/// Makes an empty store of a kind.
+/// Creates an empty store of a kind.
 pub fn fresh<B: Backend>() -> Pin<Box<dyn Future<Output = Fresh<dyn Stage>> + Send>> {
     Box::pin(async {
         let Fresh { store, other, guard } = B::fresh().await;
@@ -106,7 +106,7 @@ pub fn fresh<B: Backend>() -> Pin<Box<dyn Future<Output = Fresh<dyn Stage>> + Se
     })
 }
 
-/// A case whose future is no longer known.
+/// A case behind a function pointer.
 type Case = for<'a> fn(&'a Fixture) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Runs one case on a fresh store.
@@ -118,13 +118,13 @@ fn run(fresh: Make, case: Case) {
     });
 }
 
-/// Every case under the name of its module, ready to run on any store.
+/// The cases by the name of their module, ready to run on any store.
 #[allow(missing_docs, reason = "the name of a case says it")]
 pub mod table {
     crate::conformance_full!(table);
 }
 
-/// Runs to its end what several threads take part in.
+/// Runs a future to its end on several threads.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a thread can be started").block_on(work)

@@ -1,9 +1,10 @@
-//! Random operations do the same on a store as on the one in memory, which is the specification.
+//! The model test: random operations have the same results on a store and on the in-memory store, which is the
+//! specification.
 //!
-//! Both get the same operations in lockstep; every answer is put into words that mean the same on both (ids that a store makes
-//! itself are left out) and compared, and so is everything that can be seen at the end. Delays are nothing or an hour, so that
-//! the time an operation takes changes no answer. A failure prints the shortest list of operations that it found and the
-//! seed. `PROPTEST_CASES` asks for more than the usual number of lists.
+//! Both stores execute the same operations in lockstep. Every answer is converted into text without the ids that a
+//! store creates, and compared. The same holds for the visible state at the end. Delays are zero or an hour, so that
+//! the duration of an operation changes no answer. A failure prints the shortest failing list of operations and the
+//! seed. `PROPTEST_CASES` sets the number of lists.
 
 mod ops;
 mod side;
@@ -20,14 +21,14 @@ use crate::conformance::model::side::Side;
 use crate::conformance::{Fresh, Make, block_on};
 use crate::mem::MemStore;
 
-/// Lists of operations where `PROPTEST_CASES` asks for no other number.
+/// The number of lists without `PROPTEST_CASES`.
 const CASES: u32 = 64;
-/// Operations of a list at most.
+/// The longest list.
 const OPS_MAX: usize = 40;
-/// Attempts at making a list that fails shorter; each takes a fresh store.
+/// Attempts to shorten a failing list; each needs a fresh store.
 const SHRINKS_MAX: u32 = 400;
 
-/// Applies random operations to a store and to the one in memory.
+/// Applies random operations to a store and to the in-memory store.
 pub fn check(fresh: Make) {
     let config = config();
     let seed = config.rng_seed;
@@ -76,7 +77,7 @@ async fn replay(fresh: Make, ops: &[Op]) -> Result<(), String> {
 }
 
 fn in_memory() -> MemStore {
-    // A microsecond passes whenever someone looks: enough to be later, too little to reach an hour.
+    // Each reading of the clock adds a microsecond: enough to be later, too little to reach an hour.
     let micros = AtomicI64::new(1_790_000_000_000_000);
     let clock = move || Timestamp::from_micros(micros.fetch_add(1, Ordering::Relaxed));
     MemStore::new(Ids::seeded(1), Arc::new(clock))

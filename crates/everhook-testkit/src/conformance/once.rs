@@ -33,12 +33,12 @@ async fn win(fx: &Fixture, key: &str, phase: Option<i64>) -> MessageId {
     id
 }
 
-/// Claims a slot and comes too late.
+/// Claims a slot that `to` has already won.
 async fn lose(fx: &Fixture, key: &str, phase: Option<i64>, to: MessageId) {
     is_suppressed(&fx.append_one(None, fx.message_once(key, phase)).await, to);
 }
 
-/// Phase, winner, winner's phase and suppressed calls of a slot.
+/// Returns the phase, the winner, the winner's phase and the suppressed calls of a slot.
 async fn slot(fx: &Fixture, key: &str) -> Option<(i64, MessageId, i64, u64)> {
     let found = fx
         .other
@@ -117,7 +117,7 @@ pub(super) async fn a_suppressed_row_of_an_outbox_wins_no_later_phase(fx: &Fixtu
         NewMessage { keys, ..fx.message_once("k", None) }
     };
     let winner = win(fx, "k", None).await;
-    // Alone, and in a batch with others and with itself.
+    // The claims come alone, and in a batch with others and with a repetition.
     is_suppressed(&fx.append_one(None, row(1)).await, winner);
     let answers = fx.append(None, vec![row(2), fx.message(), row(2)]).await;
     is_suppressed(&answers[0], winner);
@@ -177,8 +177,8 @@ pub(super) async fn the_first_accepted_message_of_a_batch_wins(fx: &Fixture) {
 }
 
 pub(super) async fn a_neighbour_in_the_batch_that_loses_its_key_leaves_its_slot_free(fx: &Fixture) {
-    // The second one is refused because of the first, which only the batch itself knows; the fourth has the third's key,
-    // which is free again because the third is suppressed.
+    // The second claim is refused because of the first, which only the batch itself knows. The fourth has the
+    // deduplication key of the third, which is free because the third is suppressed.
     let with =
         |key: &str, body: &str, slot: &str| NewMessage { once: claim(slot, None), ..fx.message_with_key(key, body) };
     let batch = vec![with("r", "1", "a"), with("r", "2", "b"), with("s", "3", "a"), with("s", "4", "c")];

@@ -1,7 +1,7 @@
-//! What every source of outbox rows promises, whatever it is made of.
+//! The promises of every outbox.
 //!
-//! Not part of the store's suite: a source may have nothing to do with a store. Its crate makes an empty one with a way to write
-//! rows, and calls [`check`].
+//! These cases are separate from the store's suite, because an outbox may be in another database. The test of an outbox
+//! provides an empty one with functions to write rows, and calls [`check`].
 
 use std::time::Duration;
 
@@ -11,23 +11,22 @@ use everhook_core::limits::{BODY_BYTES_MAX, OUTBOX_BATCH_MAX};
 use everhook_core::time::Timestamp;
 use everhook_store::outbox::{AsideChange, Done, Finished, Outbox, OutboxBatch, OutboxRow, Taken};
 
-/// An empty outbox.
 #[async_trait]
 pub trait OutboxStage: Send + Sync {
-    /// The outbox.
     fn outbox(&self) -> &dyn Outbox;
 
-    /// Writes rows in one transaction, each for the application `acme` with the event type `a.b`, the tags `x` and `y`, and this payload.
+    /// Writes rows in one transaction, each for the application `acme` with the event type `a.b`, the tags `x` and `y`,
+    /// and this payload.
     async fn write(&self, payloads: &[String]);
 
-    /// Writes one such row under a number that was used before.
+    /// Writes such a row with an id that was used before.
     async fn write_under(&self, id: i64, payload: &str);
 
-    /// Writes what is no good row, as far as the tables let anyone: one row for each reason that is answered, of which one is too large.
+    /// Writes invalid rows, as far as the tables allow them: one for each returned reason, of which one is too large.
     async fn write_unreadable(&self) -> Vec<&'static str>;
 }
 
-/// Looks once, and does with the batch what a case says; answers the batch, if there was one.
+/// Takes a batch and finishes it as `script` says; returns the batch if there was one.
 async fn look(outbox: &dyn Outbox, script: impl Fn(&OutboxBatch) -> Done) -> Option<OutboxBatch> {
     match outbox.take().await.unwrap() {
         Taken::Nothing => None,
@@ -48,7 +47,7 @@ fn payloads(batch: &OutboxBatch) -> Vec<&str> {
     batch.rows.iter().map(|row| row.payload.as_str()).collect()
 }
 
-/// Every promise, on one outbox that is empty at the beginning of each.
+/// Checks every promise, each on the outbox when it is empty.
 pub async fn check(stage: &dyn OutboxStage) {
     rows_come_as_written_and_leave_when_relayed(stage).await;
     rows_that_were_not_relayed_stay(stage).await;
@@ -80,7 +79,7 @@ async fn rows_that_were_not_relayed_stay(stage: &dyn OutboxStage) {
     stage.write(&["one".to_owned()]).await;
     let first = look(stage.outbox(), |_| Done::default()).await.unwrap();
     let second = look(stage.outbox(), all).await.unwrap();
-    // The same row to the microsecond, because that is the key it is accepted under.
+    // The row must be equal to the microsecond, because its time is part of its deduplication key.
     assert_eq!((first.identity, first.rows[0].id), (second.identity, second.rows[0].id));
     assert_eq!(first.rows[0].created_at, second.rows[0].created_at);
 }
@@ -173,7 +172,7 @@ async fn a_row_that_cannot_be_read_holds_up_nobody(stage: &dyn OutboxStage) {
     let aside = outbox.list_aside(i64::MIN, 100).await.unwrap().rows;
     let told: Vec<&str> = aside.iter().map(|row| row.error.as_str()).collect();
     assert_eq!(told, reasons);
-    // Shown, though not whole.
+    // The rows are shown, but not completely.
     assert!(aside.iter().all(|row| row.row.payload.len() <= BODY_BYTES_MAX), "a large row is cut off");
     let ids: Vec<i64> = aside.iter().map(|row| row.row.id).collect();
     assert_eq!(outbox.retry_aside(&ids).await.unwrap(), ids.len() as u64);

@@ -1,6 +1,6 @@
-//! What holds when several do it at once: one winner, nothing twice, nothing forgotten.
+//! Concurrent operations: one winner, no duplicates, no forgotten tasks.
 //!
-//! Each case goes through both handles of the store. Loops end when the work is done; a bound turns a forgotten task into a
+//! Each case uses both handles of the store. Loops end when the work is done; a limit turns a forgotten task into a
 //! failure instead of a hang.
 
 use std::collections::BTreeMap;
@@ -23,16 +23,16 @@ use tokio::task::JoinSet;
 use crate::conformance::fixture::{FixedCapacity, Fixture, PLENTY, fast, name, request_key};
 use crate::conformance::stage::Stage;
 
-/// Leases one worker makes before a case gives up: far more than it needs, however the others get in its way.
+/// Leases of one worker before a case gives up; far more than it needs, even with interference.
 const TURNS_MAX: usize = 20_000;
 
-/// Runs all of it at once and waits for all of it.
+/// Runs all futures concurrently and waits for them.
 pub(super) async fn at_once<T: Send + 'static>(work: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let set: JoinSet<T> = work.into_iter().collect();
     set.join_all().await
 }
 
-/// The two handles in turn.
+/// Returns the two handles in turn.
 fn handles(fx: &Fixture) -> impl Iterator<Item = Arc<dyn Stage>> + use<> {
     [Arc::clone(&fx.store), Arc::clone(&fx.other)].into_iter().cycle()
 }
@@ -108,7 +108,7 @@ pub(super) async fn a_slot_that_is_claimed_at_once_has_one_winner(fx: &Fixture) 
 
 pub(super) async fn batches_that_want_the_same_slots_in_another_order_do_not_block_each_other(fx: &Fixture) {
     for round in 0..5 {
-        // Half of the slots are there already, half are made by whoever is first.
+        // Half of the slots already exist; the first claim creates the others.
         for n in (0..10).step_by(2) {
             fx.append_one(None, fx.message_once(&format!("{round}-{n}"), None)).await;
         }
@@ -124,7 +124,7 @@ pub(super) async fn each_phase_has_one_winner_whoever_opens_it(fx: &Fixture) {
     for round in 0..3 {
         let key = round.to_string();
         fx.append_one(None, fx.message_once(&key, None)).await;
-        // Callers that count, callers that do not, and resets; all at once.
+        // Claims with a phase, claims without one, and resets run concurrently.
         let claims = (0..phases).flat_map(|phase| [fx.message_once(&key, Some(phase)), fx.message_once(&key, None)]);
         let resets = handles(fx).take(3).map(|store| {
             let (environment, application, key) = (fx.here, fx.application, name(&key));
@@ -142,7 +142,7 @@ pub(super) async fn each_phase_has_one_winner_whoever_opens_it(fx: &Fixture) {
         );
         assert!(won.contains(&found.slot.winner), "{found:?} of {won:?}");
         let last = found.slot.phase.to_db();
-        // Phase 0 was won before; from then on no phase can have had two winners, so that there are at most as many as phases.
+        // Phase 0 was won before. No later phase may have two winners, so there are at most as many winners as phases.
         assert!(i64::try_from(won.len()).unwrap() <= last, "{} won phases 1 to {last}: {answers:?}", won.len());
         assert!(last >= phases - 1, "{found:?}");
         let told = answers.iter().flatten().filter(|answer| matches!(answer, Appended::Suppressed(_))).count();
@@ -341,7 +341,7 @@ pub(super) async fn deliveries_taken_at_once_and_waiting_ones_add_up(fx: &Fixtur
                 slots.extend(leased);
             }
         }
-        // Slots are kept until everyone is done, so that the room is used up.
+        // The slots are kept until all workers are done, so that the capacity is used up.
         (count, slots)
     };
     let work = handles(fx).take(4).map(|store| {
@@ -370,7 +370,7 @@ async fn lease_until_none_is_left(store: &dyn Stage, ask: &LeaseAsk, left: &Atom
     tasks
 }
 
-/// Below zero is too many, which the case will tell.
+/// Counts down. A number below zero means too many, which the case reports.
 fn count_down(left: &AtomicIsize, done: usize) {
     left.fetch_sub(isize::try_from(done).expect("it is small"), Ordering::SeqCst);
 }

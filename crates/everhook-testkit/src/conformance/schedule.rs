@@ -1,4 +1,4 @@
-//! A schedule starts what it is to start, once for each of its times, whoever looks.
+//! A schedule starts its job or message once for each of its times, whichever node polls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ async fn create(fx: &Fixture, record: &ScheduleRecord) -> ScheduleRecord {
     }
 }
 
-/// Looks until something was started.
+/// Polls until a run was started.
 async fn fire(fx: &Fixture) {
     for _ in 0..1_000 {
         let fired = fx.store.fire_due(PLENTY).await.unwrap();
@@ -88,7 +88,7 @@ pub(super) async fn a_schedule_starts_its_job_and_tells(fx: &Fixture) {
     );
 }
 
-/// A schedule that sends a message every second.
+/// Returns a schedule that sends a message every second.
 fn sending(fx: &Fixture, text: &str) -> ScheduleRecord {
     let message = MessageTemplate {
         application: fx.application,

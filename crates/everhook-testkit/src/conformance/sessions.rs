@@ -1,4 +1,4 @@
-//! While a session is open nobody takes what it holds; once it is closed somebody does.
+//! The tasks of an open session are never taken over; those of a closed session are.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(super) async fn only_sessions_past_their_lease_are_closed_by_others(fx: &Fix
     assert!(!is_open(fx, expired[0]).await);
 }
 
-/// A node that came back a moment ago does not know whether the holder found no server to renew with.
+/// A node that has just come back cannot know whether the holder was able to reach a server to renew its session.
 pub(super) async fn a_session_with_a_lease_longer_than_its_closer_was_steady_goes_on(fx: &Fixture) {
     const LEASE: Duration = Duration::from_millis(2);
     let session = SessionId(fx.id());
@@ -146,7 +146,7 @@ pub(super) async fn what_a_closed_session_held_is_taken_over_once_with_a_new_epo
     fx.end(&taken[0], third, NextRow::Gone).await;
 }
 
-/// What the log of attempts says of a holder that died.
+/// The attempt log names the crashed holder.
 pub(super) async fn a_takeover_tells_who_held_the_task_and_since_when(fx: &Fixture) {
     fx.endpoint().await;
     fx.send().await;

@@ -1,4 +1,4 @@
-//! The end of an attempt counts once, and only for the one who holds the task.
+//! A settlement is recorded once, and only for the holder of the task.
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
-//! What a case needs beside the lease engine: to set the stage, and to look at it.
-//!
-//! Through the operations of the seam, with what a case is not about left out.
+//! Functions to prepare and inspect a store in cases, with default values for everything that a case is not about.
 
 use async_trait::async_trait;
 use everhook_core::application::Application;
@@ -15,7 +13,6 @@ use everhook_store::resource::{ChangedEndpoint, NewEndpoint, ResourceKey};
 use everhook_store::steer::Steer;
 use everhook_store::store::{Reads, Resources, Store};
 
-/// What a case needs beside the lease engine.
 #[async_trait]
 #[allow(missing_docs, reason = "named after the methods of the catalogue and of history that they stand for")]
 pub trait Stage: Store {
@@ -78,7 +75,7 @@ impl<S: Store> Stage for S {
             .read(query::FindEndpoint { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
             .await
             .unwrap();
-        // Like the API above: what is not there cannot be switched.
+        // As in the API, an endpoint that does not exist cannot be enabled or disabled.
         let Some(endpoint) = found else { return };
         let replaced = self
             .replace(Scope::of(environment), ChangedEndpoint { endpoint: Endpoint { state, ..endpoint }, key: None })

@@ -1,4 +1,4 @@
-//! Accepting messages with their deliveries.
+//! Appends messages with their deliveries.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use everhook_store::resource::Parent;
 use crate::mem::tables::{KeyRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{once, resource};
 
-/// Appends messages one after the other: each meets what the ones before it left, in the same transaction or an earlier one.
+/// Appends messages one after the other. Each sees the rows of earlier ones, in the same transaction too.
 pub(super) fn append(tables: &mut Tables, ids: &Ids, now: Timestamp, append: Append) -> Vec<Appended> {
     let fast = append.fast.as_ref();
     append.messages.into_iter().map(|message| append_one(tables, ids, now, fast, message)).collect()
@@ -81,7 +81,7 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
         && let Some(lane) = tables.lane(task.key.environment, task.lane)
     {
         lane.touch(task.due_at);
-        // From here on the lane is not free: what comes later in the same batch waits behind this.
+        // From here on the lane is not free: later messages of the same batch wait behind this task.
         lane.waiting |= task.due_at <= now;
     }
 }
@@ -91,13 +91,13 @@ fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: Applic
     EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
 }
 
-/// Who holds a key, unless it was forgotten.
+/// Returns the holder of a key that has not expired.
 pub(super) fn holder(tables: &Tables, environment: EnvironmentId, key: &DedupKey, now: Timestamp) -> Option<KeyHolder> {
     let row = tables.keys.get(&(environment, key.scope, key.hash))?;
     (row.expires_at > now).then_some(KeyHolder { object: row.object, body: row.body })
 }
 
-/// Remembers what was accepted under a key.
+/// Stores the object that was accepted under a key.
 pub(super) fn keep_key(tables: &mut Tables, environment: EnvironmentId, key: &DedupKey, object: Id, now: Timestamp) {
     let row = KeyRow { object, body: key.body, expires_at: now.plus(key.kept) };
     tables.keys.insert((environment, key.scope, key.hash), row);

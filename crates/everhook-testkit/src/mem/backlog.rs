@@ -1,4 +1,4 @@
-//! What waits, counted.
+//! Counts the backlog.
 
 use everhook_core::limits::BACKLOG_COUNTED_MAX;
 use everhook_core::time::Timestamp;
@@ -6,7 +6,7 @@ use everhook_store::backlog::Backlog;
 
 use crate::mem::tables::{Tables, TaskPlace};
 
-/// Counts what waits, up to the bound.
+/// Counts open tasks up to the limit.
 pub(super) fn count(tables: &Tables, now: Timestamp) -> Backlog {
     let count = |place| tables.tasks.values().filter(|row| row.place == place).take(BACKLOG_COUNTED_MAX).count() as u64;
     let is_of_endpoint = |key| !tables.queue_lanes.contains_key(key);

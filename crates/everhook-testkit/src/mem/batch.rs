@@ -1,4 +1,4 @@
-//! Batches: told of every end of a job, whatever the way, and announced in the same transaction.
+//! Batches: they record every end of a job, and create announcements in the same transaction.
 
 use everhook_core::batch::{Batch, BatchChange, FailedJob, Resolution, check_selection};
 use everhook_core::id::{BatchId, EnvironmentId, JobId, MessageId};
@@ -16,7 +16,7 @@ use crate::mem::append::{append_one, holder, keep_key};
 use crate::mem::tables::{JobRow, Tables};
 use crate::mem::{MemStore, job};
 
-/// Tells a batch what was done to jobs of it, and announces what that makes of it.
+/// Applies a change of jobs to their batch, and creates the resulting announcement.
 pub(super) fn tell(
     tables: &mut Tables,
     ids: &Ids,
@@ -138,7 +138,7 @@ impl MemStore {
             Err(bad) => return Ok(Made::default().with(Resolved::Bad(bad))),
         };
         let count = u32::try_from(selected.len()).unwrap_or(u32::MAX);
-        // The new phase is there before the first job of it.
+        // The new phase must exist before its first job.
         let made = tell(&mut tables, &self.ids, now, (environment, id), BatchChange::Resolved { jobs: count, how })
             .map_err(|_| StoreError::Corrupt { table: "batch", column: "dead" })?;
         let plan = if how == Resolution::Retried { JobAction::Redrive } else { JobAction::Cancel };
@@ -150,7 +150,7 @@ impl MemStore {
     }
 }
 
-/// Does what an operator asks for; adds the announcements of its batch to `made`.
+/// Applies an operator's command; adds announcements of the batch to `made`.
 pub(super) fn steer(
     tables: &mut Tables,
     ids: &Ids,
@@ -168,7 +168,7 @@ pub(super) fn steer(
             *made += self::tell(tables, ids, now, (environment, batch), change).expect("the job was just counted");
         }
     };
-    // A retry finds its new phase open; what has ended is not listed as failed.
+    // A retry needs the new phase to be open already. Ended jobs are not listed as failed.
     if plan == JobAction::Redrive {
         tell(tables);
         job::carry_out(tables, ids, now, environment, id, plan);

@@ -1,4 +1,4 @@
-//! What happened, and having it happen again: as far as the model test compares it.
+//! The history of messages, resends and redrives, as far as the model test compares them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
 
 impl MemStore {
-    /// Every attempt of a message, by id.
+    /// Returns the attempts of a message by id.
     pub fn attempts(&self, environment: EnvironmentId, message: MessageId) -> Vec<Attempt> {
         let (tables, _) = self.lock();
         let of =
@@ -29,7 +29,7 @@ impl MemStore {
         attempts
     }
 
-    /// Where a message stands with each endpoint that it went to, by endpoint id.
+    /// Returns the state of a message for each of its endpoints, by endpoint id.
     pub fn destinations(&self, environment: EnvironmentId, message: MessageId) -> Vec<Destination> {
         let (tables, _) = self.lock();
         let lives = last_lives(&tables, environment, message.0);
@@ -69,7 +69,7 @@ impl MemStore {
         Resent::Pending
     }
 
-    /// Puts dead deliveries back to pending, due now, with fresh tries; answers how many.
+    /// Makes dead deliveries pending and due now, with no tries counted. Returns their number.
     pub(super) fn redrive_now(&self, environment: EnvironmentId, redrive: &Redrive) -> usize {
         let (mut tables, now) = self.lock();
         let lane = redrive.endpoint.lane();
@@ -94,7 +94,7 @@ impl MemStore {
         dead.len()
     }
 
-    /// Removes a message's payload for good. False if there is no such message.
+    /// Removes a message's payload for good. Returns false if the message does not exist.
     pub(super) fn expunge_message_now(
         &self,
         environment: EnvironmentId,
@@ -108,7 +108,7 @@ impl MemStore {
     }
 }
 
-/// What is known of one task of a delivery.
+/// The state of one task of a delivery.
 #[derive(Clone, Copy)]
 struct Life {
     task: TaskId,
@@ -116,7 +116,7 @@ struct Life {
     due_at: Option<Timestamp>,
 }
 
-/// The newest task of each lane; its open row says more than its attempts.
+/// Returns the newest task of each lane. An open row is more precise than the attempts.
 fn last_lives(tables: &Tables, environment: EnvironmentId, subject: Id) -> BTreeMap<LaneId, Life> {
     let mut lives: BTreeMap<LaneId, Life> = BTreeMap::new();
     let mut put = |lane, life: Life| {

@@ -1,4 +1,4 @@
-//! Jobs: accepted, ended, found, steered.
+//! Enqueues, ends, finds and changes jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,6 @@ use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{AttemptRow, JobRow, LaneRow, LaneState, Tables, TaskPlace, TaskRow};
 use crate::mem::{MemStore, batch};
 
-/// Accepts one job.
 pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJob) -> Enqueued {
     let environment = new.environment;
     let keys = keys_of(new);
@@ -40,7 +39,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
         }
         match batch::tell(tables, ids, now, (environment, id), BatchChange::Added(1)) {
             Err(BadChange::Sealed) => return Enqueued::BatchSealed,
-            // A batch announces ends, so that one more job makes nothing.
+            // A batch only announces ends of jobs, so adding a job creates no announcement.
             told => drop(told.expect("one more is not too many")),
         }
     }
@@ -65,7 +64,7 @@ pub(super) fn enqueue(tables: &mut Tables, ids: &Ids, now: Timestamp, new: &NewJ
     Enqueued::Accepted { created_at: now, due_at }
 }
 
-/// Keeps the result that a settlement brings.
+/// Stores the result of a settlement.
 pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
     let id = (settlement.key.environment, JobId(settlement.key.subject));
     if let (Some(result), Some(row)) = (&settlement.result, tables.jobs.get_mut(&id)) {
@@ -73,7 +72,7 @@ pub(super) fn keep_result(tables: &mut Tables, settlement: &Settlement) {
     }
 }
 
-/// A job as it is shown.
+/// Returns a job as the API shows it.
 pub(super) fn record(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<JobRecord> {
     let row = tables.jobs.get(&(environment, id))?;
     let open = task_of(tables, environment, id).map(|row| {
@@ -100,7 +99,7 @@ fn task_of(tables: &Tables, environment: EnvironmentId, id: JobId) -> Option<&Ta
     tables.tasks.values().find(|row| row.task.key.environment == environment && row.task.key.subject == id.0)
 }
 
-/// The attempts of a job, newest first.
+/// Returns the attempts of a job, newest first.
 fn attempts(tables: &Tables, environment: EnvironmentId, id: JobId) -> Vec<JobAttempt> {
     let of_job = |((key, _), _): &(&(TaskKey, u32), &AttemptRow)| key.environment == environment && key.subject == id.0;
     let shown = |((key, epoch), row): (&(TaskKey, u32), &AttemptRow)| {
@@ -113,7 +112,7 @@ fn attempts(tables: &Tables, environment: EnvironmentId, id: JobId) -> Vec<JobAt
     attempts
 }
 
-/// Does to a job what was planned, but for its batch.
+/// Applies a planned action to a job, without its batch.
 pub(super) fn carry_out(
     tables: &mut Tables,
     ids: &Ids,
@@ -199,7 +198,7 @@ impl MemStore {
             (Some(after), Order::Ascending) => *id > after,
             (Some(after), Order::Descending) => *id < after,
         });
-        // Jobs that wait, run or are dead are found by their state.
+        // Pending, leased and dead jobs have a task row with their state.
         if let Some(state @ (JobState::Pending | JobState::Leased | JobState::Dead)) = filter.state {
             ids.retain(|id| record(&tables, environment, *id).is_some_and(|record| record.state == state));
         }

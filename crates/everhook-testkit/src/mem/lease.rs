@@ -1,4 +1,4 @@
-//! Leasing: feeds first, then their lanes, then tasks of each; and taking over.
+//! Leases tasks from feeds and lanes, and reclaims tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::mem::tables::{LaneState, Tables, TaskPlace, TaskRow};
 
 type LaneKey = (EnvironmentId, LaneId);
 
-/// Leases due tasks, lane by lane: the lane that was ready first comes first, and one that gave all it had room for goes to
+/// Leases due tasks lane by lane. The lane that was ready first comes first; a lane that used up its capacity moves to
 /// the back.
 pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> LeaseGrant {
     let mut feeds = open_feeds(tables, now, ask);
@@ -52,7 +52,7 @@ pub(super) fn lease(tables: &mut Tables, now: Timestamp, ask: &LeaseAsk) -> Leas
     LeaseGrant { next_ready: next_ready(tables, now, ask, &feeds, &delayed).map(|at| at.since(now)), tasks }
 }
 
-/// A feed that tasks may be taken from.
+/// A feed that tasks may be leased from.
 #[derive(Clone)]
 struct OpenFeed {
     allowance: Allowance,
@@ -61,7 +61,7 @@ struct OpenFeed {
     target: Option<Arc<Target>>,
 }
 
-/// The asked feeds that give something, whatever is in them.
+/// Returns the requested feeds that are open, whether they contain tasks or not.
 fn open_feeds(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> BTreeMap<Feed, OpenFeed> {
     let mut feeds = BTreeMap::new();
     for asked in ask.feeds.iter().filter(|asked| asked.capacity > 0) {
@@ -84,7 +84,7 @@ fn open_feeds(tables: &Tables, now: Timestamp, ask: &LeaseAsk) -> BTreeMap<Feed,
     feeds
 }
 
-/// How many leased tasks are counted in a limit group, of one lane or of all.
+/// Counts the leased tasks of a limit group, in one lane or in all.
 fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
     let counts = |row: &&TaskRow| {
         matches!(row.place, TaskPlace::Leased(_))
@@ -95,13 +95,13 @@ fn leased(tables: &Tables, limit_group: Id, lane: Option<LaneId>) -> usize {
 }
 
 impl OpenFeed {
-    /// What its leased tasks are counted under.
+    /// The limit group of its leased tasks.
     fn limit_group(&self) -> Option<Id> {
         self.group.filter(|(_, _, group)| group.is_limited()).map(|(_, id, _)| id)
     }
 
-    /// How many tasks of a lane may be leased: by the asker's room, and by the limit of its concurrency key. Without a key
-    /// there is no such limit.
+    /// Returns how many tasks of a lane may be leased, limited by the caller's capacity and the concurrency key. A lane
+    /// without a key has no such limit.
     fn lane_room(&self, tables: &Tables, ask: &LeaseAsk, (_, lane): LaneKey) -> usize {
         let key_limit = self.group.and_then(|(_, _, group)| group.lane_limit);
         let by_key = match self.limit_group() {
@@ -111,7 +111,7 @@ impl OpenFeed {
         by_key.min(ask.capacity(lane))
     }
 
-    /// Counts what was taken against the rate.
+    /// Counts the leased tasks against the rate limit.
     fn book(&self, tables: &mut Tables, now: Timestamp) {
         if let Some((environment, id, _)) = self.group
             && let Some(group) = tables.groups.get_mut(&(environment, id))
@@ -137,7 +137,7 @@ fn ready_lanes(tables: &Tables, now: Timestamp, ask: &LeaseAsk, feeds: &BTreeMap
     ready.into_iter().take(LEASE_LANES_MAX).map(|(_, key)| key).collect()
 }
 
-/// The tasks of a lane that may be taken now; in a closing lane, all of them.
+/// Returns the tasks of a lane that may be leased now. In a closing lane these are all pending tasks.
 fn due(tables: &Tables, now: Timestamp, lane: LaneKey) -> Vec<Task> {
     let closing = tables.lanes.get(&lane).is_some_and(|row| row.state == LaneState::Closing);
     let mut tasks = tables.pending(lane.0, lane.1);
@@ -185,8 +185,8 @@ fn work_of(tables: &Tables, open: &OpenFeed, task: &Task) -> Work {
     }
 }
 
-/// When a feed may have something to give: not for what waits for room, or for another worker. A lane with tasks for
-/// others is ready only if something else becomes due there.
+/// Returns when a feed may have tasks again. Tasks that wait for capacity or for another worker do not count. A lane
+/// with tasks for other workers is ready only if another task becomes due there.
 fn next_ready(
     tables: &Tables,
     now: Timestamp,
@@ -204,7 +204,7 @@ fn next_ready(
     tables.lanes.iter().filter_map(ready).min().filter(|at| *at < Timestamp::NEVER)
 }
 
-/// Takes over tasks that their holders have lost.
+/// Takes over tasks whose holders have lost them.
 pub(super) fn reclaim(tables: &mut Tables, now: Timestamp, ask: ReclaimAsk) -> Vec<Reclaimed> {
     let ReclaimAsk { session, limit, what } = ask;
     let is_lost = |row: &TaskRow| match (row.place, what) {

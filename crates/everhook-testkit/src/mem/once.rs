@@ -1,4 +1,4 @@
-//! Once-slots.
+//! Claims and resets of once-slots.
 
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::message::Message;
@@ -12,7 +12,8 @@ use everhook_store::once::OnceRecord;
 use crate::mem::MemStore;
 use crate::mem::tables::{OnceRow, Tables};
 
-/// Claims a slot for a message that is accepted if it wins; else answers who has the slot, and counts the call.
+/// Claims a slot for a message that is accepted if it wins. Otherwise returns the winner and counts the suppressed
+/// call.
 pub(super) fn take(
     tables: &mut Tables,
     environment: EnvironmentId,

@@ -1,5 +1,5 @@
-//! The operations of the seam, each one call of the module that defines it. Those that the lease engine does not depend
-//! on are refused.
+//! The operations of the storage seam; each calls the module that defines it. Operations that the lease engine does not
+//! need fail with `Refused`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,7 +175,8 @@ impl Store for MemStore {
     }
 
     async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
-        // There is no table of environments: any number does, as long as another name gets another one.
+        // There is no table of environments. The number is derived from the name, so that another name gets another
+        // number.
         let id = EnvironmentId(name.bytes().fold(0, |number, byte| number * 31 % 1_000_003 + i32::from(byte)));
         Ok(Environment { id, org, name })
     }
@@ -257,7 +258,7 @@ impl Store for MemStore {
     }
 }
 
-/// An operation that the specification of the lease engine does not have.
+/// The error for operations outside the specification of the lease engine.
 fn refused(op: Op) -> StoreError {
     StoreError::Refused { op, source: "the store in memory has the lease engine only".into() }
 }

@@ -1,4 +1,4 @@
-//! Queues: their lane groups, and the reads of them.
+//! Queues with their lane groups, and the reads of them.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +18,18 @@ use crate::mem::{MemStore, resource};
 
 type LaneKey = (EnvironmentId, LaneId);
 
-/// The lane group of a queue, or that of a queue without configuration.
+/// Returns the lane group of a queue, or the default group of a queue without configuration.
 pub(super) fn group_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> LaneGroup {
     tables.groups.get(&(environment, queue_id(environment, name))).copied().unwrap_or(LaneGroup::OPEN)
 }
 
-/// A queue as it is configured, or as it is by itself.
+/// Returns the configuration of a queue, or the default.
 pub(super) fn queue_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> Queue {
     let place = ResourcePlace::named(ResourceKind::Queue, name);
     resource::find(tables, environment, &place).unwrap_or_else(|| Queue::new(name.clone()))
 }
 
-/// The target of the queue of this lane wants no more. A queue that has lost its configuration has none.
+/// Stops the queue of this lane, because its target wants no more jobs. A queue without configuration has no target.
 pub(super) fn stop(tables: &mut Tables, environment: EnvironmentId, lane: LaneId, now: Timestamp) {
     let Some(name) = tables.queue_lanes.get(&(environment, lane)).cloned() else { return };
     let queue = queue_of(tables, environment, &name);
@@ -44,13 +44,13 @@ fn lanes_of(tables: &Tables, environment: EnvironmentId, name: &Name) -> BTreeSe
     tables.queue_lanes.iter().filter(is_its).map(|(lane, _)| *lane).collect()
 }
 
-/// Whether a queue has jobs that wait, run or are dead.
+/// Returns whether a queue has pending, running or dead jobs.
 pub(super) fn has_jobs(tables: &Tables, environment: EnvironmentId, name: &Name) -> bool {
     let lanes = lanes_of(tables, environment, name);
     tables.tasks.values().any(|row| lanes.contains(&(row.task.key.environment, row.task.lane)))
 }
 
-/// Forgets the lanes of a queue without jobs; false if it has none.
+/// Removes the lanes of a queue without jobs. Returns false if there are none.
 pub(super) fn forget_lanes(tables: &mut Tables, environment: EnvironmentId, name: &Name) -> bool {
     let lanes = lanes_of(tables, environment, name);
     for lane in &lanes {

@@ -1,4 +1,4 @@
-//! Resources of every kind, and the lanes, lane groups and states that follow from them.
+//! Resources of all kinds, and the lanes, lane groups and states that depend on them.
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
@@ -40,18 +40,18 @@ impl MemStore {
         write(&mut tables, environment, application.into(), now);
     }
 
-    /// Creates an endpoint with its lane, or replaces it.
+    /// Creates or replaces an endpoint with its lane.
     pub fn put_endpoint(&self, environment: EnvironmentId, endpoint: Endpoint) {
         let (mut tables, now) = self.lock();
         write(&mut tables, environment, endpoint.into(), now);
     }
 
-    /// Switches an endpoint off; what is open for it is held.
+    /// Disables an endpoint; its open tasks are held.
     pub fn disable_endpoint(&self, environment: EnvironmentId, id: EndpointId) {
         set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Disabled);
     }
 
-    /// Switches an endpoint on; what was held for it goes.
+    /// Enables an endpoint; its held tasks continue.
     pub fn enable_endpoint(&self, environment: EnvironmentId, id: EndpointId) {
         set_endpoint_state(&mut self.lock().0, environment, id, EndpointState::Enabled);
     }
@@ -79,7 +79,7 @@ impl MemStore {
             return Created::NoParent;
         }
         if let Some(found) = in_the_way(&tables, environment, &columns) {
-            // A drawn id can only be there because this request was written before.
+            // A random id can only exist because this request was committed before.
             let is_own = found.columns(environment).id == id && !kind.is_named();
             return if is_own { Created::Repeated(found) } else { Created::Taken(found) };
         }
@@ -108,7 +108,7 @@ impl MemStore {
         let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
         let known = known.map(|entry| entry.resource.clone());
         let revision = known.as_ref().map(|known| known.columns(environment).revision);
-        // A queue that is not there exists without configuration.
+        // A queue without a row exists with the default configuration.
         let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
         if revision != Some(columns.revision) {
             return Replaced::Stale;
@@ -210,7 +210,7 @@ impl MemStore {
     }
 }
 
-/// Keeps a resource, and everything that follows from it.
+/// Stores a resource and everything that depends on it.
 pub(super) fn write(
     tables: &mut Tables,
     environment: EnvironmentId,
@@ -233,13 +233,13 @@ pub(super) fn write(
     resource
 }
 
-/// Keeps a record as it is.
+/// Stores a record unchanged.
 pub(super) fn keep(tables: &mut Tables, environment: EnvironmentId, resource: Resource) {
     let Columns { kind, parent, id, name, .. } = resource.columns(environment);
     tables.resources.insert((environment, kind, id), ResourceEntry { parent, name, resource, deleted: false });
 }
 
-/// A resource that is not deleted.
+/// Finds a resource that is not deleted.
 pub(super) fn find<R: Record>(tables: &Tables, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
     let is_it = |(id, entry): &(Id, &ResourceEntry)| match &place.locator {
         Locator::Id(wanted) => id == wanted,
@@ -251,7 +251,7 @@ pub(super) fn find<R: Record>(tables: &Tables, environment: EnvironmentId, place
     R::try_from(entry.resource.clone()).ok()
 }
 
-/// Every resource of a kind that is not deleted, by id.
+/// Returns all resources of a kind that are not deleted, by id.
 pub(super) fn records<R: Record>(tables: &Tables, environment: EnvironmentId, parent: Parent) -> Vec<R> {
     let all = open_entries(tables, environment, R::KIND).filter(|entry| entry.parent == parent);
     all.filter_map(|entry| R::try_from(entry.resource.clone()).ok()).collect()
@@ -267,7 +267,7 @@ fn open_entries(
     all.map(|(_, entry)| entry)
 }
 
-/// The piece of a list that was asked for.
+/// Returns the requested part of a list.
 pub(super) fn cut<R, K: Ord + Clone>(mut all: Vec<R>, key: impl Fn(&R) -> K, slice: &Slice<K>) -> Vec<R> {
     all.sort_by_key(&key);
     if slice.order == Order::Descending {
@@ -282,7 +282,7 @@ pub(super) fn cut<R, K: Ord + Clone>(mut all: Vec<R>, key: impl Fn(&R) -> K, sli
     all
 }
 
-/// Ends a piece where it has the bytes of a page.
+/// Ends a part of a list where it reaches the size of a page.
 fn page<R: Record + Clone>(environment: EnvironmentId, rows: Vec<R>, slice: &Slice<Name>) -> Piece<R, Name> {
     let columns = |record: &R| record.clone().into().columns(environment);
     let bytes = |record: &R| columns(record).spec.len() + columns(record).info.len();
@@ -342,21 +342,21 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
     true
 }
 
-/// An endpoint without the texts that no delivery needs.
+/// Returns an endpoint without the texts that deliveries do not need.
 pub(super) fn delivered(endpoint: &Endpoint) -> Endpoint {
     Endpoint { description: String::new(), metadata: Metadata::default(), ..endpoint.clone() }
 }
 
-/// Everything pending in the lane comes out with the next leases, to be cancelled.
+/// Closes a lane: the next leases return all its pending tasks, which are then cancelled.
 fn close_lane(tables: &mut Tables, environment: EnvironmentId, id: EndpointId) {
     if let Some(lane) = tables.lane(environment, id.lane()) {
         lane.state = LaneState::Closing;
-        // Look at it at once; the lease finds out whether anything is there.
+        // The lane is ready at once; the lease finds out whether it has tasks.
         lane.next_due = Timestamp::default();
     }
 }
 
-/// Changes the state of an endpoint that is not deleted; answers whether there is one.
+/// Changes the state of an endpoint that is not deleted. Returns whether it exists.
 pub(super) fn set_endpoint_state(
     tables: &mut Tables,
     environment: EnvironmentId,
@@ -386,7 +386,7 @@ fn put_lane(tables: &mut Tables, environment: EnvironmentId, endpoint: &Endpoint
     }
 }
 
-/// A group begins with the time as its version, and keeps the use of its rate.
+/// Stores a lane group. A new group starts with the time as its version; an existing one keeps the use of its rate.
 fn put_group(tables: &mut Tables, environment: EnvironmentId, id: Id, group: LaneGroup, now: Timestamp) {
     let known = tables.groups.get(&(environment, id));
     let version = known.map_or(now.as_micros(), |known| known.version + 1);

@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Prunes old rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl MemStore {
             }
             Prunable::Payloads => erase_payloads(tables, now, limit),
             Prunable::Keys => {
-                // Past their own expiry, whatever the age.
+                // Keys expire at their own time, independent of the age.
                 let expired = tables.keys.iter().filter(|(_, row)| row.expires_at <= now);
                 let old = expired.map(|(key, row)| (row.expires_at, *key)).collect();
                 remove(&mut tables.keys, old, limit)
@@ -54,7 +54,7 @@ impl MemStore {
     }
 }
 
-/// Removes the oldest of these; answers how many.
+/// Removes the oldest of these rows; returns their number.
 fn remove<A: Ord, K: Ord, V>(rows: &mut BTreeMap<K, V>, mut old: Vec<(A, K)>, limit: usize) -> usize {
     old.sort();
     old.truncate(limit);
@@ -111,7 +111,7 @@ fn prune_sessions(tables: &mut Tables, before: Timestamp, limit: usize) -> usize
     pruned
 }
 
-/// Whether a batch is done with: sealed, without an open or dead job, and without a record that leads to it.
+/// Returns whether a batch can be pruned: sealed, without open or dead jobs, and without job records that refer to it.
 fn is_over(tables: &Tables, environment: EnvironmentId, record: &BatchRecord, before: Timestamp) -> bool {
     let counts = record.batch.counts;
     let has_job = || tables.jobs.iter().any(|((env, _), row)| *env == environment && row.job.batch == Some(record.id));

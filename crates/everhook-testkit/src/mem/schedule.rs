@@ -1,4 +1,4 @@
-//! Schedules: what is due is decided, started and moved on at one instant.
+//! Schedules: due runs are decided, started and recorded at one instant.
 
 use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::name::Name;
@@ -17,7 +17,7 @@ use crate::mem::append::append_one;
 use crate::mem::tables::{Tables, TaskPlace};
 use crate::mem::{MemStore, job, resource};
 
-/// Starts what is due of one schedule, and counts that in `fired`.
+/// Starts the due runs of one schedule and counts them in `fired`.
 fn fire(
     tables: &mut Tables,
     ids: &Ids,
@@ -44,7 +44,7 @@ fn fire(
     fired.started += firing.fires.len();
 }
 
-/// Whether the job that the schedule started last still waits or runs.
+/// Returns whether the last job of the schedule is still pending or running.
 fn last_run(tables: &Tables, environment: EnvironmentId, last_job: Option<JobId>) -> LastRun {
     let is_open = |job: JobId| {
         let of = |row: &&crate::mem::TaskRow| {
@@ -55,7 +55,8 @@ fn last_run(tables: &Tables, environment: EnvironmentId, last_job: Option<JobId>
     if last_job.is_some_and(is_open) { LastRun::Open } else { LastRun::Ended }
 }
 
-/// Starts what the schedule is to start: what that is, and the job if it is one. Nothing where its application is gone.
+/// Starts the job or message of a schedule. Returns its id, and the job if it is one; none if the application was
+/// deleted.
 fn start(
     tables: &mut Tables,
     ids: &Ids,
@@ -71,7 +72,7 @@ fn start(
             *made += Made::jobs(std::slice::from_ref(&enqueued));
             let started = match enqueued {
                 Enqueued::Accepted { .. } => Some(JobId(id)),
-                // Its unique key is another's, which stands for it.
+                // Another job has the unique key and counts as this run.
                 Enqueued::Existing(other) => Some(other),
                 Enqueued::KeyReused | Enqueued::NoBatch | Enqueued::BatchSealed => None,
             };

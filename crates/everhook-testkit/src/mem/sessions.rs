@@ -1,4 +1,4 @@
-//! Sessions, and taking over what closed ones held.
+//! Sessions, and the closing of expired ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use everhook_store::lease::{NewSession, Renewed, SessionRecord};
 
 use crate::mem::tables::{SessionRow, Tables, TaskPlace};
 
-/// Begins a session. An id that was used before stays what it is: a closed session does not come back.
+/// Opens a session. A used id keeps its state, so that a closed session is never opened again.
 pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
     let NewSession { id, node, role, version, lease, takes } = session.clone();
     let row = SessionRow { node, role, version, lease, started_at: now, lease_until: now.plus(lease), closed_at: None };
@@ -19,7 +19,7 @@ pub(super) fn open(tables: &mut Tables, now: Timestamp, session: &NewSession) {
     }
 }
 
-/// Extends a session, also one past its lease: expiry is eligibility, closing is the act.
+/// Renews a session, even after its lease has expired. An expired session only *may* be closed; closing ends it.
 pub(super) fn renew(tables: &mut Tables, now: Timestamp, session: SessionId) -> Renewed {
     match tables.sessions.get_mut(&session) {
         Some(row) if row.closed_at.is_none() => {
@@ -30,18 +30,17 @@ pub(super) fn renew(tables: &mut Tables, now: Timestamp, session: SessionId) -> 
     }
 }
 
-/// Ends a session.
 pub(super) fn close(tables: &mut Tables, now: Timestamp, session: SessionId) {
     if let Some(row) = tables.sessions.get_mut(&session) {
         row.closed_at.get_or_insert(now);
     }
 }
 
-/// Ends every session past its lease, unless the lease is longer than `steady`.
+/// Closes all sessions past their lease, except those with a lease longer than `steady`.
 pub(super) fn close_expired(tables: &mut Tables, now: Timestamp, steady: Duration) -> Vec<SessionId> {
     let mut closed = Vec::new();
     for (id, row) in &mut tables.sessions {
-        // A lease that ends further off than it is long was written by a clock that ran ahead.
+        // A lease that ends later than now plus its length was written by a clock that ran ahead.
         let lease_until = row.lease_until.min(now.plus(row.lease));
         if row.closed_at.is_none() && lease_until < now && row.lease <= steady {
             row.closed_at = Some(now);
@@ -51,7 +50,7 @@ pub(super) fn close_expired(tables: &mut Tables, now: Timestamp, steady: Duratio
     closed
 }
 
-/// Sessions that are open or were closed lately, oldest first.
+/// Returns open and recently closed sessions, oldest first.
 pub(super) fn list(tables: &Tables, now: Timestamp, closed_within: Duration) -> Vec<SessionRecord> {
     let lately = |row: &SessionRow| row.closed_at.is_none_or(|at| now.since(at) < closed_within);
     let held = |id| tables.tasks.values().filter(|task| task.place == TaskPlace::Leased(id)).count();

@@ -1,4 +1,4 @@
-//! Ending attempts: fenced by task, epoch and session.
+//! Settles attempts, fenced by task, epoch and session.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use everhook_store::made::{Made, WithMade};
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
 use crate::mem::{job, queue, resource};
 
-/// Ends attempts, and tells the batches of jobs what that makes of them: once for all of it, as for one transaction.
+/// Settles attempts, and applies all ends of jobs to their batches at once, as in one transaction.
 pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
     let mut told: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(batch.len());
@@ -37,7 +37,7 @@ pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Se
     made.with(settled)
 }
 
-/// Ends one attempt, if the task is still the settler's; otherwise changes nothing at all.
+/// Settles one attempt if the session still holds the task; otherwise changes nothing.
 fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> Settled {
     let held =
         |row: &&mut TaskRow| row.place == TaskPlace::Leased(settlement.session) && row.task.epoch == settlement.epoch;
@@ -76,13 +76,13 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
     Settled::Done
 }
 
-/// Whether this very settlement was made before: its reply was lost, and it is said again.
+/// Returns whether this settlement was already recorded, so that its repetition after a lost reply succeeds.
 fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
     let logged = tables.attempts.get(&(settlement.key, settlement.epoch)).map(|row| row.attempt.id);
     logged.is_some() && logged == settlement.attempt.as_ref().map(|attempt| attempt.id)
 }
 
-/// The receiver wants no more: what is left for it waits until someone enables the endpoint again.
+/// Disables an endpoint that wants no more requests. Its remaining tasks wait until an operator enables it again.
 fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
     let id = EndpointId(lane.0);
     if tables.endpoint(environment, id).is_some_and(|(endpoint, _)| endpoint.state == EndpointState::Enabled) {

@@ -1,4 +1,4 @@
-//! What the store in memory keeps: the tables of the SQL stores, as collections.
+//! The rows of the in-memory store: the tables of the SQL stores as collections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,71 +26,61 @@ use everhook_store::resource::{Parent, Resource};
 use everhook_store::schedule::Run;
 use everhook_store::worker::Takes;
 
-/// Every row there is.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// Resources; deleted applications and endpoints, too.
+    /// Resources, including deleted applications and endpoints.
     pub resources: BTreeMap<(EnvironmentId, ResourceKind, Id), ResourceEntry>,
-    /// The lane groups of applications and of queues that were configured.
+    /// The lane groups of applications and configured queues.
     pub groups: BTreeMap<(EnvironmentId, Id), LaneGroup>,
-    /// The last jobs that schedules started by themselves.
+    /// The last job that each schedule started by itself.
     pub last_jobs: BTreeMap<(EnvironmentId, ScheduleId), JobId>,
-    /// One lane for each endpoint there ever was, and for each queue with each of its concurrency keys.
+    /// One lane for each endpoint, including deleted ones, and one for each queue and concurrency key.
     pub lanes: BTreeMap<(EnvironmentId, LaneId), LaneRow>,
-    /// Accepted messages.
     pub messages: BTreeMap<(EnvironmentId, ApplicationId, MessageId), Arc<Message>>,
-    /// Open tasks.
     pub tasks: BTreeMap<TaskKey, TaskRow>,
-    /// Every session there ever was.
+    /// All sessions, open and closed.
     pub sessions: BTreeMap<SessionId, SessionRow>,
-    /// What was tried, once for each task and epoch.
+    /// The attempt log, with one entry for each task and epoch.
     pub attempts: BTreeMap<(TaskKey, u32), AttemptRow>,
-    /// Once-slots.
     pub once: BTreeMap<(EnvironmentId, ApplicationId, Name), OnceRow>,
-    /// Records of jobs.
     pub jobs: BTreeMap<(EnvironmentId, JobId), JobRow>,
-    /// The queues of lanes that are not of endpoints.
+    /// The queues of the lanes of jobs.
     pub queue_lanes: BTreeMap<(EnvironmentId, LaneId), Name>,
-    /// Batches.
     pub batches: BTreeMap<(EnvironmentId, BatchId), BatchRecord>,
-    /// What schedules started or left out.
+    /// Started and skipped runs of schedules.
     pub runs: BTreeMap<(EnvironmentId, ScheduleId, Id), Run>,
-    /// What sessions take that take jobs.
+    /// The queues and kinds that sessions of workers take.
     pub workers: BTreeMap<SessionId, Takes>,
-    /// Keys under which something was accepted.
+    /// Deduplication keys.
     pub keys: BTreeMap<(EnvironmentId, DedupScope, [u8; HASH_BYTES]), KeyRow>,
 }
 
-/// A resource.
 #[derive(Clone, Debug)]
 pub struct ResourceEntry {
     /// The application that it belongs to.
     pub parent: Parent,
-    /// Its uid or name.
     pub name: Option<Name>,
-    /// The record, as it was when it was deleted.
+    /// The record; of a deleted resource, the last one.
     pub resource: Resource,
-    /// Whether it was deleted.
     pub deleted: bool,
 }
 
-/// A lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneRow {
-    /// Whose messages its tasks are about.
+    /// The application whose messages are delivered.
     pub application: ApplicationId,
     /// Whether its tasks may be leased.
     pub state: LaneState,
-    /// No pending task is due before this. Usually exact, never too late.
+    /// A lower bound for the due time of all pending tasks. Usually exact, never too late.
     pub next_due: Timestamp,
-    /// Nothing is to start before this.
+    /// The time before which no task may start.
     pub hold_until: Timestamp,
-    /// New tasks wait in it: there was no slot for them.
+    /// True if new tasks wait because there was no capacity for them.
     pub waiting: bool,
 }
 
 impl LaneRow {
-    /// When a lease looks at this lane.
+    /// The time at which a lease considers this lane.
     pub fn ready_at(&self) -> Timestamp {
         match self.state {
             LaneState::Held => Timestamp::NEVER,
@@ -99,57 +89,53 @@ impl LaneRow {
         }
     }
 
-    /// Whether a new task may be taken at once: no other new one waits before it, and nothing holds the lane. A retry may be overtaken:
-    /// where some fail, one is nearly always due.
+    /// Returns whether a new task may be leased by its own append: no earlier new task waits, and the lane is not held.
+    /// A due retry does not matter: where deliveries fail, one is nearly always due.
     pub fn is_free(&self, now: Timestamp) -> bool {
         self.state == LaneState::Open && !self.waiting && self.hold_until <= now
     }
 
-    /// A pending task is due at `due`.
+    /// Records that a pending task is due at `due`.
     pub(super) fn touch(&mut self, due: Timestamp) {
         self.next_due = self.next_due.min(due);
     }
 }
 
-/// Where an open task stands.
+/// The state of an open task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPlace {
-    /// It waits.
     Pending,
-    /// This session holds it.
+    /// Leased to this session.
     Leased(SessionId),
-    /// It stays for an operator.
+    /// Dead, waiting for an operator.
     Dead,
 }
 
-/// An open task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// The task.
     pub task: Task,
-    /// Where it stands.
     pub place: TaskPlace,
-    /// What it is counted under while it is leased, where its queue has a limit.
+    /// The limit group that counts the task while it is leased.
     pub limit_group: Option<Id>,
-    /// When its holder's time is over, if the store watches it.
+    /// The time limit of the attempt, if the store enforces it.
     pub deadline: Option<Timestamp>,
-    /// When it was leased; none if it was inserted so.
+    /// The time of the lease; none if the task was inserted as leased.
     pub leased_at: Option<Timestamp>,
 }
 
 impl TaskRow {
-    /// A row that nothing else is known of.
+    /// Creates a row with default values.
     pub(super) fn new(task: Task, place: TaskPlace) -> TaskRow {
         TaskRow { task, place, limit_group: None, deadline: None, leased_at: None }
     }
 
-    /// Who holds it. A task that is inserted already leased is due then.
+    /// Returns the holder. A task inserted as leased is held since its due time.
     pub(super) fn holder(&self) -> Option<Holding> {
         let TaskPlace::Leased(session) = self.place else { return None };
         Some(Holding { session, since: self.leased_at.unwrap_or_default().max(self.task.due_at) })
     }
 
-    /// Gives it to another holder.
+    /// Moves the task to another holder.
     pub(super) fn hand_over(&mut self, session: SessionId, now: Timestamp) -> Option<Reclaimed> {
         let from = self.holder()?;
         self.task.epoch += 1;
@@ -158,100 +144,89 @@ impl TaskRow {
         Some(Reclaimed { task: self.task, from, job: None })
     }
 
-    /// It is not leased any more.
+    /// Ends the lease.
     pub(super) fn let_go(&mut self, place: TaskPlace) {
         *self = TaskRow::new(self.task, place);
     }
 }
 
-/// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// A name for people.
+    /// The name of the node, for operators.
     pub node: String,
-    /// What the node does.
     pub role: Role,
-    /// The binary's version.
     pub version: String,
-    /// How long a renewal lasts.
+    /// The duration of one renewal.
     pub lease: Duration,
-    /// When it was opened.
     pub started_at: Timestamp,
-    /// Past this it may be closed by others.
+    /// The time after which other nodes may close the session.
     pub lease_until: Timestamp,
-    /// When it was closed, for ever.
+    /// The time at which it was closed for good.
     pub closed_at: Option<Timestamp>,
 }
 
-/// A log entry.
+/// An entry of the attempt log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRow {
-    /// To which endpoint; of a job, its lane.
+    /// The endpoint; for a job, its lane.
     pub endpoint: EndpointId,
-    /// By whom.
+    /// The holder that made the attempt.
     pub session: SessionId,
-    /// What was logged.
     pub attempt: NewAttempt,
 }
 
-/// A job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRow {
-    /// What was asked for.
     pub job: Arc<Job>,
-    /// When it was accepted.
     pub created_at: Timestamp,
-    /// How far its worker said it is.
+    /// The last progress that the worker reported.
     pub progress: Option<Progress>,
-    /// What came out.
     pub result: Option<KeptResult>,
 }
 
-/// Who holds a key.
+/// The owner of a deduplication key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRow {
-    /// What was accepted under it.
+    /// The object that was accepted under the key.
     pub object: Id,
-    /// The hash of what came with it.
+    /// The hash of the request body.
     pub body: [u8; HASH_BYTES],
-    /// When it is forgotten.
     pub expires_at: Timestamp,
 }
 
-/// A once-slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnceRow {
-    /// As it was decided.
+    /// The state that the core decided.
     pub slot: OnceSlot,
-    /// How many calls it has suppressed.
+    /// The number of suppressed calls.
     pub suppressed: u64,
-    /// When it was first claimed.
+    /// The time of the first claim.
     pub created_at: Timestamp,
-    /// When its winner was accepted.
+    /// The time at which the current winner was accepted.
     pub claimed_at: Timestamp,
-    /// When it was claimed or reset.
+    /// The time of the last claim or reset.
     pub updated_at: Timestamp,
 }
 
 impl Tables {
-    /// An endpoint, and whether it was deleted.
+    /// Returns an endpoint and whether it was deleted.
     pub(super) fn endpoint(&self, environment: EnvironmentId, id: EndpointId) -> Option<(&Endpoint, bool)> {
         let entry = self.resources.get(&(environment, ResourceKind::Endpoint, id.0))?;
         let Resource::Endpoint(endpoint) = &entry.resource else { return None };
         Some((endpoint, entry.deleted))
     }
 
-    /// Whether an application is there and not deleted.
+    /// Returns whether an application exists and is not deleted.
     pub(super) fn has_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
         self.groups.contains_key(&(environment, id.0))
     }
 
-    /// A lane; every task has one.
+    /// Returns a lane; every task has one.
     pub(super) fn lane(&mut self, environment: EnvironmentId, id: LaneId) -> Option<&mut LaneRow> {
         self.lanes.get_mut(&(environment, id))
     }
 
-    /// Pending tasks of a lane in the order they go.
+    /// Returns the pending tasks of a lane in the order of their leases.
     pub(super) fn pending(&self, environment: EnvironmentId, lane: LaneId) -> Vec<Task> {
         let waits = |row: &&TaskRow| {
             row.place == TaskPlace::Pending && row.task.lane == lane && row.task.key.environment == environment
@@ -261,7 +236,7 @@ impl Tables {
         tasks
     }
 
-    /// Whether a session's tasks are its own: it exists and nobody closed it.
+    /// Returns whether a session exists and is not closed.
     pub(super) fn is_open(&self, session: SessionId) -> bool {
         self.sessions.get(&session).is_some_and(|row| row.closed_at.is_none())
     }

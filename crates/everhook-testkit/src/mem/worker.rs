@@ -1,4 +1,4 @@
-//! Workers: sessions that say what they take.
+//! Workers: sessions with the queues and kinds that they take.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use everhook_store::worker::WorkerRecord;
 use crate::mem::{MemStore, sessions};
 
 impl MemStore {
-    /// Workers of an environment whose sessions are open or were closed within this, oldest first.
+    /// Returns the workers of an environment whose sessions are open or were closed within this time, oldest first.
     fn workers(&self, environment: EnvironmentId, closed_within: Duration) -> Vec<WorkerRecord> {
         let (tables, now) = self.lock();
         let worker = |session: everhook_store::lease::SessionRecord| {

@@ -1,4 +1,4 @@
-//! A node without its API: the engine, and workers as a program of a customer runs them.
+//! Nodes without the API: the engine, and workers in a customer's program.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! A worker and a client on an embedded store, as a program would use them.
+//! A worker and a client on an embedded store, as a customer's program uses them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

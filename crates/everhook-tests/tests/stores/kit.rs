@@ -1,4 +1,4 @@
-//! The tools of the tests are tested where they are not obvious.
+//! Tests of the less obvious test tools.
 
 use everhook_testkit::wire::{Kind, Splitter};
 

@@ -1,4 +1,4 @@
-//! The stores: the suite that all of them pass, and what only one of them promises.
+//! The stores: the common suite, and the promises of single stores.
 
 #![allow(clippy::unwrap_used, reason = "in tests an error is a failure")]
 

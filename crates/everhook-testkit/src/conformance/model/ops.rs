@@ -1,4 +1,4 @@
-//! What can be done to a store, at random, and with which ids.
+//! Random operations on a store, with their ids.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use proptest::{collection, option};
 
 use crate::conformance::fixture::{HOUR, PLENTY};
 
-/// Two tenants with equal ids.
+/// Two environments with equal ids.
 pub(super) const ENVIRONMENTS: usize = 2;
-/// Enough to have one that lives, one that expired, one that is closed and one that nobody opened.
+/// Enough for one open, one expired, one closed and one unknown session.
 pub(super) const SESSIONS: usize = 4;
-/// One wants everything, one a channel, one everything.
+/// The second endpoint listens to a channel, the other two to all messages.
 pub(super) const ENDPOINTS: usize = 3;
 
-/// One operation, in numbers that stand for ids.
+/// An operation, with numbers that stand for ids.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Open { session: usize, lasting: bool },
@@ -39,17 +39,16 @@ pub(super) enum Op {
     ResetOnce { environment: usize, key: u8 },
 }
 
-/// A message to append.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) environment: usize,
-    /// A request's key and body.
+    /// The key and the body of a request.
     pub(super) key: Option<(u8, u8)>,
     pub(super) event_id: Option<u8>,
     pub(super) on_channel: bool,
-    /// A once-slot's key and a phase.
+    /// The key of a once-slot and a phase.
     pub(super) once: Option<(u8, Option<u8>)>,
-    /// To be delivered in an hour.
+    /// Whether it is delivered in an hour instead of now.
     pub(super) later: bool,
 }
 
@@ -60,7 +59,7 @@ pub(super) struct Place {
     pub(super) endpoint: usize,
 }
 
-/// The end of one of the leases so far, counted from the last.
+/// The settlement of an earlier lease, counted from the last one.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) lease: usize,
@@ -71,7 +70,7 @@ pub(super) struct Ending {
     pub(super) disable: bool,
 }
 
-/// What is wrong with a settlement.
+/// The defect of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Twist {
     Nothing,
@@ -79,7 +78,7 @@ pub(super) enum Twist {
     Epoch,
 }
 
-/// Any operation; those that move tasks more often.
+/// Generates any operation, preferring those that move tasks.
 pub(super) fn any_op() -> impl Strategy<Value = Op> {
     let session = || 0..SESSIONS;
     let place = || (0..ENVIRONMENTS, 0..ENDPOINTS).prop_map(|(environment, endpoint)| Place { environment, endpoint });
@@ -143,14 +142,14 @@ fn any_ending() -> impl Strategy<Value = Ending> {
     })
 }
 
-/// A lane has one room.
+/// Keeps one capacity per lane.
 fn dedup(mut free_by_lane: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     free_by_lane.sort();
     free_by_lane.dedup_by_key(|(lane, _)| *lane);
     free_by_lane
 }
 
-/// An operation with the ids it brings along, the same for both stores.
+/// An operation with its ids, the same for both stores.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Do(Op),
@@ -159,13 +158,13 @@ pub(super) enum Step {
         drafts: Vec<(usize, Draft)>,
     },
     Settle(Vec<(AttemptId, Ending)>),
-    /// Where every message stands, and what was tried.
+    /// Reads the states and attempts of all messages.
     Look,
-    /// Nothing: the operation makes no sense here.
+    /// Does nothing, because the operation makes no sense here.
     Skip,
 }
 
-/// The ids of one run, and what has been done with them.
+/// The ids of one run, and their use so far.
 #[derive(Debug)]
 pub(super) struct Script {
     ids: Ids,
@@ -179,7 +178,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Ids for one run, made at the real store's time.
+    /// Creates the ids of one run at the real store's time.
     pub(super) fn new(now: Timestamp) -> Script {
         let ids = Ids::from_system();
         let application = ApplicationId(ids.next(now));
@@ -189,7 +188,7 @@ impl Script {
         Script { ids, now, application, endpoints, sessions, messages: Vec::new(), resent, deleted }
     }
 
-    /// Gives an operation its ids.
+    /// Adds the ids to an operation.
     pub(super) fn step(&mut self, op: &Op) -> Step {
         match op {
             Op::Append { fast, drafts } => {
@@ -200,7 +199,7 @@ impl Script {
                 let id = || AttemptId(self.ids.next(self.now));
                 Step::Settle(endings.iter().map(|ending| (id(), ending.clone())).collect())
             }
-            // A second manual task of one delivery could not be told from the first.
+            // A second manual task of a delivery could not be distinguished from the first.
             Op::Resend { place, message } if !self.resent.insert((*place, *message)) => Step::Skip,
             Op::Redrive { place } if self.deleted.contains(place) => Step::Skip,
             Op::Delete { place } => {
@@ -211,7 +210,7 @@ impl Script {
         }
     }
 
-    /// Brings everything to light.
+    /// The steps that show the whole state at the end.
     pub(super) fn closing_steps() -> Vec<Step> {
         let lease = || Step::Do(Op::Lease { session: 0, per_lane: PLENTY, free_by_lane: Vec::new() });
         let close = (0..SESSIONS).map(|session| Step::Do(Op::Close { session }));

@@ -1,4 +1,4 @@
-//! One of the two stores that go in lockstep, and what it answers in words that mean the same on both.
+//! One of the two compared stores, with its answers as text that is the same on both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,10 +31,10 @@ use crate::conformance::fixture::{
 use crate::conformance::model::ops::{Draft, ENVIRONMENTS, Ending, Op, Place, Script, Step, Twist};
 use crate::conformance::stage::Stage;
 
-/// The channel that the second endpoint listens to.
+/// The channel of the second endpoint.
 const CHANNEL: &str = "x";
 
-/// A store with all that was held on it.
+/// A store with all leases so far.
 pub(super) struct Side {
     store: Arc<dyn Stage>,
     environments: Vec<EnvironmentId>,
@@ -42,7 +42,7 @@ pub(super) struct Side {
     said: Vec<Vec<Settlement>>,
 }
 
-/// A task as someone held it.
+/// A task at the time of a lease.
 #[derive(Clone, Copy)]
 struct HeldLease {
     task: Task,
@@ -50,7 +50,7 @@ struct HeldLease {
 }
 
 impl Side {
-    /// Sets the stage: the same endpoints in two environments.
+    /// Creates the same endpoints in two environments.
     pub(super) async fn new(store: Arc<dyn Stage>, script: &Script) -> Side {
         let mut environments = Vec::new();
         for n in 0..ENVIRONMENTS {
@@ -68,7 +68,7 @@ impl Side {
         Side { store, environments, leases: Vec::new(), said: Vec::new() }
     }
 
-    /// Does it, and tells what came of it.
+    /// Performs a step and returns its result as text.
     pub(super) async fn apply(&mut self, script: &Script, step: &Step) -> String {
         match step {
             Step::Do(op) => self.apply_op(script, op).await,
@@ -122,7 +122,7 @@ impl Side {
                     .await
                     .unwrap();
                 let mut taken: Vec<_> = taken.into_iter().map(|taken| taken.task).collect();
-                // In any order; but what follows counts leases.
+                // The order does not matter for the result, but later steps count leases.
                 taken.sort_by_key(|task| (task.key.subject, task.trigger.to_db()));
                 let told = self.remember(script, *session, taken.into_iter().map(|task| (task, String::new())));
                 told.into_values().flatten().collect::<Vec<_>>().join(", ")
@@ -137,7 +137,7 @@ impl Side {
         }
     }
 
-    /// Applies what an operator asks for.
+    /// Performs an operation of an operator.
     async fn apply_wish(&self, script: &Script, op: &Op) -> String {
         let store = &self.store;
         match op {
@@ -221,8 +221,8 @@ impl Side {
         per_lane: usize,
         free_by_lane: &[(usize, usize)],
     ) -> String {
-        // A room names a lane by its id alone, and here two lanes have each id: a store that looks past as many lanes as there
-        // are rooms without room may miss the next one. It costs a hint, which is allowed to be lost.
+        // A capacity names a lane only by its id, and here two lanes share each id. A store that skips as many lanes as
+        // there are lanes without capacity may miss the next one. This only loses a hint, which is allowed.
         let hinted = free_by_lane.iter().all(|(_, capacity)| *capacity > 0);
         let free_by_lane =
             free_by_lane.iter().map(|(lane, capacity)| (script.endpoints[*lane].lane(), *capacity)).collect();
@@ -234,7 +234,7 @@ impl Side {
         format!("{told:?}, then {next}")
     }
 
-    /// Keeps who held what, and tells it: each lane in its order.
+    /// Records the leases and returns them as text, each lane in its order.
     fn remember(
         &mut self,
         script: &Script,
@@ -242,7 +242,7 @@ impl Side {
         tasks: impl Iterator<Item = (Task, String)>,
     ) -> BTreeMap<String, Vec<String>> {
         let mut tasks: Vec<_> = tasks.map(|(task, what)| (self.lane_name(script, &task), task, what)).collect();
-        // Lanes in any order, each lane in its own.
+        // Lanes may come in any order, but the order within a lane matters.
         tasks.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (lane, task, what) in tasks {
@@ -351,7 +351,7 @@ impl Side {
     }
 }
 
-/// What came with a leased task.
+/// Describes the objects that came with a leased task.
 fn what(leased: &Leased) -> String {
     let payload = leased.message().map(|message| message.payload.clone());
     let endpoint = leased.endpoint().map(|endpoint| endpoint.state);

@@ -1,4 +1,4 @@
-//! Deliveries that are leased ahead, to targets that answer fast.
+//! Deliveries that are leased ahead, for endpoints that respond fast.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use crate::engine::faulty::Faulty;
 use crate::engine::fixture::{add_endpoint, config, engine_over, message, settled, store};
 
-/// Answers after a millisecond, that it wants a rest or not at all, if told so, and counts.
+/// Answers after a millisecond, throttles or hangs if configured, and counts requests.
 #[derive(Default)]
 struct Target {
     hangs: AtomicBool,
@@ -43,7 +43,7 @@ impl Transport for Target {
     }
 }
 
-/// A node whose target has answered a hundred times just now.
+/// Starts a node whose endpoint has just answered a hundred requests.
 async fn started() -> (Arc<Faulty>, Arc<Target>, Arc<Node>) {
     let (store, target) = (store(), Arc::new(Target::default()));
     add_endpoint(&store, "http://127.0.0.1/hook");

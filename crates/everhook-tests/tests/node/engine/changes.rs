@@ -1,4 +1,4 @@
-//! The door for writes: those that free work wake the other nodes, the rest wake nobody.
+//! Writes through the node: those that make tasks ready wake the other nodes, the others do not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ const SCOPE: Scope = Scope { environment: ENVIRONMENT };
 const MOMENT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(600);
 
-/// A line that remembers whether anything was said.
+/// A channel that records whether a hint was sent.
 #[derive(Default)]
 struct Line(AtomicBool);
 
@@ -58,14 +58,14 @@ impl Hints for Line {
 }
 
 impl Line {
-    /// Whether the other nodes were woken since the last time.
+    /// Returns whether the other nodes were woken since the last call.
     async fn woken(&self) -> bool {
         tokio::time::sleep(MOMENT).await;
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-/// A node that delivers nothing, and the line to the others.
+/// Starts a node that does not deliver, with a channel to other nodes.
 async fn stage() -> (Arc<Faulty>, Arc<Line>, Arc<Node>) {
     let (store, line) = (store(), Arc::new(Line::default()));
     store.layer.connect(Arc::clone(&line) as Arc<dyn Hints>);
@@ -118,7 +118,7 @@ async fn changes_of_jobs_wake_those_who_run_them() {
     node.drain(Duration::ZERO).await;
 }
 
-/// Takes the next job and fails it.
+/// Leases the next job and fails it.
 async fn fail_next(node: &Node) -> JobId {
     let takes = Takes { environment: ENVIRONMENT, queues: vec![QUEUE.parse().unwrap()], kinds: Vec::new() };
     let worker = node.open_worker("python".to_owned(), takes, LONG).await.unwrap();

@@ -1,4 +1,4 @@
-//! Groups of new work that the store refuses: each request is written by itself then.
+//! Groups of new work that the store refuses: each request is then written alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::engine::faulty::{Fault, Faulty};
 use crate::engine::fixture::{ENVIRONMENT, add_endpoint, config, engine_with, message, store};
 use crate::engine::jobs::stage::job;
 
-/// A node that delivers nothing.
+/// Starts a node that does not deliver.
 async fn stage() -> (Arc<Faulty>, Arc<Node>) {
     let store = store();
     add_endpoint(&store, "http://127.0.0.1/hook");
@@ -26,7 +26,7 @@ async fn stage() -> (Arc<Faulty>, Arc<Node>) {
     (store, node)
 }
 
-/// Sends three messages that share a transaction, while these faults wait for it. Answers each, and the appends.
+/// Sends three messages in one transaction with these faults. Returns the answers and the number of appends.
 async fn accept_three(faults: &[Fault]) -> (Vec<&'static str>, usize) {
     let (store, node) = stage().await;
     faults.iter().for_each(|fault| store.layer.plan(Op::Append, *fault));

@@ -39,7 +39,8 @@ async fn an_append_in_doubt_is_not_acknowledged_and_its_orphans_are_taken_over()
     store.layer.plan(Op::Append, Fault::ReplyLost);
     let answer = engine.accept(message("{}")).await;
     assert!(matches!(answer, Err(AcceptError::Store(error)) if error.is_in_doubt()));
-    // The rows are there, owned by a session that does not know of them: it has to end for them to be found.
+    // The tasks are leased to a session whose node does not know them. They are reclaimed after that session was
+    // closed.
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
     assert_eq!(receiver.count(), 1);
     let sessions = store.store.dump().sessions;
@@ -55,7 +56,7 @@ async fn what_a_failover_forgot_is_found_by_the_node_that_had_it() {
     store.layer.fail_over();
     engine.accept(message("{}")).await.unwrap();
     receiver.arrived(HOOK, 1).await;
-    // The task is its session's again, which lives and knows nothing of it.
+    // The task is leased to its session again. The session is alive, but its node does not know the task.
     assert_eq!(settled(&store).await, ["abandoned", "success"]);
     assert_eq!(receiver.count(), 2);
 }

@@ -1,4 +1,4 @@
-//! A node that has no files left: its tasks go back without an attempt, and it goes on when it has some again.
+//! A node without free files hands its tasks back without an attempt, and continues when it has files again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use everhook_store::store::Resources;
 use crate::engine::fixture::{add_endpoint, config, engine_over, message, settled, store};
 use crate::engine::jobs::stage::{ENVIRONMENT, QUEUE, classes, enqueue, job, simulated_store, start, until};
 
-/// Has no files for so many requests.
+/// Fails this many requests for lack of files.
 struct Exhausted(AtomicUsize);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! A store whose replies can be lost or refused: a layer around the one in memory.
+//! A store that loses or refuses replies: a layer around the in-memory store.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,25 +14,25 @@ use everhook_testkit::mem::MemStore;
 
 use crate::engine::fixture::LEASE;
 
-/// What goes wrong with one call.
+/// The fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not done.
+    /// The operation is not executed.
     NotDone,
-    /// It is done, and nobody hears of it.
+    /// The operation is executed, and the reply is lost.
     ReplyLost,
-    /// It is done, and answered after two leases.
+    /// The operation is executed, and the reply comes after two leases.
     Late,
-    /// It is not done, and never will be.
+    /// The store refuses the operation for good.
     Refused,
-    /// It is never answered.
+    /// The call never returns.
     Hangs,
 }
 
-/// A call that can go wrong.
+/// A call that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// Any call of the operation; of settle, with one settlement.
+    /// Any call of the operation; for settle, a call with one settlement.
     Of(Op),
     /// A call of settle with several settlements.
     SettleGroup,
@@ -44,14 +44,14 @@ impl From<Op> for Call {
     }
 }
 
-/// Faults to come, by call; an empty list means all is well.
+/// The planned faults of each call, in order.
 #[derive(Default)]
 pub(crate) struct Faults {
     faults: Mutex<VecDeque<(Call, Fault)>>,
     calls: Mutex<Vec<Call>>,
     hints: OnceLock<Arc<dyn Hints>>,
     fail_over: AtomicBool,
-    /// A settlement was lost, and no renewal has told so yet.
+    /// True after a lost settlement, until a renewal reports the failover.
     moved: AtomicBool,
 }
 
@@ -62,17 +62,17 @@ pub(crate) fn faulty(store: MemStore) -> Faulty {
 }
 
 impl Faults {
-    /// Lays a line between the nodes.
+    /// Connects the nodes by a channel for hints.
     pub(crate) fn connect(&self, hints: Arc<dyn Hints>) {
         let _ = self.hints.set(hints);
     }
 
-    /// The next settlement is confirmed and then lost, with the server that took it: another one takes over.
+    /// Confirms the next settlement and then loses it, as in a failover to another server.
     pub(crate) fn fail_over(&self) {
         self.fail_over.store(true, Ordering::SeqCst);
     }
 
-    /// The next such call goes wrong.
+    /// Makes the next such call fail.
     pub(crate) fn plan(&self, call: impl Into<Call>, fault: Fault) {
         self.faults.lock().unwrap().push_back((call.into(), fault));
     }

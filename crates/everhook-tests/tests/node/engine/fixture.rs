@@ -32,7 +32,7 @@ pub(crate) const ENVIRONMENT: EnvironmentId = EnvironmentId(1);
 pub(crate) const LEASE: Duration = Duration::from_millis(400);
 const EPOCH: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
-/// A store in memory whose clock runs with tokio's.
+/// Returns an in-memory store whose clock follows tokio's.
 pub(crate) fn store() -> Arc<Faulty> {
     let started = Instant::now();
     let clock = Arc::new(move || EPOCH.plus(started.elapsed()));
@@ -75,14 +75,14 @@ pub(crate) async fn engine_over(
 /// The path of the endpoint at a receiver.
 pub(crate) const HOOK: &str = "/hook";
 
-/// A receiver that answers with this status.
+/// Starts a receiver that answers with this status.
 pub(crate) fn answering(status: u16) -> Receiver {
     let receiver = Receiver::start();
     receiver.answer(HOOK, Answer::status(status));
     receiver
 }
 
-/// A receiver that takes requests and answers none until it is released.
+/// Starts a receiver that takes requests and answers none until it is released.
 pub(crate) fn hanging() -> Receiver {
     let receiver = answering(200);
     receiver.hang(HOOK);
@@ -114,7 +114,6 @@ pub(crate) fn add_endpoint(store: &Faulty, url: &str) {
     store.store.put_endpoint(ENVIRONMENT, endpoint);
 }
 
-/// A message with this payload.
 pub(crate) fn message(payload: &str) -> NewMessage {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let ids = Ids::seeded(1000 + NEXT.fetch_add(1, Ordering::Relaxed));
@@ -132,7 +131,7 @@ pub(crate) fn message(payload: &str) -> NewMessage {
     NewMessage::new(ENVIRONMENT, message)
 }
 
-/// Waits until no task is open; answers the classes of all attempts in their order.
+/// Waits until no task is open; returns the classes of all attempts in order.
 pub(crate) async fn settled(store: &Faulty) -> Vec<String> {
     loop {
         let tables = store.store.dump();

@@ -1,4 +1,4 @@
-//! Jobs: run by handlers, pushed, taken by remote workers, started by schedules.
+//! Jobs: run by handlers, pushed, leased by remote workers, started by schedules.
 
 mod ahead;
 mod announced;

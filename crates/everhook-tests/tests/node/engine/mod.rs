@@ -1,4 +1,4 @@
-//! The engine on the store in memory, with faults in between and a real receiver at the end.
+//! The engine on the in-memory store, with injected faults and a real receiver.
 #![expect(clippy::disallowed_methods, reason = "the tests' store has a clock, and their receivers are spawned")]
 
 mod ahead;

@@ -1,4 +1,4 @@
-//! When a node is ready, and when it is not.
+//! Readiness of a node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn a_node_whose_settlements_hang_is_not_ready_until_one_is_written() {
     let reason = engine.ready().unwrap_err();
     assert!(reason.contains("no attempt could be settled for 3"), "{reason}");
 
-    // The other writer gets past it.
+    // The second writer settles while the first one hangs.
     engine.accept(message("{}")).await.unwrap();
     while store.layer.calls(Op::Settle) == 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;

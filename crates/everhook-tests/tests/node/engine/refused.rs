@@ -1,4 +1,4 @@
-//! Settlements that the store refuses, and a stop while a great deal is being taken over.
+//! Settlements that the store refuses, and a stop while many tasks are being reclaimed.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_set
     receiver.arrived(HOOK, 8).await;
     for _ in 0..8 {
         store.layer.plan(Call::SettleGroup, Fault::Refused);
-        // The first ones keep the writers busy, so that the others become a group.
+        // The first settlements keep the writers busy, so that the others form a group.
         store.layer.plan(Op::Settle, Fault::NotDone);
     }
     receiver.release(HOOK);
@@ -63,7 +63,7 @@ async fn a_store_that_fails_while_a_refused_group_is_settled_singly_loses_no_set
 async fn a_stop_does_not_wait_for_what_cannot_be_taken_over() {
     let store = store();
     add_endpoint(&store, "http://127.0.0.1:9/");
-    // More than fits into the queue, held by nobody who lives.
+    // More tasks than the settle queue holds, leased to a dead session.
     let messages = (0..SETTLE_QUEUE_MAX + 2000).map(|_| message("{}")).collect();
     let dead = fast(SessionId(Id::MIN), &FixedCapacity::of(usize::MAX));
     store.append(Append { fast: Some(dead), messages }).await.unwrap();

@@ -17,10 +17,10 @@ use tokio::sync::Notify;
 use crate::engine::faulty::Faulty;
 use crate::engine::fixture::{HOOK, add_endpoint, answering, config, engine_with, message, settled, store};
 
-/// So rare that a test which waits for it runs into its own end.
+/// A poll interval so long that a test that depends on it fails by its own deadline.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A line between nodes in one process.
+/// A channel between nodes in one process.
 #[derive(Default)]
 struct Line {
     told: Notify,

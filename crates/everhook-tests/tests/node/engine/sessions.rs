@@ -1,4 +1,4 @@
-//! The session keeper under virtual time.
+//! Sessions in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn a_node_that_cannot_renew_stops_sending_before_its_lease_ends() {
     assert!(sessions.current().is_some());
     tokio::time::advance(Duration::from_millis(1)).await;
     assert!(sessions.current().is_none());
-    // Nobody closed it: the next renewal brings it back.
+    // No node has closed the session, so the next renewal makes it usable again.
     assert!(sessions.step().await);
     assert!(sessions.current().is_some());
     assert_eq!(store.store.dump().sessions.len(), 1);
@@ -47,7 +47,7 @@ async fn only_a_node_that_renewed_for_a_whole_lease_without_a_gap_closes_others(
     tokio::time::advance(LEASE / 4).await;
     sessions.step().await;
     assert!(sessions.steady().is_some());
-    // A stall longer than the lease: it has to prove itself again.
+    // After a stall longer than the lease, the node must be steady for a whole lease again.
     tokio::time::advance(LEASE * 2).await;
     sessions.step().await;
     assert!(sessions.steady().is_none());
@@ -69,7 +69,8 @@ async fn a_new_session_behind_a_stall_proves_nothing() {
         }
         sessions.step().await;
         assert!(sessions.steady().is_some());
-        // A failover: a write is in doubt, the renewal hangs or fails for as long as everybody else's, the new session does not.
+        // During a failover a write is in doubt, and the renewal hangs or fails as long as for all other nodes. Opening
+        // the new session succeeds at once.
         sessions.retire(&sessions.current().unwrap());
         if fault == Fault::NotDone {
             tokio::time::advance(LEASE * 2).await;

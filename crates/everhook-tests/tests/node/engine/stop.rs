@@ -1,4 +1,4 @@
-//! Stops, and sessions that are taken away.
+//! Stops, and sessions that another node closes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,8 @@ async fn a_node_whose_session_was_closed_aborts_its_sends_and_changes_nothing() 
     receiver.arrived(HOOK, 1).await;
     let stolen = *store.store.dump().sessions.keys().next().unwrap();
     store.close_session(stolen).await.unwrap();
-    // The node learns of it at its next heartbeat, opens another session, and takes the task over like anyone else.
+    // The node learns of the closed session at its next heartbeat. It opens another one and reclaims the task like any
+    // node.
     receiver.arrived(HOOK, 2).await;
     receiver.release(HOOK);
     let attempts = settled(&store).await;
@@ -61,7 +62,7 @@ async fn a_dead_node_is_taken_over_by_one_that_lives() {
     add_endpoint(&store, &receiver.url(HOOK));
     let second = engine(&store, 2).await;
     {
-        // Its loops stop with its runtime: it neither renews nor settles any more.
+        // The node's loops stop with its runtime: it neither renews nor settles any more.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build().unwrap();
         let (store, lost) = (store.clone(), message("{\"lost\":1}"));
         let first = runtime.spawn(async move {
@@ -78,7 +79,7 @@ async fn a_dead_node_is_taken_over_by_one_that_lives() {
     assert!(second.ready().is_ok());
 }
 
-/// Panics once, and then does what it should.
+/// A transport that panics once and then works.
 struct Panicking(std::sync::atomic::AtomicBool);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What only a clock that can be set shows: the store in memory keeps to the times it was given.
+//! Behaviour that needs an adjustable clock: the in-memory store follows the times that it is given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

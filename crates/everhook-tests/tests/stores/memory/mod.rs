@@ -1,4 +1,4 @@
-//! The store in memory passes the suite.
+//! The in-memory store passes the suite.
 
 mod clock;
 
@@ -16,7 +16,7 @@ impl Backend for Mem {
     type Store = MemStore;
 
     async fn fresh() -> Fresh<MemStore> {
-        // Like a real clock it is later whenever it is read; unlike one it does nothing else.
+        // Each reading is later than the one before, and the clock does not advance otherwise.
         let micros = AtomicI64::new(1_790_000_000_000_000);
         let clock = move || Timestamp::from_micros(micros.fetch_add(1, Ordering::Relaxed));
         Fresh::one(MemStore::new(Ids::seeded(1), Arc::new(clock)), ())
@@ -30,7 +30,7 @@ everhook_testkit::conformance_resources!(Mem);
 mod by_the_clock {
     use super::*;
 
-    /// The same with a clock that passes by itself.
+    /// The in-memory store with a clock that advances by itself.
     struct Mem;
 
     impl Backend for Mem {
@@ -41,7 +41,7 @@ mod by_the_clock {
             let (began, last) = (std::time::Instant::now(), AtomicI64::new(0));
             let clock = move || {
                 let now = 1_790_000_000_000_000 + micros(began.elapsed());
-                // Later whenever it is read.
+                // Each reading is later than the one before.
                 let later = |last: i64| Some(now.max(last + 1));
                 let before = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).unwrap();
                 Timestamp::from_micros(now.max(before + 1))
@@ -53,7 +53,7 @@ mod by_the_clock {
     everhook_testkit::conformance_time!(Mem);
 }
 
-/// Trivially equal; what it shows is that every list of operations can be played, and played again.
+/// The comparison is trivially equal. The test shows that every list of operations can be executed and repeated.
 #[test]
 fn random_operations_do_the_same_on_two_stores_in_memory() {
     everhook_testkit::conformance::model::check(everhook_testkit::conformance::fresh::<Mem>);

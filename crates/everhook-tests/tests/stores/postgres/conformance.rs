@@ -1,4 +1,4 @@
-//! The suite that every store has to pass.
+//! The suite that every store must pass.
 
 use everhook_postgres::PostgresStore;
 use everhook_testkit::conformance::{Backend, Fresh};

@@ -1,4 +1,4 @@
-//! A database of its own for every test, on the server that `EVERHOOK_TEST_DATABASE` names; dropped at the end.
+//! A separate database for every test, on the server that `EVERHOOK_TEST_DATABASE` names. It is dropped at the end.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use everhook_postgres::{PostgresConfig, PostgresStore, migrate};
 use everhook_store::ids::Ids;
 use tokio_postgres::{Client, NoTls};
 
-/// A database with nothing in it, or with the schema.
+/// A database, empty or with the schema.
 pub(crate) struct Database {
     name: String,
     url: String,
 }
 
 impl Database {
-    /// A database without a schema.
+    /// Creates a database without a schema.
     pub(crate) async fn empty() -> Database {
         let (name, server) = (format!("everhook_test_{}", random()), server());
         let create = format!("create database {name} template template0");
@@ -25,31 +25,30 @@ impl Database {
         Database { name, url }
     }
 
-    /// A database with the schema.
+    /// Creates a database with the schema.
     pub(crate) async fn migrated() -> Database {
         let database = Database::empty().await;
         migrate(&database.url).await.unwrap();
         database
     }
 
-    /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// A node's store in it.
+    /// Opens the store of a node.
     pub(crate) async fn store(&self) -> PostgresStore {
         self.store_with(|_| {}).await
     }
 
-    /// A node's store in it, differently configured.
+    /// Opens the store of a node with a changed configuration.
     pub(crate) async fn store_with(&self, change: impl FnOnce(&mut PostgresConfig)) -> PostgresStore {
         let mut config = PostgresConfig { url: self.url.clone(), direct_url: None, pool_size: 4, pooler: false };
         change(&mut config);
         PostgresStore::connect(config, Arc::new(Ids::from_system())).await.unwrap()
     }
 
-    /// A plain connection to it.
+    /// Opens a plain connection.
     pub(crate) async fn client(&self) -> Client {
         connect(&self.url).await
     }
@@ -59,7 +58,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         let drop_it = format!("drop database if exists {} with (force)", self.name);
         let server = server();
-        // Dropping is not async; a thread with a runtime of its own may wait.
+        // `drop` cannot be async, but a thread with its own runtime may block.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async { connect(&server).await.batch_execute(&drop_it).await.unwrap() });

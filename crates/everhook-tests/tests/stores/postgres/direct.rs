@@ -1,4 +1,5 @@
-//! The append in one statement: that it is taken, and that a wrong guess writes nothing and is told like any other append.
+//! The append in one statement: it is used, and a wrong guess writes nothing and has the same results as any other
+//! append.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use tokio_postgres::Client;
 use crate::postgres::database::Database;
 use crate::postgres::stage::Stage;
 
-/// A stage whose store knows the endpoints: the next append is a guess.
+/// Returns a stage whose store has cached the endpoints, so that the next append uses the guess.
 async fn warm(database: &Database) -> Stage {
     let stage = Stage::new(database.store().await).await;
     assert_eq!(stage.append_fast(vec![stage.message(vec![])]).await.unwrap().len(), 1);
@@ -35,7 +36,7 @@ async fn append(stage: &Stage, messages: Vec<NewMessage>, capacity: &Arc<FixedCa
     everhook_store::store::Store::append(&*stage.store, Append { fast, messages }).await.unwrap()
 }
 
-/// Whether the last thing that a connection of the store was asked is the one statement.
+/// Returns whether the last statement of a connection of the store was the single-statement append.
 async fn was_direct(client: &Client) -> bool {
     let sql = "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() \
         and query like '%agreed as materialized%'";

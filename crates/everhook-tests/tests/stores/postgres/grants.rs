@@ -1,4 +1,4 @@
-//! The service as a role that may change rows and nothing else, with the grants of the documentation.
+//! The service as a role that may only change rows, with the grants of the documentation.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::postgres::stage::Stage;
 const DOCUMENTATION: &str = include_str!("../../../../../docs/high-availability.md");
 const PLENTY: usize = 100;
 
-/// A role of its own with the documented grants; dropped at the end of the test that asks for it.
+/// A role with the documented grants, dropped at the end of the test.
 struct Service {
     database: Database,
     owner: Client,
@@ -60,7 +60,7 @@ impl Service {
     }
 }
 
-/// A message of long ago that was delivered.
+/// Delivers a message with an old id.
 async fn deliver_old(stage: &Stage) {
     let id = Id::floor(Timestamp::from_millis(1_500_000_000_000));
     let task = stage.append_fast(vec![stage.message_with_id(id, Vec::new())]).await.unwrap().remove(0);
@@ -86,7 +86,7 @@ async fn a_role_without_rights_to_the_schema_serves_makes_partitions_and_drops_t
     let before = Timestamp::from_millis(1_600_000_000_000);
     stage.store.prune(Prune { what: Prunable::Messages, before, limit: PLENTY }).await.unwrap();
     assert_eq!(service.weeks().await, 3, "an old one is dropped");
-    // Without that right the same is done row by row.
+    // Without this right, the rows are deleted one by one.
     let revoke = format!("revoke execute on function everhook.drop_week(text, integer) from {}", service.role);
     service.owner.batch_execute(&revoke).await.unwrap();
     deliver_old(&stage).await;
@@ -106,7 +106,7 @@ async fn a_role_that_may_not_make_partitions_is_told_what_to_grant() {
     service.end().await;
 }
 
-/// Programs that write to the outbox may use the schema, and have no business with its partitions.
+/// Programs that write to the outbox may use the schema, but not its partitions.
 #[tokio::test]
 async fn others_make_and_drop_no_partitions() {
     let service = Service::new().await;

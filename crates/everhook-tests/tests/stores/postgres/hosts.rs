@@ -1,4 +1,4 @@
-//! Several hosts in one URL: the one that can be written to is found, for every connection that a node has.
+//! Several hosts in one URL: every connection of a node finds the host that accepts writes.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
@@ -43,7 +43,7 @@ async fn a_host_that_refuses_is_passed_over() {
 async fn a_host_that_does_not_speak_is_passed_over() {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    // Takes every connection, reads what comes and never answers.
+    // Accepts every connection, reads the data and never answers.
     std::thread::spawn(move || {
         let mut open = Vec::new();
         while let Ok((mut connection, _)) = silent.accept() {

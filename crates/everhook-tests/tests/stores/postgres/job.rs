@@ -1,4 +1,5 @@
-//! What only this store promises of jobs: lanes that are removed under those who enqueue, weeks that are dropped, binaries that know of no jobs.
+//! Promises about jobs that only this store makes: lanes removed during an enqueue, dropped weeks, and binaries without
+//! jobs.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ async fn end(stage: &Stage, task: &Task) {
     assert_eq!(stage.store.settle([end].into()).await.unwrap().answer, [Settled::Done]);
 }
 
-/// Waits until someone in this database waits for a lock.
+/// Waits until a transaction in this database waits for a lock.
 pub(crate) async fn until_someone_waits(database: &Database) {
     let waiting = "select count(*) from pg_stat_activity \
         where wait_event_type = 'Lock' and datname = current_database()";
@@ -56,7 +57,7 @@ async fn a_lane_that_is_removed_while_someone_enqueues_is_made_again() {
     stage.store.enqueue([job(&stage, stage.id())].into()).await.unwrap();
     end(&stage, &lease(&stage).await[0]).await;
     assert!(lease(&stage).await.is_empty(), "the lane was drained");
-    // Stops an enqueue between the look for its lane and its touch.
+    // Blocks an enqueue between finding its lane and updating it.
     let stop = "create function everhook.stop() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
         create trigger stop before insert on everhook.job for each statement execute function everhook.stop();
@@ -191,14 +192,14 @@ async fn a_week_of_which_nothing_is_open_is_dropped_as_a_whole() {
     stage.store.prune(Prune { what: Prunable::Jobs, before, limit: 1 }).await.unwrap();
     assert_eq!(weeks().await, all - 1);
     assert_eq!(stage.store.read(query::FindJob { scope: Scope::of(stage.environment), id: open }).await.unwrap(), None);
-    // What comes late with an id of then finds its week again.
+    // A late job with an old id finds its week again.
     let late = job(&stage, ids.next(long_ago));
     assert!(matches!(stage.store.enqueue([late].into()).await.unwrap()[..], [Enqueued::Accepted { .. }]));
 }
 
 #[tokio::test]
 async fn a_week_that_could_not_be_dropped_is_left_alone_for_a_while() {
-    /// As long as `retention` leaves it.
+    /// As long as the longest pause of `retention`.
     const PAUSE: Duration = Duration::from_secs(600);
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;

@@ -1,6 +1,8 @@
-//! What appends and leases tell each other through a lane: when the next task is due, and where to look for it.
+//! The information that appends and leases exchange through a lane: when the next task is due, and where to search for
+//! it.
 //!
-//! The floor rises with what is taken, so that no lease walks over what a long transaction keeps from being removed, and it hides nothing.
+//! The floor rises when tasks are leased. Leases then skip dead rows that a long transaction keeps from being removed.
+//! The floor must not hide any task.
 
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ use tokio_postgres::Client;
 use crate::postgres::database::Database;
 use crate::postgres::stage::Stage;
 
-/// Where a lease begins to look: at nothing but the first pending task, or nowhere.
+/// Returns whether a lease starts its search exactly at the first pending task, or does not search at all.
 async fn is_exact(client: &Client) -> bool {
     let sql = "select floor = next_due and floor = coalesce(\
         (select min(due_at) from everhook.task where state = 0), 9223372036854775807) from everhook.lane";
@@ -37,7 +39,7 @@ async fn end(stage: &Stage, task: &Task, row: NextRow) {
     stage.store.settle([stage.settlement(task, row)].into()).await.unwrap();
 }
 
-/// A stage whose one lane was drained while a retry is due in an hour.
+/// Returns a stage whose only lane was drained, while a retry is due in an hour.
 async fn risen(database: &Database) -> (Stage, Task) {
     let stage = Stage::new(database.store().await).await;
     let tasks = leased(&stage, 2).await;
@@ -59,7 +61,7 @@ async fn the_floor_rises_to_what_is_left() {
     assert!(is_exact(&client).await);
 }
 
-/// Every version of a lane costs whoever reads it, as long as a long transaction keeps it.
+/// While a long transaction is open, every version of a lane row makes reading the lane slower.
 #[tokio::test]
 async fn a_lane_with_a_backlog_is_not_written_by_every_lease() {
     let database = Database::migrated().await;
@@ -76,7 +78,8 @@ async fn a_lane_with_a_backlog_is_not_written_by_every_lease() {
     assert!(version().await != before && is_exact(&client).await, "it has nothing more");
 }
 
-/// A node remembers how far it has got in a lane; what takes longer than it thinks to become visible lies before that.
+/// A node caches its search position in a lane. A transaction that commits later than expected may insert a task behind
+/// it.
 #[tokio::test]
 async fn what_was_committed_late_is_found_before_a_lane_is_called_empty() {
     let database = Database::migrated().await;
@@ -115,7 +118,7 @@ async fn a_retry_that_is_due_below_the_floor_is_found() {
     assert_eq!(found.iter().map(|task| task.key).collect::<Vec<_>>(), [task.key]);
 }
 
-/// Waits until somebody waits for a lock.
+/// Waits until a transaction waits for a lock.
 async fn wait_until_blocked(client: &Client) {
     let sql = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
     while client.query(sql, &[]).await.unwrap().is_empty() {
@@ -123,7 +126,8 @@ async fn wait_until_blocked(client: &Client) {
     }
 }
 
-/// An append that waits for one lane looks at the next one by an old snapshot: through a write that kept nobody out, past a drain.
+/// An append that waits for the lock of one lane sees the next lane in an old snapshot. A write without a lock conflict
+/// or a drain may have happened since.
 #[tokio::test]
 async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
     let database = Database::migrated().await;
@@ -162,7 +166,7 @@ async fn an_append_that_had_to_wait_sees_what_a_drain_has_left() {
     assert_eq!(other.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 2, "both lanes are ready");
 }
 
-/// What one lease brings has to fit into its time, and into memory.
+/// The result of one lease must fit into its time limit and into memory.
 #[tokio::test]
 async fn a_lease_that_brought_too_many_bytes_is_followed_by_a_smaller_one() {
     let database = Database::migrated().await;

@@ -1,4 +1,4 @@
-//! The schema is made once, in order, whoever asks; and a store that does not fit it says what to do.
+//! The schema is created once and in order, however many nodes start; a store that does not match it says what to do.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store on a real PostgreSQL: the suite every store has to pass, and what only this one promises.
+//! The store on a real PostgreSQL: the common suite, and the promises of this store only.
 
 mod conformance;
 mod database;

@@ -1,6 +1,7 @@
-//! Who touches lanes takes locks in one order, so that nobody waits for each other: lanes in key order, and then batches.
+//! Transactions lock lanes in key order, and then batches, so that they cannot deadlock.
 //!
-//! Each case holds what an enqueue would hold first, waits until someone waits for it, and then takes what the enqueue would take next.
+//! Each case holds the first lock of an enqueue, waits until another transaction waits for it, and then takes the
+//! enqueue's next lock.
 
 use bytes::Bytes;
 use everhook_core::batch::Resolution;
@@ -26,7 +27,7 @@ use crate::postgres::database::Database;
 use crate::postgres::job::until_someone_waits;
 use crate::postgres::stage::Stage;
 
-/// Takes a lock, or fails if someone has it.
+/// Takes a lock, or fails if another transaction holds it.
 async fn lock_at_once(client: &Client, table: &str, id: &Id) {
     let sql = format!("select from everhook.{table} where id = $1 for no key update nowait");
     let locked = client.query(&sql, &[&id.as_bytes().as_slice()]).await;
@@ -41,7 +42,7 @@ fn job_on(stage: &Stage, queue: &Name) -> Job {
     Job::new(JobId(stage.id()), queue.clone(), name("k"), Bytes::from_static(b"{}"))
 }
 
-/// Enqueues a job and leases it, so that nothing waits in its lane.
+/// Enqueues a job and leases it, so that its lane has no waiting task.
 async fn leased(stage: &Stage, job: Job) -> Task {
     let queue = FeedAsk::queue(stage.environment, job.queue.clone(), 10);
     let new = NewJob { environment: stage.environment, job, run_at: RunAt::Now, key: None };
@@ -96,7 +97,7 @@ async fn schedules_that_are_due_together_take_their_lanes_in_key_order() {
     }
     lanes.sort();
     let enqueue = database.client().await;
-    // The one with the last lane is late most.
+    // The job of the last lane is the most overdue.
     for (late, (_, queue)) in (1_i64..).zip(&lanes) {
         let record = ScheduleRecord {
             name: queue.clone(),

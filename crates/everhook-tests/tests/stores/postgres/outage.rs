@@ -1,4 +1,5 @@
-//! Connections break: what was not committed is tried again, what may have been is told as in doubt.
+//! Broken connections: a transaction that was not committed is repeated, one that may have been is reported as in
+//! doubt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use tokio_postgres::Client;
 use crate::postgres::database::Database;
 use crate::postgres::stage::Stage;
 
-/// Ends every connection of the store.
+/// Terminates all connections of the store.
 const KILL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name = 'everhook'";
-/// Connections of the store that wait for a lock.
+/// Counts the connections of the store that wait for a lock.
 const WAITING: &str = "select count(*) from pg_stat_activity
     where datname = current_database() and application_name = 'everhook' and wait_event_type = 'Lock'";
 
@@ -40,7 +41,7 @@ async fn killed_connections_are_replaced() {
     for _ in 0..5 {
         assert!(matches!(stage.store.renew_session(stage.session).await.unwrap(), Renewed::Open(_)));
         client.execute(KILL, &[]).await.unwrap();
-        // The first statement may meet a connection that is just ending; whatever comes, nothing is lost and nothing hangs.
+        // The first statement may use a connection that is being terminated. It must neither lose data nor hang.
         stage.append(vec![stage.message(Vec::new())]).await.unwrap();
     }
     assert_eq!(stage.lease(10).await.unwrap().len(), 5);
@@ -52,7 +53,7 @@ async fn a_connection_that_dies_before_the_commit_costs_nothing() {
     let stage = Arc::new(Stage::new(database.store().await).await);
     let (client, mut blocker) = (database.client().await, database.client().await);
     let key = DedupKey::request("POST", "/msg", "key", b"body");
-    // Someone else is just using the same key.
+    // Another transaction is using the same key.
     let lock = blocker.transaction().await.unwrap();
     let take =
         "insert into everhook.dedup (environment, scope, hash, object, body, expires_at) values ($1, 0, $2, $3, $3, 0)";
@@ -98,7 +99,7 @@ async fn transactions_that_deadlock_are_run_again() {
     let (client, mut blocker) = (database.client().await, database.client().await);
     let retry = NextRow::Pending { due_in: Default::default() };
     let batch = [stage.settlement(&tasks[0], NextRow::Gone), stage.settlement(&tasks[1], retry)];
-    // The second row first; the store has the first one by then, and waits for the second.
+    // The test locks the second row. The store then holds the first one and waits for the second.
     let lock = blocker.transaction().await.unwrap();
     let row = "select 1 from everhook.task where id = $1 for update";
     lock.execute("set local deadlock_timeout = '1h'", &[]).await.unwrap();
@@ -129,7 +130,7 @@ async fn an_append_that_nobody_waits_for_leaves_no_open_transaction() {
         () = until_blocked(&client) => {}
     }
     lock.rollback().await.unwrap();
-    // The only connection of the pool is as good as new, and the key is free.
+    // The only connection of the pool works again, and the key is free.
     let answers = stage.append(vec![stage.message(vec![key])]).await.unwrap();
     assert!(matches!(answers[..], [Appended::Accepted { .. }]), "{answers:?}");
     assert_eq!(stage.lease(10).await.unwrap().len(), 1);
@@ -190,7 +191,7 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
             while client.query_one(idle, &[]).await.unwrap().get::<_, i64>(0) == 0 {
                 tokio::task::yield_now().await;
             }
-            // The lane is drained and locked by then: nothing can be added to it, and nothing leased from it.
+            // The lane is drained and locked by then: no task can be added to it or leased from it.
             stage.append(vec![stage.message(Vec::new())]).await.unwrap();
             stage.lease(10).await.unwrap().len()
         };
@@ -207,12 +208,12 @@ async fn a_node_that_vanishes_within_a_transaction_does_not_keep_its_locks() {
     }
 }
 
-/// A wire to the server of a database that can be cut.
+/// Starts a proxy to the server of a database.
 fn proxy_to(database: &Database) -> Proxy {
     Proxy::start(&[server_of(database)]).unwrap()
 }
 
-/// The URL of the database through this wire.
+/// The URL of the database through the proxy.
 fn through(proxy: &Proxy, database: &Database) -> String {
     database.url().replacen(&server_of(database), &proxy.addresses[0], 1)
 }

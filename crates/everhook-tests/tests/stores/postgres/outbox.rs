@@ -1,4 +1,4 @@
-//! The outbox in a PostgreSQL, the store's own and another one.
+//! The outbox in the store's own PostgreSQL, and in another one.
 
 use async_trait::async_trait;
 use everhook_core::id::Id;
@@ -44,7 +44,7 @@ impl OutboxStage for Postgres {
             ("channels", "array['a', null]", "channels must not hold nulls"),
             ("channels", "array[['a'], ['b']]", "channels must be a plain list"),
             ("event_id", "repeat('x', 2000000)", TOO_LARGE),
-            // Stored in a few kilobytes, and in many.
+            // Compressed into a few kilobytes, and not compressible.
             ("tags", "array_fill('x'::text, array[300000])", TOO_LARGE),
             ("tags", "(select array_agg(md5(number::text)) from generate_series(1, 100000) as number)", TOO_LARGE),
         ];
@@ -77,7 +77,7 @@ async fn an_outbox_elsewhere_keeps_the_promises_of_every_outbox() {
     }
 }
 
-/// Takes a batch that must be there.
+/// Takes a batch, which must exist.
 async fn take(outbox: &PostgresOutbox) -> (Claim, OutboxBatch) {
     match outbox.take().await.unwrap() {
         Taken::Rows(claim, batch) => (claim, batch),

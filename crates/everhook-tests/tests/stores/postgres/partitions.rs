@@ -1,4 +1,4 @@
-//! A message finds its partition, whatever its id says of its time.
+//! A message finds its partition, whatever time its id contains.
 
 use everhook_core::id::{Id, MessageId};
 use everhook_core::lifecycle::NextRow;
@@ -45,7 +45,7 @@ async fn a_missing_partition_is_made_when_it_is_needed() {
     let database = Database::migrated().await;
     let stage = Stage::new(database.store().await).await;
     let first = stage.append_fast(vec![stage.message(Vec::new())]).await.unwrap();
-    // What retention does, too early.
+    // This drops partitions as retention does, but too early.
     let drop_all = "do $$ declare name regclass; begin
         for name in select inhrelid::regclass from pg_inherits
             where inhparent in ('everhook.message'::regclass, 'everhook.attempt_delivery'::regclass)

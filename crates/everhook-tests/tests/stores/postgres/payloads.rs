@@ -1,4 +1,4 @@
-//! Payloads whose time is over are erased, whatever week their messages are of.
+//! Expired payloads are erased, in whichever week their messages are.
 
 use everhook_core::id::Id;
 use everhook_core::time::Timestamp;
@@ -28,7 +28,7 @@ async fn the_bytes_of_due_payloads_are_erased_in_every_week() {
     const KEPT: &str = "select count(*) from everhook.message where payload is not null";
     const EXPIRIES: &str = "select count(*) from everhook.payload_expiry";
     assert_eq!((count(KEPT).await, count(EXPIRIES).await), (4, 3), "a message without a period has no row");
-    // One whose message is gone counts as well, so that a caller that counts goes on.
+    // A payload whose message is gone is counted as well, so that a caller that counts rows continues.
     client.execute("delete from everhook.message where id = $1", &[&weeks[0].as_bytes().as_slice()]).await.unwrap();
     let prune = async || {
         stage.store.prune(Prune { what: Prunable::Payloads, before: Timestamp::default(), limit: 2 }).await.unwrap()

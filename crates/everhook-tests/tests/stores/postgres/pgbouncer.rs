@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use tempfile::TempDir;
 
-/// A pooler that hands out connections transaction by transaction.
+/// A pooler that assigns a server connection for each transaction.
 pub(crate) struct PgBouncer {
     process: Child,
     port: u16,
@@ -17,7 +17,7 @@ pub(crate) struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of the server of `url`, for every database in it.
+    /// Starts a pooler in front of the server at `url`, for all its databases.
     pub(crate) fn start(url: &str) -> PgBouncer {
         let program = find_program();
         let folder = tempfile::Builder::new().prefix("everhook-pgbouncer-").tempdir().unwrap();
@@ -27,7 +27,7 @@ impl PgBouncer {
         let password = config.get_password().map(|password| String::from_utf8_lossy(password).into_owned());
         let password = password.map_or_else(String::new, |password| format!(" password='{password}'"));
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        // Fewer connections to the server than to the clients: they really share them.
+        // The pooler has fewer server connections than clients, so that clients really share them.
         let settings = format!(
             "[databases]\n* = host={host} port={server_port} user={user}{password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
@@ -56,7 +56,7 @@ impl PgBouncer {
         PgBouncer { process, port, _folder: folder }
     }
 
-    /// The same database through the pooler.
+    /// The URL of the same database through the pooler.
     pub(crate) fn url(&self, url: &str) -> String {
         let (head, tail) = url.split_once('@').expect("the URL of the tests names a user");
         let database = tail.split_once('/').expect("the URL of the tests names a database").1;
@@ -81,7 +81,7 @@ fn find_program() -> PathBuf {
     )
 }
 
-/// pgbouncer refuses to run as root: the account to run it under, if we are.
+/// Returns the account to run pgbouncer under if this process is root, because pgbouncer refuses to run as root.
 fn unprivileged(ours: &Path) -> Option<u32> {
     if fs::metadata(ours).unwrap().uid() != 0 {
         return None;

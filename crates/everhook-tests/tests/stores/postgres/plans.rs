@@ -1,14 +1,14 @@
-//! The plans of the hot path, on tables that filled while the statistics still say that they are empty.
+//! The query plans of the hot path, on full tables whose statistics still say that they are empty.
 //!
-//! As the store's own connections are opened, whose plans are kept; and, for the largest table, without any setting, as
-//! behind a pooler, where statements are planned each time.
+//! The plans are checked with the settings of the store's own connections, which keep their plans. For the largest
+//! table they are also checked without settings, as behind a pooler, where each statement is planned again.
 
 use everhook_postgres::{StoreStatement, statements};
 use tokio_postgres::Client;
 
 use crate::postgres::database::Database;
 
-/// A hundred thousand tasks, half of them leased by one session, in a thousand lanes; statistics from before.
+/// A hundred thousand tasks in a thousand lanes, half of them leased by one session, with older statistics.
 const FILL: &str = "
     alter table everhook.task set (autovacuum_enabled = off);
     alter table everhook.lane set (autovacuum_enabled = off);
@@ -38,7 +38,7 @@ async fn plan(client: &Client, name: &str) -> String {
     rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
 }
 
-/// Every table is reached through exactly these indexes, and through the first one with its full key.
+/// Checks that the plan uses exactly these indexes, and the first one with its full key.
 async fn check(client: &Client, query: &str, indexes: &[&str], condition: &str) {
     let plan = plan(client, query).await;
     for index in indexes {
@@ -82,7 +82,7 @@ async fn check_tasks(client: &Client) {
 }
 
 async fn check_jobs(client: &Client) {
-    // The records are in one partition for each week.
+    // The records are partitioned by week.
     let records: Vec<String> = partitions(client, "job").await;
     let with_records = |first: &[&'static str]| -> Vec<String> {
         first.iter().map(|index| (*index).to_owned()).chain(records.iter().cloned()).collect()
@@ -152,7 +152,7 @@ async fn check_all(client: &Client) {
 #[tokio::test]
 async fn a_batch_is_looked_up_by_key_whatever_the_statistics_say() {
     let database = Database::migrated().await;
-    // Makes the partitions.
+    // Opening the store creates the partitions.
     database.store().await.close().await;
     let client = database.client().await;
     let settings = "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off";

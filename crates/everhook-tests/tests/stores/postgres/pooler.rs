@@ -1,6 +1,6 @@
-//! Behind a pooler in transaction mode: the whole suite again, through a real pgbouncer.
+//! The whole suite through a real pgbouncer in transaction mode.
 //!
-//! Debian's is 1.18, which knows no named statements in that mode.
+//! Debian has version 1.18, which does not support named statements in that mode.
 
 use everhook_postgres::{PostgresStore, migrate};
 use everhook_store::lease::Renewed;
@@ -26,7 +26,7 @@ impl Backend for Pooled {
 
 everhook_testkit::conformance_full!(Pooled);
 
-/// A node that knows only the pooler.
+/// Opens the store of a node that only reaches the pooler.
 async fn through(database: &Database, pooler: &PgBouncer) -> PostgresStore {
     let configure = |config: &mut everhook_postgres::PostgresConfig| {
         config.url = pooler.url(database.url());

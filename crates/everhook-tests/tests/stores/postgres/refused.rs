@@ -1,4 +1,4 @@
-//! A statement that the server refuses is told with the server's code for it.
+//! An error about a refused statement contains the server's error code.
 
 use everhook_core::id::OrgId;
 use everhook_store::error::StoreError;

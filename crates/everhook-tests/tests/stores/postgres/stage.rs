@@ -1,4 +1,4 @@
-//! One application with one endpoint, and the words of the tests that only this store has.
+//! One application with one endpoint, for tests of this store only.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Stage {
         NewMessage { keys, ..NewMessage::new(self.environment, message) }
     }
 
-    /// Appends messages whose deliveries are this session's at once.
+    /// Appends messages whose deliveries are leased to this session at once.
     pub(crate) async fn append_fast(&self, messages: Vec<NewMessage>) -> Result<Vec<Task>, StoreError> {
         let capacity = FixedCapacity::of(usize::MAX / 2);
         let answers = self.store.append(Append { fast: Some(fast(self.session, &capacity)), messages }).await?;
@@ -74,7 +74,7 @@ impl Stage {
         Ok(answers.into_iter().flat_map(tasks).collect())
     }
 
-    /// Appends messages whose deliveries wait.
+    /// Appends messages whose deliveries are pending.
     pub(crate) async fn append(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, StoreError> {
         self.store.append(Append { fast: None, messages }).await
     }

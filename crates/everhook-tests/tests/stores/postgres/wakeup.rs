@@ -1,4 +1,4 @@
-//! Nodes wake each other, and find each other again when the line broke.
+//! Nodes wake each other, and reconnect after a broken connection.
 
 use everhook_store::store::Store;
 
@@ -9,12 +9,12 @@ async fn a_node_hears_the_others_and_not_itself() {
     let database = Database::migrated().await;
     let (here, there) = (database.store().await, database.store().await);
     let (ours, theirs) = (here.hints().unwrap(), there.hints().unwrap());
-    ours.next().await.unwrap(); // It listens from now on.
+    ours.next().await.unwrap(); // The node is listening from now on.
     ours.notify().await.unwrap();
     theirs.notify().await.unwrap();
     theirs.notify().await.unwrap();
     ours.next().await.unwrap();
-    // However often it was told, and whatever it said itself: there is at most one more.
+    // Several hints and the node's own hints result in at most one more.
     let heard = async { (ours.next().await, ours.next().await) };
     tokio::select! {
         biased;
@@ -23,7 +23,7 @@ async fn a_node_hears_the_others_and_not_itself() {
     }
 }
 
-/// Long enough for what was said to be heard.
+/// Waits long enough for a hint to arrive.
 async fn round_trips(store: &impl Store) {
     for _ in 0..20 {
         store.now().await.unwrap();
@@ -42,7 +42,7 @@ async fn a_line_that_broke_is_opened_again() {
         where datname = current_database() and pid <> pg_backend_pid()";
     database.client().await.batch_execute(end).await.unwrap();
     assert!(ours.next().await.is_err(), "it tells that it may have missed something");
-    ours.next().await.unwrap(); // It listens again.
+    ours.next().await.unwrap(); // The node is listening again.
     while theirs.notify().await.is_err() {}
     ours.next().await.unwrap();
 }

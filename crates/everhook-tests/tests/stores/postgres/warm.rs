@@ -1,10 +1,10 @@
-//! A server's store before it is ready: its connections are there, and have planned what they will run.
+//! A server's store before it is ready: its connections are open and have planned their statements.
 
 use everhook_store::store::Store;
 
 use crate::postgres::database::Database;
 
-/// Connections of the store whose last transaction was undone, as the one is that plans.
+/// Counts the connections of the store whose last transaction was rolled back, as the planning one is.
 async fn planned(database: &Database) -> i64 {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() \
         and state = 'idle' and query = 'rollback'";

@@ -1,4 +1,4 @@
-//! Keys of requests.
+//! Idempotency keys of requests.
 
 use everhook_store::dedup::DedupKey;
 

@@ -1,4 +1,4 @@
-//! Ids in the order of their making.
+//! The order of ids.
 
 use everhook_core::time::Timestamp;
 use everhook_store::ids::Ids;

@@ -1,4 +1,4 @@
-//! Jobs as stores keep them.
+//! The stored form of jobs.
 
 use std::time::Duration;
 

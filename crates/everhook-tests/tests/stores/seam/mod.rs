@@ -1,4 +1,4 @@
-//! What stores share: forms, keys, ids, pieces of lists; and the texts of the outbox.
+//! Shared parts of the stores: stored forms, keys, ids, parts of lists, and the SQL of the outbox.
 
 mod dedup;
 mod ids;

@@ -1,4 +1,4 @@
-//! Names of operations, as errors show them.
+//! The names of operations in errors.
 
 use everhook_store::query::QueryName;
 use everhook_store::store::Op;

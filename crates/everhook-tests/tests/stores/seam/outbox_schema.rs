@@ -1,4 +1,4 @@
-//! The texts that make an outbox.
+//! The SQL that creates an outbox.
 
 use everhook_outbox::schema::{SQLITE, grant};
 
@@ -8,7 +8,7 @@ fn a_role_is_quoted() {
     assert!(grant("a\"; drop").contains("\"a\"\"; drop\""));
 }
 
-/// `unixepoch` is of 3.38 and `subsec` of 3.42; where they are unknown, a row could not be inserted at all.
+/// SQLite has `unixepoch` since 3.38 and `subsec` since 3.42. Inserts would fail on older versions.
 #[test]
 fn the_clock_is_read_as_every_sqlite_can() {
     assert!(SQLITE.contains("julianday('now')") && !SQLITE.contains("unixepoch") && !SQLITE.contains("subsec"));

@@ -1,4 +1,4 @@
-//! Lists piece by piece.
+//! Lists that are read in parts.
 
 use std::time::Duration;
 

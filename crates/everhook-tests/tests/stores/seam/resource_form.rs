@@ -1,4 +1,4 @@
-//! Resources as stores keep them.
+//! The stored form of resources.
 
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};

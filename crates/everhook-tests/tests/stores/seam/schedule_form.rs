@@ -1,4 +1,4 @@
-//! Schedules as stores keep them.
+//! The stored form of schedules.
 
 use std::time::Duration;
 

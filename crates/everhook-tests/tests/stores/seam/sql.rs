@@ -1,4 +1,4 @@
-//! Query files are expanded into what is declared.
+//! The expansion of query files according to their declarations.
 
 use everhook_core::id::{EnvironmentId, LaneId};
 use everhook_core::task::Task;

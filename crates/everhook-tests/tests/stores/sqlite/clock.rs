@@ -1,4 +1,4 @@
-//! A wall clock that jumps: no lease ends by it, no retry waits for it.
+//! A wall clock that jumps: it must neither end leases nor delay retries.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::sqlite::stage::Stage;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Two clocks that stand still until a test moves them.
+/// Two clocks that only a test moves.
 struct Hands(Mutex<(Duration, Duration)>);
 
 impl Hands {
@@ -24,7 +24,7 @@ impl Hands {
         Arc::new(Hands(Mutex::new((Duration::from_secs(1_750_000_000), Duration::ZERO))))
     }
 
-    /// Time passes.
+    /// Advances both clocks.
     fn pass(&self, span: Duration) {
         let mut hands = self.0.lock().unwrap();
         *hands = (hands.0 + span, hands.1 + span);
@@ -123,7 +123,7 @@ async fn a_clock_that_is_set_back_does_not_hold_up_retries() {
     assert!(stage.lease(session).await.is_empty());
     hands.pass(2 * SECOND);
     assert_eq!(stage.lease(session).await.len(), 1, "it waits twice as long at most");
-    // In the end the two agree, and time never went back.
+    // In the end the two clocks agree, and time has never gone back.
     hands.pass(2 * HOUR);
     assert_eq!(stage.store.ahead(), Duration::ZERO);
     assert_eq!(stage.store.now().await.unwrap(), before.plus(HOUR + 121 * SECOND));

@@ -1,4 +1,4 @@
-//! The suite that every store has to pass, on a file and in memory.
+//! The suite that every store must pass, on a file and in memory.
 
 use std::sync::Arc;
 

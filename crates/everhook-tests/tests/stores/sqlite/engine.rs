@@ -1,4 +1,4 @@
-//! The lease engine in one process: what a message goes through from append to settle.
+//! The lease engine in one process: the path of a message from append to settle.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn a_free_lane_gives_tasks_at_once_until_the_room_is_used_up() {
     assert_eq!(answers.iter().map(shape).collect::<Vec<_>>(), [(1, 0), (1, 0), (0, 1)]);
     drop(answers);
     assert_eq!(capacity.left(), 2);
-    // The lane has a backlog now: nothing overtakes it, whatever the room.
+    // The lane has a backlog now. New deliveries must not overtake it, even if there is capacity.
     let answers = stage.append(Some(fast(session, &capacity)), vec![stage.message(Vec::new())]).await;
     assert_eq!(shape(&answers[0]), (0, 1));
     assert_eq!(stage.lease(session).await.len(), 2);
@@ -84,7 +84,7 @@ async fn lanes_take_turns_and_respect_their_room() {
     let grant = lease(vec![(lanes[0], 0), (lanes[1], 1)], 100).await;
     assert_eq!(count(&grant.tasks), [0, 1, 2]);
     assert_eq!(grant.next_ready, Some(Duration::ZERO));
-    // The first lane was not looked at, so it is first in line; the others went to the back.
+    // The last lease did not reach the first lane, so that lane is first in line. The others moved to the back.
     let grant = lease(Vec::new(), 3).await;
     assert_eq!(count(&grant.tasks)[0], 2);
     let grant = lease(Vec::new(), 100).await;

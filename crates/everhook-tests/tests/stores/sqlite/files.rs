@@ -1,4 +1,4 @@
-//! The file: who may open it, what survives, which schemas are accepted.
+//! The database file: exclusive access, durability, and accepted schemas.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ async fn a_command_beside_the_server_sees_and_is_seen() {
     let beside = open(folder.path(), OpenAs::Beside).unwrap();
     let environments = beside.read(query::Environments {}).await.unwrap();
     assert_eq!(environments.iter().map(|environment| environment.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
-    // The server has these endpoints in its cache; one made beside it must count for the next message.
+    // The server has cached these endpoints. An endpoint created by another process must count for the next message.
     stage.endpoint().await;
     stage.send(1).await;
     let endpoint = new_endpoint(EndpointId(stage.id()), stage.application);
@@ -93,7 +93,7 @@ async fn what_was_written_survives_and_earlier_lives_end() {
     let store = open(folder.path(), OpenAs::Server).unwrap();
     let stage = Stage { store, ids, environment, other, application };
     assert_eq!(stage.store.renew_session(session).await.unwrap(), Renewed::Closed);
-    // Settling works until the epoch has moved.
+    // Settling works until the epoch has changed.
     assert_eq!(stage.settle(&stage.settlement(&tasks[0].task, session, NextRow::Gone)).await, Settled::Done);
     let sweeper = stage.session().await;
     let reclaimed =
@@ -128,7 +128,7 @@ async fn a_remote_worker_keeps_its_session_and_its_jobs_when_the_server_starts_a
     assert_eq!(stage.store.read(query::HeldJobs { session: id }).await.unwrap(), [held]);
 }
 
-/// A store in which something was written, and one more message for it.
+/// Returns a store with some rows, and one more message for it.
 async fn in_use(folder: &Path) -> (Stage, Append) {
     let stage = Stage::in_folder(folder).await;
     stage.send(1).await;
@@ -155,7 +155,7 @@ async fn a_server_whose_files_are_deleted_or_replaced_acknowledges_nothing() {
             assert!(matches!(refused, StoreError::Unavailable { .. }), "{name}: {refused:?}");
             let why = stage.store.broken().unwrap();
             assert!(why.contains("deleted or replaced") && why.contains("backup"), "{why}");
-            // What is under the name now is not looked at, nor touched.
+            // The file that now has the name must neither be read nor written.
             assert!(stage.store.read(query::Environments {}).await.is_err());
             stage.store.close();
             assert_eq!(path.exists(), replaced);
@@ -182,7 +182,7 @@ async fn a_lost_database_is_not_taken_for_a_new_one() {
     lost("an empty file");
     std::fs::remove_file(&file).unwrap();
     lost("a missing file");
-    // An earlier version left no mark, but perhaps the log.
+    // An earlier version left no marker file, but perhaps the log.
     std::fs::remove_file(&marker).unwrap();
     std::fs::write(folder.path().join("everhook.db-wal"), "a log").unwrap();
     lost("a log without its database");
@@ -191,7 +191,7 @@ async fn a_lost_database_is_not_taken_for_a_new_one() {
     assert!(marker.exists(), "the operator started over");
 }
 
-/// A power cut during the first start.
+/// A power failure during the first start.
 #[test]
 fn a_first_start_that_was_cut_short_may_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +273,7 @@ fn a_newer_schema_is_refused_only_if_it_says_so() {
     assert!(text.contains("schema is newer than this binary") && text.contains("99"), "{text}");
 }
 
-/// Makes the file that a binary left behind which knew the first `version` migrations.
+/// Creates a file as left by a binary that knew the first `version` migrations.
 fn left_behind(folder: &Path, version: i64) -> Connection {
     let conn = raw(folder);
     let table = "create table schema_version (

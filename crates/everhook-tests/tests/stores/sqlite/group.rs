@@ -1,4 +1,4 @@
-//! The group commit: jobs share a transaction and nothing else.
+//! The group commit: operations share a transaction, but not their failures.
 
 use everhook_store::error::StoreError;
 use everhook_store::lease::{Append, Appended};
@@ -19,7 +19,7 @@ async fn one_job_that_fails_harms_no_other_and_leaks_no_slot() {
     let good = || {
         stage.store.append(Append { fast: Some(fast(session, &capacity)), messages: vec![stage.message(Vec::new())] })
     };
-    // Its second message has the id of one that exists: the first one's row and slot have to go, too.
+    // The second message has the id of an existing one. The row and the slot of the first one must be undone, too.
     let messages = vec![stage.message(Vec::new()), taken];
     let bad = stage.store.append(Append { fast: Some(fast(session, &capacity)), messages });
     let (before, failed, after, more) = tokio::join!(good(), bad, good(), good());
@@ -54,7 +54,7 @@ async fn many_callers_at_once_are_all_answered() {
     assert_eq!(leased, 500);
 }
 
-/// Polls all of them in turn until each has accepted its message; answers how many have.
+/// Polls all futures in turn until each has accepted its message; returns their number.
 async fn futures_join<F: Future<Output = Vec<Appended>>>(futures: Vec<F>) -> usize {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut accepted = 0;
@@ -78,7 +78,7 @@ async fn a_caller_that_went_away_breaks_nothing() {
     for _ in 0..50 {
         let append = stage.store.append(Append { fast: None, messages: vec![stage.message(Vec::new())] });
         let mut append = std::pin::pin!(append);
-        // Queued, then forgotten.
+        // The operation is queued and its future is then dropped.
         std::future::poll_fn(|context| {
             let _ = append.as_mut().poll(context);
             std::task::Poll::Ready(())

@@ -1,4 +1,5 @@
-//! Jobs, where the suite cannot look: what is forgotten beside them, whose turn it is, and rows of a later version.
+//! Aspects of jobs that the common suite cannot check: pruning beside them, the order of lanes, and rows of a later
+//! version.
 
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ async fn a_worker_with_little_room_does_not_stay_with_one_key() {
     }
     let mut keys = Vec::new();
     for _ in 0..2 {
-        // The queue has room for more than the worker.
+        // The queue has more capacity than the worker.
         let queue = FeedAsk::queue(stage.environment, "q".parse().unwrap(), 100);
         let ask = LeaseAsk::new(session, 1, vec![queue]);
         let granted = stage.store.lease(ask.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The SQLite store: what the conformance suite cannot know of, because only this store has it.
+//! The SQLite store: promises that the conformance suite cannot check, because only this store makes them.
 
 mod clock;
 mod conformance;

@@ -61,7 +61,7 @@ impl OutboxStage for File {
 async fn an_outbox_in_a_file_keeps_the_promises_of_every_outbox() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("till.db");
-    // Nobody else's file is made by looking.
+    // Opening an outbox must not create the customer's file.
     let outbox = SqliteOutbox::in_file(&path);
     assert!(outbox.status().await.is_err() && !path.exists());
     SqliteOutbox::install(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Payloads whose time is over are erased; their messages stay.
+//! Expired payloads are erased; their messages stay.
 
 use everhook_core::time::Timestamp;
 use everhook_store::lease::Append;

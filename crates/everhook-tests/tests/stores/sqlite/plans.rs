@@ -1,4 +1,4 @@
-//! Every hot statement is driven by the index that was made for it.
+//! Every statement of the hot path uses the index that was made for it.
 
 use everhook_sqlite::{migrate, statement_text};
 use rusqlite::Connection;
@@ -17,7 +17,7 @@ fn check(conn: &Connection, sql: &str, wants: &[&str]) {
     }
 }
 
-/// A statement that names its parameters, as it is sent.
+/// The text of a statement with named parameters, as it is sent.
 fn declared(name: &str) -> &'static str {
     statement_text(name).expect("there is such a statement")
 }
@@ -167,7 +167,7 @@ fn what_is_counted_or_forgotten_is_found_by_what_was_made_for_it() {
     for want in [lanes, due, "task USING INDEX task_owner", "task_dead_job (environment=?)"] {
         assert!(counted.contains(want), "wanted {want:?} in:\n{counted}");
     }
-    // In the order in which they were written: only as far as there is something old.
+    // These statements walk in insertion order and stop at the first row that has not expired.
     for walked in [query!("list_expired_message"), query!("list_expired_job")] {
         let plan = plan(&conn, walked);
         assert!(

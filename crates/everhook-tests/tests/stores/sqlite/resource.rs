@@ -1,4 +1,4 @@
-//! Resources that another binary has written to.
+//! Resources written by another version of the binary.
 
 use everhook_core::application::Application;
 use everhook_core::id::ApplicationId;

@@ -27,7 +27,6 @@ use everhook_store::resource::NewEndpoint;
 use everhook_store::store::{Resources, Store};
 use everhook_testkit::conformance::fixture::{HOUR, new_application, new_endpoint, new_message};
 
-/// A store and what the tests make in it.
 pub(crate) struct Stage {
     pub(crate) store: SqliteStore,
     pub(crate) ids: Arc<Ids>,
@@ -47,7 +46,7 @@ impl Stage {
         Stage::on(SqliteStore::open(folder, OpenAs::Server, Arc::clone(&ids)).unwrap(), ids).await
     }
 
-    /// The same application id in both environments.
+    /// Creates the same application id in both environments.
     pub(crate) async fn on(store: SqliteStore, ids: Arc<Ids>) -> Stage {
         let now = store.now().await.unwrap();
         let id = || ids.next(now);
@@ -96,7 +95,7 @@ impl Stage {
         self.store.append(Append { fast, messages }).await.unwrap()
     }
 
-    /// Appends messages whose deliveries wait.
+    /// Appends messages whose deliveries are pending.
     pub(crate) async fn send(&self, count: usize) {
         let messages = (0..count).map(|_| self.message(Vec::new())).collect();
         let answers = self.append(None, messages).await;
@@ -117,7 +116,7 @@ impl Stage {
         self.store.enqueue(jobs.clone().into()).await.unwrap();
     }
 
-    /// Leases all there is on the queue `q`.
+    /// Leases all jobs of the queue `q`.
     pub(crate) async fn lease_jobs(&self, session: SessionId) -> Vec<Leased> {
         let queue = FeedAsk::queue(self.environment, "q".parse().unwrap(), 100);
         let ask = LeaseAsk { watched: true, ..LeaseAsk::new(session, 100, vec![queue]) };

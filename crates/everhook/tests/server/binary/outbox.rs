@@ -141,7 +141,7 @@ fn a_row_that_cannot_be_a_message_is_set_aside_and_holds_up_nobody() {
         [
             "payload must be a JSON object",
             "tags[0] may only contain letters, digits, '-', '_' and '.'",
-            "a message with this eventId exists already"
+            "a message with this eventId already exists"
         ]
     );
 }
@@ -172,7 +172,7 @@ fn a_row_may_name_a_once_slot_and_the_time_of_its_delivery() {
         [
             "deliverAt must be at most 30 days ahead",
             "onceKey may only contain letters, digits, '-', '_' and '.'",
-            "oncePhase is of no use without a onceKey"
+            "oncePhase requires a onceKey"
         ]
     );
     assert_eq!(stage.receiver.count(), 2);

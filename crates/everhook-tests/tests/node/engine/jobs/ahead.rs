@@ -1,4 +1,4 @@
-//! Jobs that are leased ahead of those that run.
+//! Jobs that are leased ahead of the running ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use everhook_testkit::mem::MemStore;
 
 use crate::engine::jobs::stage::{attempts, enqueue_many, find, handlers, pause, simulated_store, worker};
 
-/// Which call of the handler never ends.
+/// The call of the handler that never ends.
 const HUNG: usize = 20;
 
 async fn count(store: &Arc<MemStore>, ids: &[JobId], state: JobState) -> usize {
@@ -41,7 +41,7 @@ async fn what_waits_for_too_long_behind_a_job_is_handed_back_to_whoever_has_room
     while begun.load(Ordering::SeqCst) <= HUNG {
         pause().await;
     }
-    // What has ended is written.
+    // Ended jobs are settled meanwhile.
     tokio::time::sleep(Duration::from_millis(10)).await;
     let held = count(&store, &ids, JobState::Leased).await;
     assert!(held > 1, "it has leased ahead");

@@ -1,4 +1,4 @@
-//! What batches announce when jobs of them end: sent at once, and in order.
+//! Announcements of batches at the end of jobs: sent at once, and in order.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,11 +36,11 @@ use crate::engine::faulty::Faulty;
 use crate::engine::fixture::{add_endpoint, config, message, store};
 use crate::engine::jobs::stage::{ENVIRONMENT, QUEUE, enqueue, job};
 
-/// So rare that nothing is ever found by polling. Tests on virtual time assert that less has passed.
+/// A poll interval so long that polling finds nothing. Tests in virtual time assert that less time has passed.
 const NEVER: Duration = Duration::from_secs(3600);
 const LONG: Duration = Duration::from_secs(600);
 
-/// Takes everything, and remembers the order in which sends began.
+/// Takes all requests and records the order in which they started.
 #[derive(Default)]
 struct Recorder {
     begun: Mutex<Vec<String>>,
@@ -65,7 +65,7 @@ fn phase(body: &[u8]) -> String {
 }
 
 impl Recorder {
-    /// Waits until so many sends have begun; answers them.
+    /// Waits until this many requests have started, and returns them.
     async fn begun(&self, count: usize) -> Vec<String> {
         loop {
             let changed = self.changed.notified();
@@ -78,7 +78,7 @@ impl Recorder {
     }
 }
 
-/// A line on which every node hears what any of them says.
+/// A channel on which every node receives all hints.
 struct Line(Notify);
 
 #[async_trait]
@@ -109,7 +109,7 @@ async fn node(store: &Arc<Faulty>, seed: u64, role: Role, recorder: &Arc<Recorde
     .unwrap()
 }
 
-/// A batch whose announcements go to the endpoint of the stage.
+/// Creates a batch whose announcements go to the endpoint of the stage.
 async fn batch(store: &Faulty) -> BatchId {
     let id = BatchId(Ids::seeded(77).next(Timestamp::from_millis(1)));
     let record = BatchRecord {
@@ -130,13 +130,13 @@ async fn worker(engine: &Node) -> WorkerRecord {
     engine.open_worker("python".to_owned(), takes, LONG).await.unwrap()
 }
 
-/// A job of the batch that is tried once.
+/// Adds a job with one attempt to the batch.
 async fn add(engine: &Node, batch: BatchId) -> JobId {
     let retry = RetryPolicy::new(Vec::new()).unwrap();
     enqueue(engine, Job { batch: Some(batch), retry, ..job(engine) }).await
 }
 
-/// Takes the next job and ends it so.
+/// Leases the next job and ends it with this report.
 async fn end_next(engine: &Node, worker: &WorkerRecord, report: Report) -> JobId {
     let leased = engine.lease_for(worker, 1, LONG, None).await.unwrap().unwrap().pop().unwrap();
     let id = leased.job().cloned().unwrap().id;
@@ -181,12 +181,12 @@ async fn what_a_node_without_deliveries_announces_another_node_sends_without_a_p
     drop((delivers, api));
 }
 
-/// On several threads, because a runtime with one runs tasks in the order in which they were spawned.
+/// This needs several threads, because a runtime with one thread runs tasks in the order in which they were spawned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_an_endpoint_starts_in_the_order_in_which_it_came() {
     let (store, recorder) = (store(), Arc::new(Recorder::default()));
     add_endpoint(&store, "http://127.0.0.1/hook");
-    // As many as one lease brings for the lane.
+    // As many deliveries as one lease returns for the lane.
     let expected: Vec<String> = (1..=8).map(|phase| format!("a.b {phase}")).collect();
     for phase in 1..=8 {
         let messages = vec![message(&format!("{{\"phase\":{phase}}}"))];

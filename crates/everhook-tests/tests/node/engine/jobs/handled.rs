@@ -1,4 +1,4 @@
-//! Jobs that a handler of the process runs.
+//! Jobs with a handler in the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -129,7 +129,7 @@ async fn no_more_run_at_once_than_may_however_short_they_are() {
         }
     };
     let engine = worker(&store, 1, handlers(3, run)).await;
-    // So many that they are leased ahead of those that run.
+    // Enough jobs that some are leased ahead of the running ones.
     let ids = enqueue_many(&engine, 500).await;
     for id in ids {
         until(&store, id, JobState::Succeeded).await;

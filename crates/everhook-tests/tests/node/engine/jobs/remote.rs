@@ -1,4 +1,4 @@
-//! Workers elsewhere, which the engine renews, gives jobs to and hears.
+//! Remote workers: the engine renews their sessions, leases jobs to them and records their reports.
 
 use std::time::Duration;
 
@@ -159,7 +159,7 @@ async fn a_worker_that_found_no_server_for_longer_than_its_lease_has_one_lease_t
     assert_eq!([classes(&store, id).await, classes(&store, other).await], [["success"], ["success"]]);
     let attempt = attempts(&store, id).await.remove(0);
     assert!(attempt.duration >= 3 * LONG - LEASE, "since the other node leased it: {:?}", attempt.duration);
-    // One that lives no more is found out, a little after its lease.
+    // A crashed worker is noticed shortly after its lease.
     tokio::time::sleep(2 * LEASE).await;
     assert_eq!(engine.heartbeat(silent.session.id, None).await.unwrap(), Err(WorkerRefused::Closed));
     engine.drain(Duration::ZERO).await;

@@ -1,4 +1,4 @@
-//! Schedules that engines fire, and those that look after the store.
+//! Schedules that engines start, and the schedules of retention.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use everhook_store::store::{Reads, Resources, Store};
 
 use crate::engine::jobs::stage::{ENVIRONMENT, job, pause, server, store};
 
-/// How long a test waits for a few runs of a schedule.
+/// The time limit for a few runs of a schedule.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates a schedule that starts a job every second.

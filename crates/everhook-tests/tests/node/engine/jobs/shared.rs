@@ -29,10 +29,10 @@ use crate::engine::jobs::stage::{attempts, job, pause, simulated_store, start};
 
 const ONE: EnvironmentId = EnvironmentId(1);
 const OTHER: EnvironmentId = EnvironmentId(2);
-/// By far shorter than a push or a job may take. Time is virtual: what waits for either fails the test at once.
+/// Far shorter than the timeout of a push or a job. Time is virtual, so a test that waits for either fails at once.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Never answers requests to hosts that begin with `slow`, and counts what is under way to each host.
+/// Never answers requests to hosts that begin with `slow`, and counts the open requests of each host.
 #[derive(Default)]
 struct Hosts {
     under_way: Mutex<BTreeMap<String, usize>>,
@@ -54,7 +54,7 @@ impl Transport for Hosts {
 }
 
 impl Hosts {
-    /// Waits until so many requests to slow hosts are under way.
+    /// Waits until this many requests to slow hosts are open.
     async fn slow(&self, count: usize) {
         loop {
             let changed = self.changed.notified();
@@ -75,7 +75,7 @@ async fn server(store: &Arc<MemStore>, hosts: &Arc<Hosts>, jobs: JobsConfig) -> 
     start(store, 1, NodeConfig { jobs: Some(jobs), ..config("server") }, Some(hosts.clone())).await
 }
 
-/// A queue whose jobs are pushed to a host.
+/// Creates a queue whose jobs are pushed to a host.
 async fn queue(store: &MemStore, environment: EnvironmentId, name: &str, host: &str) {
     let target = Some(Target { url: format!("https://{host}/jobs"), keys: SigningKeys::default() });
     let queue = Queue { target, ..Queue::new(name.parse().unwrap()) };
@@ -130,7 +130,8 @@ async fn an_environment_with_many_queues_that_hang_delays_no_other_environment()
     for n in 0..20 {
         enqueue(&engine, ONE, &format!("stuck{n}"), 20).await;
     }
-    // 64 slots. A third of half of them is promised to the other environment, and one to the server itself, which has one queue.
+    // Of the 64 slots, a third of the half is promised to the other environment, and one to the server itself, which
+    // has one queue.
     hosts.slow(64 - 10 - 1).await;
     for _ in 0..3 {
         let id = enqueue(&engine, OTHER, "sound", 15).await;

@@ -1,4 +1,4 @@
-//! Engines with handlers on an embedded store, a transport that answers as told, and jobs to run.
+//! Engines with handlers on an embedded store, a transport with configured answers, and jobs to run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ pub(crate) fn store() -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open_in_memory(Arc::new(Ids::from_system())).unwrap())
 }
 
-/// A store in memory whose clock runs with tokio's.
+/// Returns an in-memory store whose clock follows tokio's.
 pub(crate) fn simulated_store() -> Arc<MemStore> {
     let started = Instant::now();
     let clock = move || Timestamp::from_millis(1_750_000_000_000).plus(started.elapsed());
@@ -56,7 +56,7 @@ impl<F: Fn(Context) -> Run + Send + Sync> Handler for Does<F> {
     }
 }
 
-/// Handlers of the kind `send`, so many at once.
+/// Returns a handler of the kind `send` with this many slots.
 pub(crate) fn handlers<F, R>(slots: usize, run: F) -> Handlers
 where
     F: Fn(Context) -> R + Send + Sync + 'static,
@@ -70,18 +70,18 @@ where
     }
 }
 
-/// A worker without a server.
+/// Starts a worker node without a server.
 pub(crate) async fn worker(store: &Arc<impl Store + 'static>, seed: u64, handlers: Handlers) -> Arc<Node> {
     let jobs = Some(JobsConfig { schedules: false, handlers: Some(Arc::new(handlers)), ..JobsConfig::default() });
     start(store, seed, NodeConfig { jobs, ..config(&format!("worker {seed}")) }, None).await
 }
 
-/// A server whose requests go nowhere.
+/// Starts a server without a reachable target.
 pub(crate) async fn server(store: &Arc<impl Store + 'static>, seed: u64) -> Arc<Node> {
     server_over(store, seed, Arc::new(Target::default())).await
 }
 
-/// A server whose requests go there.
+/// Starts a server whose requests go to `target`.
 pub(crate) async fn server_over(store: &Arc<impl Store + 'static>, seed: u64, target: Arc<Target>) -> Arc<Node> {
     start(store, seed, config(&format!("server {seed}")), Some(target)).await
 }
@@ -97,7 +97,7 @@ pub(crate) async fn start(
     Node::start(store.clone(), transport, ids, entropy, NodeConfig { jobs, ..config }).await.unwrap()
 }
 
-/// Answers as told, the last one again and again, and remembers what it got.
+/// Gives the configured answers, then repeats the last one, and records the requests.
 #[derive(Default)]
 pub(crate) struct Target {
     pub(crate) answers: Mutex<Vec<(u16, Option<&'static str>)>>,
@@ -114,7 +114,7 @@ impl Transport for Target {
     }
 }
 
-/// A job of the kind `send` that is tried three times, at once.
+/// Returns a job of the kind `send` with three attempts and no back-off.
 pub(crate) fn job(engine: &Node) -> Job {
     let id = JobId(engine.new_id());
     Job {
@@ -123,7 +123,7 @@ pub(crate) fn job(engine: &Node) -> Job {
     }
 }
 
-/// Enqueues a job; answers its id.
+/// Enqueues a job and returns its id.
 pub(crate) async fn enqueue(engine: &Node, job: Job) -> JobId {
     let id = job.id;
     let new = NewJob { environment: ENVIRONMENT, job, run_at: RunAt::Now, key: None };
@@ -132,7 +132,7 @@ pub(crate) async fn enqueue(engine: &Node, job: Job) -> JobId {
     id
 }
 
-/// Enqueues so many jobs at once; answers their ids.
+/// Enqueues several jobs at once and returns their ids.
 pub(crate) async fn enqueue_many(engine: &Node, count: usize) -> Vec<JobId> {
     let new = |_| NewJob { environment: ENVIRONMENT, job: job(engine), run_at: RunAt::Now, key: None };
     let all: Vec<_> = (0..count).map(new).collect();
@@ -145,7 +145,7 @@ pub(crate) async fn find(store: &Arc<impl Store>, id: JobId) -> JobRecord {
     store.read(query::FindJob { scope: Scope::of(ENVIRONMENT), id }).await.unwrap().unwrap()
 }
 
-/// Waits until the job is in this state; answers it.
+/// Waits until the job is in this state, and returns it.
 pub(crate) async fn until(store: &Arc<impl Store>, id: JobId, state: JobState) -> JobRecord {
     loop {
         let found = find(store, id).await;
@@ -156,7 +156,7 @@ pub(crate) async fn until(store: &Arc<impl Store>, id: JobId, state: JobState) -
     }
 }
 
-/// A moment, after which something is looked at again.
+/// Waits a moment before the next check.
 pub(crate) async fn pause() {
     tokio::time::sleep(Duration::from_millis(3)).await;
 }
@@ -167,7 +167,7 @@ pub(crate) async fn attempts(store: &Arc<impl Store>, id: JobId) -> Vec<JobAttem
     attempts
 }
 
-/// How the attempts of a job ended, oldest first.
+/// Returns the classes of the job's attempts, oldest first.
 pub(crate) async fn classes(store: &Arc<impl Store>, id: JobId) -> Vec<String> {
     attempts(store, id).await.iter().map(|attempt| attempt.class.to_string()).collect()
 }

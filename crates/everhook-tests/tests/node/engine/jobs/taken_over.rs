@@ -1,4 +1,4 @@
-//! Jobs whose worker lives long, or not long enough.
+//! Jobs whose worker outlives the lease, or crashes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn a_job_that_outlives_many_leases_stays_with_its_worker() {
         }
     };
     let engine = worker(&store, 1, handlers(1, run)).await;
-    // It would take the job over, if it could.
+    // This worker would take over the job if it could.
     let other = worker(&store, 2, handlers(1, |_| async { Finish::completed(None) })).await;
     let id = enqueue(&engine, job(&engine)).await;
     let leased = until(&store, id, JobState::Leased).await.open.unwrap();
