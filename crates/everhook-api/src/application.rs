@@ -278,7 +278,7 @@ pub(crate) async fn find_or_create(
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
     let wanted = wanted.into_new(api)?;
-    // Whoever was quicker created what was wanted.
+    // Another request has created the application meanwhile: it is the wanted one.
     Ok(resource::create(api, environment, wanted, None).await?.any())
 }
 

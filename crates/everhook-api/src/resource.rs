@@ -46,7 +46,7 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
     }
 }
 
-/// What a creation came to, where it was not refused.
+/// The result of a creation that was not refused.
 pub(crate) enum Creation<R> {
     /// It is there, by this request or the same one before it.
     Done(R),

@@ -169,12 +169,12 @@ impl Sessions {
 
     /// Closes all sessions. Other nodes reclaim the remaining tasks, or this node does after a restart.
     pub async fn close_all(&self) {
-        let tenures = {
+        let sessions = {
             let mut state = self.lock();
             let current = state.current.take();
             state.retired.drain(..).chain(current).collect::<Vec<_>>()
         };
-        for session in tenures {
+        for session in sessions {
             if let Err(error) = self.store.close_session(session.id).await {
                 warn!(session.id = %session.id, error = &error as &dyn std::error::Error, "could not close session");
             }
