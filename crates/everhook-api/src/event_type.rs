@@ -27,6 +27,7 @@ use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
 use crate::input::{self, At, Input};
 use crate::limits::VISIBLE_ROUNDS_MAX;
+use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
@@ -44,7 +45,7 @@ pub(crate) struct EventTypeIn {
 }
 
 /// An event type to put in the place of another.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeUpdate {
     /// A text for people.
@@ -62,30 +63,6 @@ pub(crate) struct EventTypeUpdate {
     feature_flags: Option<Vec<String>>,
     /// The group it is listed under.
     group_name: Option<String>,
-}
-
-/// A change of an event type: what is absent stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EventTypePatch {
-    #[serde(default, deserialize_with = "input::present")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "input::present")]
-    archived: Option<bool>,
-    #[serde(default, deserialize_with = "input::present")]
-    deprecated: Option<bool>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Object>)]
-    schemas: Option<Option<BTreeMap<String, Value>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    feature_flag: Option<Option<String>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Vec<String>>)]
-    feature_flags: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    group_name: Option<Option<String>>,
 }
 
 /// An event type.
@@ -188,12 +165,13 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
-    let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
-    match resource::create(&api, environment, wanted.clone(), input.key.as_ref()).await? {
+    let name = Name::try_from(name).at("name")?;
+    let wanted = content.clone().check(&api, &name, None)?;
+    match resource::create(&api, environment, wanted, input.key.as_ref()).await? {
         Creation::Taken(old) if old.archived => {
-            let revive = |old: EventType| Ok(wanted.clone().in_place_of(&old));
-            let revived = resource::change(&api, environment, &wanted.name, None, revive).await?;
-            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&wanted.name))
+            let revive = |old: EventType| content.clone().check(&api, &name, Some(old));
+            let revived = resource::change(&api, environment, &name, None, revive).await?;
+            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&name))
         }
         creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
     }
@@ -231,19 +209,19 @@ async fn put(
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let name =
         Name::try_from(path.event_type_name).map_err(|error| ApiError::invalid(["path", "event_type_name"], error))?;
-    let wanted = input.json::<EventTypeUpdate>()?.into_new(&api, name)?;
-    let change = |old: EventType| Ok(wanted.clone().in_place_of(&old));
-    if let Some(new) = resource::change(&api, environment, &wanted.name, None, change).await? {
+    let wanted: EventTypeUpdate = input.json()?;
+    let change = |old: EventType| wanted.clone().check(&api, &name, Some(old));
+    if let Some(new) = resource::change(&api, environment, &name, None, change).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
-    let new = resource::create(&api, environment, wanted, None).await?.done()?;
+    let new = resource::create(&api, environment, wanted.check(&api, &name, None)?, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
 /// Change an event type: what is absent stays.
 #[utoipa::path(
     patch, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.patch", tag = "Event Type",
-    params(EventTypePath), request_body = EventTypePatch, responses((status = 200, body = EventTypeOut))
+    params(EventTypePath), request_body(content = ref("#/components/schemas/EventTypePatch")), responses((status = 200, body = EventTypeOut))
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
@@ -251,27 +229,12 @@ async fn patch(
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<Json<EventTypeOut>, ApiError> {
-    let patch: EventTypePatch = input.json()?;
-    let description =
-        patch.description.map(|text| input::text("description", text, DESCRIPTION_CHARS_MAX)).transpose()?;
-    let schemas = patch.schemas.map(check_schemas).transpose()?;
-    let flag = match (patch.feature_flag, patch.feature_flags) {
-        (None, None) => None,
-        (one, list) => Some(check_flag(one.flatten(), list.flatten())?),
-    };
-    let group = patch.group_name.map(check_group).transpose()?;
+    let name = path.name()?;
     let change = |old: EventType| {
-        Ok(EventType {
-            description: description.clone().unwrap_or(old.description),
-            archived: patch.archived.unwrap_or(old.archived),
-            deprecated: patch.deprecated.unwrap_or(old.deprecated),
-            schemas: schemas.clone().unwrap_or(old.schemas),
-            feature_flag: flag.clone().unwrap_or(old.feature_flag),
-            group_name: group.clone().unwrap_or(old.group_name),
-            ..old
-        })
+        let base = Members::of::<EventTypeUpdate>(&old);
+        input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))
     };
-    let changed = resource::change(&api, environment, &path.name()?, None, change).await?;
+    let changed = resource::change(&api, environment, &name, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
 }
 
@@ -335,8 +298,11 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     }
 }
 
-/// Accepts schemas of draft 7; nothing they refer to is fetched.
-fn check_schemas(schemas: Option<BTreeMap<String, Value>>) -> Result<Option<String>, ApiError> {
+/// Accepts schemas of draft 7; nothing they refer to is fetched. Those that `old` has stay to the letter.
+fn check_schemas(schemas: Option<BTreeMap<String, Value>>, old: Option<EventType>) -> Result<Option<String>, ApiError> {
+    if let Some(old) = old.filter(|old| EventTypeUpdate::of(old).schemas == schemas) {
+        return Ok(old.schemas);
+    }
     let Some(schemas) = schemas else { return Ok(None) };
     let refuse = |rule: String| Err(ApiError::invalid(["body", "schemas"], rule));
     if schemas.len() > SCHEMAS_MAX {
@@ -384,32 +350,41 @@ impl EventTypePath {
     }
 }
 
-impl EventTypeUpdate {
-    fn into_new(self, api: &Api, name: Name) -> Result<EventType, ApiError> {
-        let now = api.now();
-        Ok(EventType {
-            name,
-            description: input::text("description", self.description, DESCRIPTION_CHARS_MAX)?,
-            archived: self.archived.unwrap_or(false),
-            deprecated: self.deprecated.unwrap_or(false),
-            schemas: check_schemas(self.schemas)?,
-            feature_flag: check_flag(self.feature_flag, self.feature_flags)?,
-            group_name: check_group(self.group_name)?,
-            created_at: now,
-            updated_at: now,
-            revision: 0,
-        })
+impl Form for EventTypeUpdate {
+    type Record = EventType;
+
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("featureFlags", "featureFlag")];
+
+    fn of(event_type: &EventType) -> EventTypeUpdate {
+        EventTypeUpdate {
+            description: event_type.description.clone(),
+            archived: Some(event_type.archived),
+            deprecated: Some(event_type.deprecated),
+            schemas: event_type.schemas.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            feature_flag: event_type.feature_flag.as_ref().map(Name::to_string),
+            feature_flags: None,
+            group_name: event_type.group_name.clone(),
+        }
     }
 }
 
-/// Puts what is wanted in the place of what there is.
-trait InPlaceOf {
-    fn in_place_of(self, old: &EventType) -> EventType;
-}
-
-impl InPlaceOf for EventType {
-    fn in_place_of(self, old: &EventType) -> EventType {
-        EventType { created_at: old.created_at, revision: old.revision, ..self }
+impl EventTypeUpdate {
+    /// The event type that is wanted: a new one, or one in the place of `old`.
+    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, ApiError> {
+        let now = api.now();
+        let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));
+        Ok(EventType {
+            name: name.clone(),
+            description: input::text("description", self.description, DESCRIPTION_CHARS_MAX)?,
+            archived: self.archived.unwrap_or(false),
+            deprecated: self.deprecated.unwrap_or(false),
+            schemas: check_schemas(self.schemas, old)?,
+            feature_flag: check_flag(self.feature_flag, self.feature_flags)?,
+            group_name: check_group(self.group_name)?,
+            created_at,
+            updated_at: now,
+            revision,
+        })
     }
 }
 

@@ -20,12 +20,13 @@ use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_path_to_error::Segment;
+use serde_path_to_error::{Segment, Track};
 
 use crate::error::ApiError;
 use crate::limits::{BODY_DISCARDED_MAX, BODY_TIMEOUT, IDEMPOTENCY_KEY_CHARS_MAX};
+use crate::merge::{Form, Members, Merge};
 use crate::state::Api;
 use crate::strict;
 
@@ -50,13 +51,25 @@ impl Input {
         self.read::<Option<Object<T>>>().map(|read| read.map_or_else(T::default, |Object(value)| value))
     }
 
+    /// Reads the body as a merge patch of `base`, which has the members of the stored form.
+    pub(crate) fn merged<'a, F: Form + Deserialize<'a>>(&'a self, base: &'a Members) -> Result<F, ApiError> {
+        let kept = base.kept::<F>(&self.bytes);
+        self.read_as(Merge::<F>::new(&kept))
+    }
+
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        self.read_as(PhantomData::<T>)
+    }
+
+    fn read_as<'a, S: DeserializeSeed<'a> + Copy>(&'a self, seed: S) -> Result<S::Value, ApiError> {
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
+        let read = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
         // The first pass does not keep track of where it is, because that is slow; only a body that fails gets a second.
-        serde_json::from_slice(&self.bytes).map_err(|error| {
+        read.map_err(|error| {
+            let (mut track, mut loc) = (Track::new(), vec!["body".to_owned()]);
             let deserializer = &mut serde_json::Deserializer::from_slice(&self.bytes);
-            let mut loc = vec!["body".to_owned()];
-            if let Err(traced) = serde_path_to_error::deserialize::<_, T>(deserializer) {
-                loc.extend(traced.path().iter().filter_map(segment));
+            if seed.deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track)).is_err() {
+                loc.extend(track.path().iter().filter_map(segment));
             }
             match strict::unknown_field(&error) {
                 Some(rule) => ApiError::invalid(loc, rule),

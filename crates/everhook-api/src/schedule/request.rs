@@ -6,11 +6,13 @@ use bytes::Bytes;
 use everhook_core::draft::Draft;
 use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::message;
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::zone::Zone;
 use everhook_core::schedule::{BadSchedule, Cadence, Missed, Overlap, Schedule};
 use everhook_core::time::Timestamp;
-use everhook_store::schedule::{MessageTemplate, Starts};
-use serde::{Deserialize, Serialize};
+use everhook_store::schedule::{MessageTemplate, ScheduleRecord, Starts};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -18,11 +20,12 @@ use crate::batch::find_application;
 use crate::error::ApiError;
 use crate::input::{self, At, FieldPath};
 use crate::job::request::JobIn;
+use crate::merge::Form;
 use crate::scope;
 use crate::state::Api;
 
 /// A schedule to create, or what to change of one: what is absent stays then.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduleIn<'a> {
     /// Its name, unique in the environment. Has to be there to create, and cannot be changed.
@@ -38,13 +41,11 @@ pub(crate) struct ScheduleIn<'a> {
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
     /// It does not run before this.
-    #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    starts_at: Option<Option<Timestamp>>,
+    starts_at: Option<Timestamp>,
     /// It does not run at this or later.
-    #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    ends_at: Option<Option<Timestamp>>,
+    ends_at: Option<Timestamp>,
     /// Each run is late by a part of this, the same on every replica.
     #[schema(maximum = 86_400)]
     jitter_seconds: Option<u64>,
@@ -59,10 +60,10 @@ pub(crate) struct ScheduleIn<'a> {
     #[schema(minimum = 1, maximum = 100)]
     catch_up: Option<u32>,
     /// The job that it starts.
-    #[serde(borrow, default, deserialize_with = "input::object")]
+    #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     job: Option<JobIn<'a>>,
     /// The message that it sends, in the place of `job`.
-    #[serde(borrow, default, deserialize_with = "input::object")]
+    #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     message: Option<ScheduledMessageIn<'a>>,
     /// Whether it waits to be resumed.
     pub(crate) paused: Option<bool>,
@@ -112,20 +113,95 @@ pub(crate) enum MissedForm {
     CatchUp,
 }
 
+impl Form for ScheduleIn<'_> {
+    type Record = ScheduleRecord;
+
+    const EXCLUDES: &'static [(&'static str, &'static str)] = &[
+        ("everySeconds", "cron"),
+        ("everySeconds", "timezone"),
+        ("cron", "everySeconds"),
+        ("missed", "catchUp"),
+        ("catchUp", "missed"),
+    ];
+
+    /// Without job and message, which stay where they are absent: a payload is kept byte for byte.
+    fn of(record: &ScheduleRecord) -> Self {
+        let schedule = &record.schedule;
+        let (cron, timezone, every_seconds) = match &schedule.cadence {
+            Cadence::Cron { cron, zone } => (Some(cron.as_str().to_owned()), Some(zone.as_str().to_owned()), None),
+            Cadence::Every { every, .. } => (None, None, Some(every.as_secs())),
+        };
+        let (missed, catch_up) = MissedForm::of(schedule.missed);
+        ScheduleIn {
+            name: Some(record.name.to_string()),
+            cron,
+            every_seconds,
+            timezone,
+            starts_at: schedule.starts_at,
+            ends_at: schedule.ends_at,
+            jitter_seconds: Some(schedule.jitter.as_secs()),
+            grace_seconds: Some(schedule.grace.as_secs()),
+            overlap: Some(schedule.overlap.into()),
+            missed: Some(missed),
+            catch_up,
+            job: None,
+            message: None,
+            paused: Some(record.paused),
+        }
+    }
+}
+
+/// Absent members of a form are null.
+fn left_out<T, S: Serializer>(_: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_none()
+}
+
+/// What a schedule is checked against.
+pub(crate) struct Checks {
+    pub(crate) id: ScheduleId,
+    pub(crate) now: Timestamp,
+    /// What the request says that is started.
+    pub(crate) starts: Option<Starts>,
+}
+
 impl ScheduleIn<'_> {
-    /// When it runs: what is said here, else what `old` says.
-    pub(crate) fn schedule(
-        &self,
-        id: ScheduleId,
-        old: Option<&Schedule>,
-        now: Timestamp,
-    ) -> Result<Schedule, ApiError> {
-        let starts_at = self.starts_at.unwrap_or(old.and_then(|old| old.starts_at));
-        let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), starts_at, now)?);
-        let base = old.map_or(base.clone(), |old| Schedule { cadence: base.cadence, ..old.clone() });
+    /// The schedule that is wanted: a new one, or one in the place of `old`.
+    pub(crate) fn check(self, checks: Checks, old: Option<ScheduleRecord>) -> Result<ScheduleRecord, ApiError> {
+        let now = checks.now;
+        let name = self.name(old.as_ref())?;
+        let schedule = self.schedule(checks.id, old.as_ref().map(|old| &old.schedule), now)?;
+        let starts = checks.starts.or_else(|| old.as_ref().map(|old| old.starts.clone()));
+        let starts = starts.ok_or_else(|| FieldPath::Body.refuse("job", "must be there, or message"))?;
+        if matches!(starts, Starts::Message(_)) && schedule.overlap != Overlap::Allow {
+            return Err(FieldPath::Body.refuse("overlap", "must be allow for a message: it is never open"));
+        }
+        let paused = self.paused.unwrap_or(false);
+        Ok(match old {
+            Some(old) => ScheduleRecord { schedule, starts, paused, ..old },
+            None => {
+                let state = ScheduleState::paused();
+                ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 }
+            }
+        })
+    }
+
+    fn name(&self, old: Option<&ScheduleRecord>) -> Result<Name, ApiError> {
+        match (old, &self.name) {
+            (Some(old), Some(name)) if *name != old.name.as_str() => {
+                Err(FieldPath::Body.refuse("name", "cannot be changed"))
+            }
+            (Some(old), _) => Ok(old.name.clone()),
+            (None, Some(name)) => FieldPath::Body.own_name("name", name.clone()),
+            (None, None) => Err(FieldPath::Body.refuse("name", "must be there")),
+        }
+    }
+
+    /// When it runs. An interval that is not changed keeps its beginning.
+    fn schedule(&self, id: ScheduleId, old: Option<&Schedule>, now: Timestamp) -> Result<Schedule, ApiError> {
+        let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), now)?);
         let schedule = Schedule {
-            starts_at,
-            ends_at: self.ends_at.unwrap_or(base.ends_at),
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
             jitter: self.jitter_seconds.map_or(base.jitter, Duration::from_secs),
             overlap: self.overlap.map_or(base.overlap, Overlap::from),
             missed: self.missed(base.missed)?,
@@ -133,9 +209,9 @@ impl ScheduleIn<'_> {
             ..base
         };
         schedule.check().map_err(|bad| FieldPath::Body.refuse(field(bad), bad))?;
-        let says_when = self.cron.is_some() || self.every_seconds.is_some() || self.timezone.is_some();
-        let says_when = says_when || self.starts_at.is_some() || self.ends_at.is_some();
-        if says_when && schedule.next_after(now).is_none() {
+        let when = |schedule: &Schedule| (schedule.cadence.clone(), schedule.starts_at, schedule.ends_at);
+        // One that has ended can still be changed in other ways.
+        if old.map(when) != Some(when(&schedule)) && schedule.next_after(now).is_none() {
             let (field, rule) = match schedule.ends_at {
                 Some(_) => ("endsAt", "it would never run: there is no time before this"),
                 None => ("cron", "it would never run"),
@@ -145,40 +221,27 @@ impl ScheduleIn<'_> {
         Ok(schedule)
     }
 
-    fn cadence(
-        &self,
-        old: Option<&Cadence>,
-        starts_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<Cadence, ApiError> {
+    fn cadence(&self, old: Option<&Cadence>, now: Timestamp) -> Result<Cadence, ApiError> {
         let zone = self.timezone.as_deref().map(str::parse::<Zone>).transpose().at("timezone")?;
-        let every = |every, anchor| match self.timezone {
-            Some(_) => Err(FieldPath::Body.refuse("timezone", "is for cron only")),
-            None => Ok(Cadence::Every { every, anchor: starts_at.unwrap_or(anchor) }),
-        };
-        match (&self.cron, self.every_seconds, old) {
-            (Some(_), Some(_), _) => {
-                Err(FieldPath::Body.refuse("everySeconds", "must not be there together with cron"))
-            }
-            (Some(cron), None, old) => {
-                let old_zone = match old {
-                    Some(Cadence::Cron { zone, .. }) => Some(zone.clone()),
-                    Some(Cadence::Every { .. }) | None => None,
+        match (&self.cron, self.every_seconds) {
+            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("everySeconds", "must not be there together with cron")),
+            (None, None) => Err(FieldPath::Body.refuse("cron", "must be there, or everySeconds")),
+            (None, Some(_)) if zone.is_some() => Err(FieldPath::Body.refuse("timezone", "is for cron only")),
+            (Some(cron), None) => Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.unwrap_or(Zone::UTC) }),
+            (None, Some(seconds)) => {
+                let every = Duration::from_secs(seconds);
+                let anchor = match old {
+                    Some(Cadence::Every { every: old, anchor }) if *old == every => *anchor,
+                    Some(Cadence::Every { .. } | Cadence::Cron { .. }) | None => now,
                 };
-                Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.or(old_zone).unwrap_or(Zone::UTC) })
+                Ok(Cadence::Every { every, anchor: self.starts_at.unwrap_or(anchor) })
             }
-            (None, Some(seconds), _) => every(Duration::from_secs(seconds), now),
-            (None, None, None) => Err(FieldPath::Body.refuse("cron", "must be there, or everySeconds")),
-            (None, None, Some(Cadence::Cron { cron, zone: old })) => {
-                Ok(Cadence::Cron { cron: cron.clone(), zone: zone.unwrap_or_else(|| old.clone()) })
-            }
-            (None, None, Some(Cadence::Every { every: span, anchor })) => every(*span, *anchor),
         }
     }
 
-    fn missed(&self, old: Missed) -> Result<Missed, ApiError> {
+    fn missed(&self, default: Missed) -> Result<Missed, ApiError> {
         match (self.missed, self.catch_up) {
-            (None, None) => Ok(old),
+            (None, None) => Ok(default),
             (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
             (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
             (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
@@ -187,9 +250,13 @@ impl ScheduleIn<'_> {
         }
     }
 
-    /// What it starts; none if nothing is said of that.
-    pub(crate) async fn starts(self, api: &Api, environment: EnvironmentId) -> Result<Option<Starts>, ApiError> {
-        match (self.job, self.message) {
+    /// Takes out what it starts; none if nothing is said of that.
+    pub(crate) async fn take_starts(
+        &mut self,
+        api: &Api,
+        environment: EnvironmentId,
+    ) -> Result<Option<Starts>, ApiError> {
+        match (self.job.take(), self.message.take()) {
             (Some(_), Some(_)) => Err(FieldPath::Body.refuse("message", "must not be there together with job")),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
@@ -234,16 +301,6 @@ impl ScheduledMessageIn<'_> {
             channels: checked.channels,
             tags: checked.tags,
         })))
-    }
-}
-
-/// Refuses what goes together with jobs only.
-pub(crate) fn check_together(schedule: &Schedule, starts: &Starts) -> Result<(), ApiError> {
-    match starts {
-        Starts::Message(_) if schedule.overlap != Overlap::Allow => {
-            Err(FieldPath::Body.refuse("overlap", "must be allow for a message: it is never open"))
-        }
-        Starts::Message(_) | Starts::Job(_) => Ok(()),
     }
 }
 
