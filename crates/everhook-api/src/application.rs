@@ -10,6 +10,7 @@ use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::Violation;
 use everhook_store::catalog::{Having, Locator, Order};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
@@ -178,7 +179,7 @@ async fn put(
         // Without this, the same request again would create another one.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
-    let change = |old: Application| wanted.clone().check(&api, Some(old));
+    let change = |old: Application| Ok(wanted.clone().check(&api, Some(old))?);
     if let Some(changed) = resource::change(&api, environment, &locator, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
     }
@@ -204,7 +205,7 @@ async fn patch(
     let locator = scope::application(&app_id)?;
     let change = |old: Application| {
         let base = Members::of::<ApplicationIn>(&old);
-        input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))
+        Ok(input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))?)
     };
     let changed = resource::change(&api, environment, &locator, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
@@ -284,7 +285,7 @@ impl Form for ApplicationIn {
 
 impl ApplicationIn {
     /// The application that is wanted: a new one, or one in the place of `old`.
-    fn check(self, api: &Api, old: Option<Application>) -> Result<Application, ApiError> {
+    fn check(self, api: &Api, old: Option<Application>) -> Result<Application, Violation> {
         let uid = input::uid(self.uid.flatten(), ApplicationId::PREFIX)?;
         let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;
         let throttle_rate = input::throttle_rate(self.throttle_rate.or(self.rate_limit))?;

@@ -14,6 +14,7 @@ use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
 use everhook_store::resource::{NewEndpoint, ResourceKey};
@@ -25,7 +26,7 @@ use utoipa::ToSchema;
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
@@ -191,7 +192,7 @@ async fn put(
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
     let checks = Checks::of(&api, environment, &wanted).await?;
-    let change = |old: Endpoint| wanted.clone().check(&checks, application.id, Some(old));
+    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, application.id, Some(old))?);
     let place = (application.id, locator);
     if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -215,15 +216,15 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
     let wanted = input.merged::<EndpointIn>(&base)?;
     // A success answer would promise a change that this route does not make.
     if wanted.secret.is_some() {
-        return Err(secret_is_rotated());
+        return Err(secret_is_rotated().into());
     }
     if wanted.headers.is_some() {
-        return Err(ApiError::invalid(["body", "headers"], "cannot be changed here: use PATCH …/headers"));
+        return Err(violation::at("headers").breaks("cannot be changed here: use PATCH …/headers").into());
     }
     let checks = Checks::of(&api, at.environment, &wanted).await?;
     let change = |old: Endpoint| {
         let base = Members::of::<EndpointIn>(&old);
-        input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))
+        Ok(input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?)
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
     let changed = resource::change(&api, at.environment, &place, None, change).await?;
@@ -283,40 +284,40 @@ impl Checks<'_> {
     }
 
     /// A URL that is not changed stays, even if the settings would not allow it any more.
-    fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, ApiError> {
+    fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
         if old.is_some_and(|old| old.url == url) {
             return Ok(url);
         }
-        self.api.egress.check_url(&url).at("url").map(String::from)
+        violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
     }
 
     /// An endpoint may ask for event types that exist and are not archived, and keeps those that it has.
-    fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, ApiError> {
+    fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
         let types = check_names(types)?;
         let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
         let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);
         match types.iter().flatten().find(is_unknown) {
             None => Ok(types),
             Some(name) => {
-                Err(ApiError::invalid(["body", "eventTypes"], format!("there is no event type {:?}", name.as_str())))
+                Err(violation::at("eventTypes").breaks(format!("there is no event type {:?}", name.as_str())))
             }
         }
     }
 }
 
 /// An empty list is what some clients send for all.
-fn check_names(types: Option<&[String]>) -> Result<Option<Vec<Name>>, ApiError> {
+fn check_names(types: Option<&[String]>) -> Result<Option<Vec<Name>>, Violation> {
     let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
     let types = input::names("eventTypes", types.to_vec(), ENDPOINT_EVENT_TYPES_MAX)?;
     if types.iter().map(|name| name.as_str().len()).sum::<usize>() > ENDPOINT_EVENT_TYPES_BYTES_MAX {
         let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
-        return Err(ApiError::invalid(["body", "eventTypes"], rule));
+        return Err(violation::at("eventTypes").breaks(rule));
     }
     Ok(Some(types))
 }
 
-fn secret_is_rotated() -> ApiError {
-    ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate")
+fn secret_is_rotated() -> Violation {
+    violation::at("secret").breaks("cannot be changed here: use POST …/secret/rotate")
 }
 
 /// The state after someone switched an endpoint on or off; one that is gone stays gone until it is switched on.
@@ -366,7 +367,7 @@ impl EndpointIn {
         checks: &Checks<'_>,
         application: ApplicationId,
         old: Option<Endpoint>,
-    ) -> Result<Endpoint, ApiError> {
+    ) -> Result<Endpoint, Violation> {
         let event_types = checks.event_types(self.wanted_types(), old.as_ref())?;
         let secret = self.secret.map(|text| endpoint_secret::given("secret", &text)).transpose()?;
         let headers = self.headers.map(endpoint_headers::check).transpose()?;

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::signing::{BadSigningKey, SignatureKind, SigningKey, SigningKeys};
+use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -69,7 +70,7 @@ async fn rotate(
     let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
     if grace > ROTATE_GRACE_MAX {
         let rule = format!("must be at most {}", ROTATE_GRACE_MAX.as_secs());
-        return Err(ApiError::invalid(["body", "gracePeriodSeconds"], rule));
+        return Err(violation::at("gracePeriodSeconds").breaks(rule).into());
     }
     // Its receivers verify this kind of signature.
     let key = match wanted.key {
@@ -96,8 +97,8 @@ impl EndpointSecretOut {
 }
 
 /// The secret that a field gives.
-pub(crate) fn given(field: &'static str, text: &str) -> Result<SigningKey, ApiError> {
-    parse(text).map_err(|error| ApiError::invalid(["body", field, "__all__"], error))
+pub(crate) fn given(field: &'static str, text: &str) -> Result<SigningKey, Violation> {
+    violation::at(field).member("__all__").check(parse(text))
 }
 
 /// Clients may leave the prefix out; what then begins like nothing we know is a shared secret.

@@ -12,6 +12,7 @@ use everhook_core::limits::{
 use everhook_core::name::{self, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{ArchivedTypes, Order, Slice};
 use everhook_store::piece::Piece;
 use everhook_store::query;
@@ -25,7 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::limits::VISIBLE_ROUNDS_MAX;
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
@@ -165,11 +166,11 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
-    let name = Name::try_from(name).at("name")?;
+    let name = at("name").check(Name::try_from(name))?;
     let wanted = content.clone().check(&api, &name, None)?;
     match resource::create(&api, environment, wanted, input.key.as_ref()).await? {
         Creation::Taken(old) if old.archived => {
-            let revive = |old: EventType| content.clone().check(&api, &name, Some(old));
+            let revive = |old: EventType| Ok(content.clone().check(&api, &name, Some(old))?);
             let revived = resource::change(&api, environment, &name, None, revive).await?;
             revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&name))
         }
@@ -207,10 +208,9 @@ async fn put(
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
-    let name =
-        Name::try_from(path.event_type_name).map_err(|error| ApiError::invalid(["path", "event_type_name"], error))?;
+    let name = at("event_type_name").check(Name::try_from(path.event_type_name)).map_err(ApiError::in_path)?;
     let wanted: EventTypeUpdate = input.json()?;
-    let change = |old: EventType| wanted.clone().check(&api, &name, Some(old));
+    let change = |old: EventType| Ok(wanted.clone().check(&api, &name, Some(old))?);
     if let Some(new) = resource::change(&api, environment, &name, None, change).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
@@ -232,7 +232,7 @@ async fn patch(
     let name = path.name()?;
     let change = |old: EventType| {
         let base = Members::of::<EventTypeUpdate>(&old);
-        input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))
+        Ok(input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))?)
     };
     let changed = resource::change(&api, environment, &name, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
@@ -299,39 +299,41 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
 }
 
 /// Accepts schemas of draft 7; nothing they refer to is fetched. Those that `old` has stay to the letter.
-fn check_schemas(schemas: Option<BTreeMap<String, Value>>, old: Option<EventType>) -> Result<Option<String>, ApiError> {
+fn check_schemas(
+    schemas: Option<BTreeMap<String, Value>>,
+    old: Option<EventType>,
+) -> Result<Option<String>, Violation> {
     if let Some(old) = old.filter(|old| EventTypeUpdate::of(old).schemas == schemas) {
         return Ok(old.schemas);
     }
     let Some(schemas) = schemas else { return Ok(None) };
-    let refuse = |rule: String| Err(ApiError::invalid(["body", "schemas"], rule));
+    let refuse = |rule: String| Err(at("schemas").breaks(rule));
     if schemas.len() > SCHEMAS_MAX {
         return refuse(format!("must have at most {SCHEMAS_MAX} versions"));
     }
     for (version, schema) in &schemas {
-        name::check_length(version, NAME_CHARS_MAX).at("schemas")?;
-        name::check_text(version).at("schemas")?;
+        at("schemas").check(name::check_length(version, NAME_CHARS_MAX))?;
+        at("schemas").check(name::check_text(version))?;
         if !jsonschema::draft7::meta::is_valid(schema) {
-            let loc = ["body".to_owned(), "schemas".to_owned(), version.clone()];
-            return Err(ApiError::invalid(loc, "is not a JSON Schema of draft 7"));
+            return Err(at("schemas").member(version.clone()).breaks("is not a JSON Schema of draft 7"));
         }
     }
-    let text = serde_json::to_string(&schemas).at("schemas")?;
+    let text = at("schemas").check(serde_json::to_string(&schemas))?;
     if text.len() > SCHEMAS_BYTES_MAX {
         return refuse(format!("must have at most {SCHEMAS_BYTES_MAX} bytes as JSON"));
     }
     Ok(Some(text))
 }
 
-fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, ApiError> {
+fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, Violation> {
     let mut flags = list.unwrap_or_default();
     if flags.len() > 1 {
-        return Err(ApiError::invalid(["body", "featureFlags"], "must have at most one entry"));
+        return Err(at("featureFlags").breaks("must have at most one entry"));
     }
-    one.or(flags.pop()).map(Name::try_from).transpose().at("featureFlag")
+    at("featureFlag").check(one.or(flags.pop()).map(Name::try_from).transpose())
 }
 
-fn check_group(group: Option<String>) -> Result<Option<String>, ApiError> {
+fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
@@ -370,7 +372,7 @@ impl Form for EventTypeUpdate {
 
 impl EventTypeUpdate {
     /// The event type that is wanted: a new one, or one in the place of `old`.
-    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, ApiError> {
+    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
         let now = api.now();
         let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));
         Ok(EventType {

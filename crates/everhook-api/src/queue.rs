@@ -12,6 +12,7 @@ use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::scope::Scope;
 use everhook_core::signing::{SignatureKind, SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::queue::QueueStats;
@@ -24,7 +25,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
-use crate::input::{self, At, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
@@ -178,7 +179,7 @@ async fn patch(
     let key = endpoint_secret::random(SignatureKind::Hmac256);
     let change = |old: Queue| {
         let base = Members::of::<QueueIn>(&old);
-        input.merged::<QueueIn>(&base)?.check(&api, &key, old)
+        Ok(input.merged::<QueueIn>(&base)?.check(&api, &key, old)?)
     };
     let changed = resource::change(&api, environment, &name, None, change).await?;
     show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
@@ -287,21 +288,21 @@ impl Form for QueueIn {
 
 impl QueueIn {
     /// The queue in the place of `old`. A target that is new signs with `key`.
-    fn check(self, api: &Api, key: &SigningKey, old: Queue) -> Result<Queue, ApiError> {
+    fn check(self, api: &Api, key: &SigningKey, old: Queue) -> Result<Queue, Violation> {
         let shown = QueueIn::of(&old);
         let plain = Queue::new(old.name.clone());
-        Queue { limit: self.limit, ..plain.clone() }.check().at("limit")?;
-        Queue { key_limit: self.key_limit, ..plain }.check().at("keyLimit")?;
+        at("limit").check(Queue { limit: self.limit, ..plain.clone() }.check())?;
+        at("keyLimit").check(Queue { key_limit: self.key_limit, ..plain }.check())?;
         // A rate is shown rounded, and a target may have been set under other settings: what is not changed stays.
         let rate = match self.rate_per_second {
             rate if rate == shown.rate_per_second => old.rate,
-            rate => rate.map(Rate::per_second).transpose().at("ratePerSecond")?,
+            rate => at("ratePerSecond").check(rate.map(Rate::per_second).transpose())?,
         };
         let target = match self.target_url {
             url if url == shown.target_url => old.target,
             None => None,
             Some(url) => {
-                let url = api.egress.check_url(&url).at("targetUrl").map(String::from)?;
+                let url = at("targetUrl").check(api.egress.check_url(&url)).map(String::from)?;
                 let keys = old.target.map_or_else(|| SigningKeys::new(key.clone()), |target| target.keys);
                 Some(Target { url, keys })
             }
@@ -365,7 +366,7 @@ impl QueuePath {
 
     /// The name of a queue that may be configured.
     fn own_name(&self) -> Result<Name, ApiError> {
-        let name = self.name()?;
-        if input::is_built_in(&name) { FieldPath::Path.own_name("queue", self.queue.clone()) } else { Ok(name) }
+        self.name()?;
+        input::own_name("queue", self.queue.clone()).map_err(ApiError::in_path)
     }
 }

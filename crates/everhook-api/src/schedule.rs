@@ -141,7 +141,7 @@ async fn patch(
     let changed = replace(&api, &named, |old| {
         let base = Members::of::<ScheduleIn<'_>>(&old);
         let checks = Checks { id: old.schedule.id, now: api.now(), starts: starts.clone() };
-        input.merged::<ScheduleIn<'_>>(&base)?.check(checks, Some(old))
+        Ok(input.merged::<ScheduleIn<'_>>(&base)?.check(checks, Some(old))?)
     });
     let changed = changed.await?;
     show(&api, named.environment, changed).await

@@ -11,14 +11,15 @@ use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::zone::Zone;
 use everhook_core::schedule::{BadSchedule, Cadence, Missed, Overlap, Schedule};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::schedule::{MessageTemplate, ScheduleRecord, Starts};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::batch::find_application;
+use crate::batch::{find_application, no_application};
 use crate::error::ApiError;
-use crate::input::{self, At, FieldPath};
+use crate::input;
 use crate::job::request::JobIn;
 use crate::merge::Form;
 use crate::scope;
@@ -166,14 +167,14 @@ pub(crate) struct Checks {
 
 impl ScheduleIn<'_> {
     /// The schedule that is wanted: a new one, or one in the place of `old`.
-    pub(crate) fn check(self, checks: Checks, old: Option<ScheduleRecord>) -> Result<ScheduleRecord, ApiError> {
+    pub(crate) fn check(self, checks: Checks, old: Option<ScheduleRecord>) -> Result<ScheduleRecord, Violation> {
         let now = checks.now;
         let name = self.name(old.as_ref())?;
         let schedule = self.schedule(checks.id, old.as_ref().map(|old| &old.schedule), now)?;
         let starts = checks.starts.or_else(|| old.as_ref().map(|old| old.starts.clone()));
-        let starts = starts.ok_or_else(|| FieldPath::Body.refuse("job", "must be there, or message"))?;
+        let starts = starts.ok_or_else(|| at("job").breaks("must be there, or message"))?;
         if matches!(starts, Starts::Message(_)) && schedule.overlap != Overlap::Allow {
-            return Err(FieldPath::Body.refuse("overlap", "must be allow for a message: it is never open"));
+            return Err(at("overlap").breaks("must be allow for a message: it is never open"));
         }
         let paused = self.paused.unwrap_or(false);
         Ok(match old {
@@ -185,19 +186,17 @@ impl ScheduleIn<'_> {
         })
     }
 
-    fn name(&self, old: Option<&ScheduleRecord>) -> Result<Name, ApiError> {
+    fn name(&self, old: Option<&ScheduleRecord>) -> Result<Name, Violation> {
         match (old, &self.name) {
-            (Some(old), Some(name)) if *name != old.name.as_str() => {
-                Err(FieldPath::Body.refuse("name", "cannot be changed"))
-            }
+            (Some(old), Some(name)) if *name != old.name.as_str() => Err(at("name").breaks("cannot be changed")),
             (Some(old), _) => Ok(old.name.clone()),
-            (None, Some(name)) => FieldPath::Body.own_name("name", name.clone()),
-            (None, None) => Err(FieldPath::Body.refuse("name", "must be there")),
+            (None, Some(name)) => input::own_name("name", name.clone()),
+            (None, None) => Err(at("name").breaks("must be there")),
         }
     }
 
     /// When it runs. An interval that is not changed keeps its beginning.
-    fn schedule(&self, id: ScheduleId, old: Option<&Schedule>, now: Timestamp) -> Result<Schedule, ApiError> {
+    fn schedule(&self, id: ScheduleId, old: Option<&Schedule>, now: Timestamp) -> Result<Schedule, Violation> {
         let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), now)?);
         let schedule = Schedule {
             starts_at: self.starts_at,
@@ -208,7 +207,7 @@ impl ScheduleIn<'_> {
             grace: self.grace_seconds.map_or(base.grace, Duration::from_secs),
             ..base
         };
-        schedule.check().map_err(|bad| FieldPath::Body.refuse(field(bad), bad))?;
+        schedule.check().map_err(|bad| at(field(bad)).breaks(bad))?;
         let when = |schedule: &Schedule| (schedule.cadence.clone(), schedule.starts_at, schedule.ends_at);
         // One that has ended can still be changed in other ways.
         if old.map(when) != Some(when(&schedule)) && schedule.next_after(now).is_none() {
@@ -216,18 +215,20 @@ impl ScheduleIn<'_> {
                 Some(_) => ("endsAt", "it would never run: there is no time before this"),
                 None => ("cron", "it would never run"),
             };
-            return Err(FieldPath::Body.refuse(field, rule));
+            return Err(at(field).breaks(rule));
         }
         Ok(schedule)
     }
 
-    fn cadence(&self, old: Option<&Cadence>, now: Timestamp) -> Result<Cadence, ApiError> {
-        let zone = self.timezone.as_deref().map(str::parse::<Zone>).transpose().at("timezone")?;
+    fn cadence(&self, old: Option<&Cadence>, now: Timestamp) -> Result<Cadence, Violation> {
+        let zone = at("timezone").check(self.timezone.as_deref().map(str::parse::<Zone>).transpose())?;
         match (&self.cron, self.every_seconds) {
-            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("everySeconds", "must not be there together with cron")),
-            (None, None) => Err(FieldPath::Body.refuse("cron", "must be there, or everySeconds")),
-            (None, Some(_)) if zone.is_some() => Err(FieldPath::Body.refuse("timezone", "is for cron only")),
-            (Some(cron), None) => Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.unwrap_or(Zone::UTC) }),
+            (Some(_), Some(_)) => Err(at("everySeconds").breaks("must not be there together with cron")),
+            (None, None) => Err(at("cron").breaks("must be there, or everySeconds")),
+            (None, Some(_)) if zone.is_some() => Err(at("timezone").breaks("is for cron only")),
+            (Some(cron), None) => {
+                Ok(Cadence::Cron { cron: at("cron").check(cron.parse())?, zone: zone.unwrap_or(Zone::UTC) })
+            }
             (None, Some(seconds)) => {
                 let every = Duration::from_secs(seconds);
                 let anchor = match old {
@@ -239,14 +240,14 @@ impl ScheduleIn<'_> {
         }
     }
 
-    fn missed(&self, default: Missed) -> Result<Missed, ApiError> {
+    fn missed(&self, default: Missed) -> Result<Missed, Violation> {
         match (self.missed, self.catch_up) {
             (None, None) => Ok(default),
             (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
             (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
             (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
-            (Some(MissedForm::CatchUp), None) => Err(FieldPath::Body.refuse("catchUp", "must be there with catchUp")),
-            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("catchUp", "is for catchUp only")),
+            (Some(MissedForm::CatchUp), None) => Err(at("catchUp").breaks("must be there with catchUp")),
+            (Some(_), Some(_)) => Err(at("catchUp").breaks("is for catchUp only")),
         }
     }
 
@@ -257,10 +258,10 @@ impl ScheduleIn<'_> {
         environment: EnvironmentId,
     ) -> Result<Option<Starts>, ApiError> {
         match (self.job.take(), self.message.take()) {
-            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("message", "must not be there together with job")),
+            (Some(_), Some(_)) => Err(at("message").breaks("must not be there together with job").into()),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
-                job_template(job).map(Some)
+                Ok(Some(job_template(job).map_err(|bad| bad.under(at("job")))?))
             }
             (None, Some(message)) => message.template(api, environment).await.map(Some),
             (None, None) => Ok(None),
@@ -268,32 +269,29 @@ impl ScheduleIn<'_> {
     }
 }
 
-fn job_template(job: JobIn<'_>) -> Result<Starts, ApiError> {
-    let place = FieldPath::Member(&FieldPath::Body, "job");
+fn job_template(job: JobIn<'_>) -> Result<Starts, Violation> {
     let its_own = "is the schedule's to say";
     if job.run_at.is_some() {
-        return Err(place.refuse("runAt", its_own));
+        return Err(at("runAt").breaks(its_own));
     }
     if job.delay_seconds.is_some() {
-        return Err(place.refuse("delaySeconds", its_own));
+        return Err(at("delaySeconds").breaks(its_own));
     }
     if job.batch_id.is_some() {
-        return Err(place.refuse("batchId", "a schedule starts jobs of no batch"));
+        return Err(at("batchId").breaks("a schedule starts jobs of no batch"));
     }
     // The id is drawn when the job is started.
-    Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN), &place)?)))
+    Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN))?)))
 }
 
 impl ScheduledMessageIn<'_> {
     async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
-        let place = FieldPath::Member(&FieldPath::Body, "message");
-        message::check_payload(self.payload.get()).map_err(|bad| place.refuse("payload", bad))?;
+        let inside = |bad: Violation| bad.under(at("message"));
+        at("payload").check(message::check_payload(self.payload.get())).map_err(inside)?;
         let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
-        let checked = draft.check().map_err(|bad| match bad.index {
-            Some(index) => place.refuse_entry(bad.field, index, bad.rule),
-            None => place.refuse(bad.field, bad.rule),
-        })?;
-        let application = find_application(api, environment, &self.application, &place).await?.id;
+        let checked = draft.check().map_err(inside)?;
+        let application = find_application(api, environment, &self.application).await?;
+        let application = application.ok_or_else(|| inside(no_application()))?.id;
         Ok(Starts::Message(Box::new(MessageTemplate {
             application,
             event_type: checked.event_type,
