@@ -242,7 +242,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
-/// What an endpoint is checked against.
+/// The surroundings that an endpoint is checked against.
 struct Checks<'a> {
     api: &'a Api,
     /// The event types of the request that do not exist or are archived.

@@ -157,11 +157,11 @@ fn left_out<T, S: Serializer>(_: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_none()
 }
 
-/// What a schedule is checked against.
+/// Values from outside the form that make a schedule complete.
 pub(crate) struct Checks {
     pub(crate) id: ScheduleId,
     pub(crate) now: Timestamp,
-    /// What the request says that is started.
+    /// The job or message of the request.
     pub(crate) starts: Option<Starts>,
 }
 
