@@ -10,6 +10,7 @@ use everhook_core::limits::TITLE_CHARS_MAX;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::Violation;
 use everhook_store::catalog::{Having, Locator, Order};
 use everhook_store::query;
 use everhook_store::resource::ResourceKey;
@@ -20,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::input::{self, Input};
+use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
@@ -28,7 +30,7 @@ use crate::scope::{self, ApplicationPath, InApplication, InEnvironment, PathPara
 use crate::state::Api;
 
 /// An application to create, or to put in the place of another.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApplicationIn {
     /// A name for people.
@@ -45,27 +47,6 @@ pub(crate) struct ApplicationIn {
     #[schema(minimum = 1, deprecated)]
     rate_limit: Option<u16>,
     /// Never interpreted.
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    metadata: Option<Metadata>,
-}
-
-/// A change of an application: what is absent stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ApplicationPatch {
-    #[serde(default, deserialize_with = "input::present")]
-    name: Option<String>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    uid: Option<Option<String>>,
-    /// Messages per second. Stored and shown; deliveries are not slowed down yet.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u16>, minimum = 1)]
-    throttle_rate: Option<Option<u16>>,
-    /// The same as `throttleRate`, under an older name.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
-    rate_limit: Option<Option<u16>>,
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     metadata: Option<Metadata>,
 }
@@ -161,7 +142,7 @@ async fn create(
     Query(params): Query<CreateParams>,
     input: Input,
 ) -> Result<(StatusCode, Json<ApplicationOut>), ApiError> {
-    let application = input.json::<ApplicationIn>()?.into_new(&api)?;
+    let application = input.json::<ApplicationIn>()?.check(&api, None)?;
     match resource::create(&api, environment, application, input.key.as_ref()).await? {
         Creation::Taken(old) if params.get_if_exists == Some(true) => Ok((StatusCode::OK, Json(old.into()))),
         creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
@@ -198,30 +179,21 @@ async fn put(
         // Without this, the same request again would create another one.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
-    let wanted = wanted.into_new(&api)?;
-    let change = |old: Application| {
-        Ok(Application {
-            uid: wanted.uid.clone(),
-            name: wanted.name.clone(),
-            throttle_rate: wanted.throttle_rate,
-            metadata: wanted.metadata.clone(),
-            ..old
-        })
-    };
+    let change = |old: Application| Ok(wanted.clone().check(&api, Some(old))?);
     if let Some(changed) = resource::change(&api, environment, &locator, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
     }
     if let Locator::Id(_) = locator {
         return Err(scope::no_application(&app_id));
     }
-    let new = resource::create(&api, environment, wanted, None).await?.done()?;
+    let new = resource::create(&api, environment, wanted.check(&api, None)?, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
 /// Change an application: what is absent stays.
 #[utoipa::path(
     patch, path = "/api/v1/app/{app_id}", operation_id = "v1.application.patch", tag = "Application",
-    params(ApplicationPath), request_body = ApplicationPatch,
+    params(ApplicationPath), request_body(content = ref("#/components/schemas/ApplicationPatch")),
     responses((status = 200, body = ApplicationOut))
 )]
 async fn patch(
@@ -231,19 +203,9 @@ async fn patch(
     input: Input,
 ) -> Result<Json<ApplicationOut>, ApiError> {
     let locator = scope::application(&app_id)?;
-    let patch: ApplicationPatch = input.json()?;
-    let uid = patch.uid.map(|uid| input::uid(uid, ApplicationId::PREFIX)).transpose()?;
-    let name = patch.name.map(|name| input::some_text("name", name, TITLE_CHARS_MAX)).transpose()?;
-    let throttle_rate = patch.throttle_rate.or(patch.rate_limit).map(input::throttle_rate).transpose()?;
-    let metadata = patch.metadata.map(input::metadata).transpose()?;
     let change = |old: Application| {
-        Ok(Application {
-            uid: uid.clone().unwrap_or(old.uid),
-            name: name.clone().unwrap_or(old.name),
-            throttle_rate: throttle_rate.unwrap_or(old.throttle_rate),
-            metadata: metadata.clone().unwrap_or(old.metadata),
-            ..old
-        })
+        let base = Members::of::<ApplicationIn>(&old);
+        Ok(input.merged::<ApplicationIn>(&base)?.check(&api, Some(old))?)
     };
     let changed = resource::change(&api, environment, &locator, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| scope::no_application(&app_id))
@@ -277,7 +239,7 @@ pub(crate) async fn find_or_create(
         return Ok(found);
     }
     let (Some(wanted), Locator::Uid(_)) = (wanted, locator) else { return Err(scope::missing("application", locator)) };
-    let wanted = wanted.into_new(api)?;
+    let wanted = wanted.check(api, None)?;
     // Another request has created the application meanwhile: it is the wanted one.
     Ok(resource::create(api, environment, wanted, None).await?.any())
 }
@@ -305,19 +267,34 @@ impl ExcludeParams {
     }
 }
 
+impl Form for ApplicationIn {
+    type Record = Application;
+
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("rateLimit", "throttleRate")];
+
+    fn of(application: &Application) -> ApplicationIn {
+        ApplicationIn {
+            name: application.name.clone(),
+            uid: Some(application.uid.as_ref().map(ToString::to_string)),
+            throttle_rate: application.throttle_rate,
+            rate_limit: None,
+            metadata: Some(application.metadata.clone()),
+        }
+    }
+}
+
 impl ApplicationIn {
-    fn into_new(self, api: &Api) -> Result<Application, ApiError> {
-        let now = api.now();
-        Ok(Application {
-            id: ApplicationId(api.new_id()),
-            uid: input::uid(self.uid.flatten(), ApplicationId::PREFIX)?,
-            name: input::some_text("name", self.name, TITLE_CHARS_MAX)?,
-            throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
-            metadata: input::metadata(self.metadata.unwrap_or_default())?,
-            created_at: now,
-            updated_at: now,
-            revision: 0,
-        })
+    /// The application that is wanted: a new one, or one in the place of `old`.
+    fn check(self, api: &Api, old: Option<Application>) -> Result<Application, Violation> {
+        let uid = input::uid(self.uid.flatten(), ApplicationId::PREFIX)?;
+        let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;
+        let throttle_rate = input::throttle_rate(self.throttle_rate.or(self.rate_limit))?;
+        let metadata = input::metadata(self.metadata.unwrap_or_default())?;
+        if let Some(old) = old {
+            return Ok(Application { uid, name, throttle_rate, metadata, ..old });
+        }
+        let (id, now) = (ApplicationId(api.new_id()), api.now());
+        Ok(Application { id, uid, name, throttle_rate, metadata, created_at: now, updated_at: now, revision: 0 })
     }
 }
 

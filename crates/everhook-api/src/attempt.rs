@@ -14,6 +14,7 @@ use everhook_core::outcome::Class;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Trigger;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::at;
 use everhook_store::catalog::Locator;
 use everhook_store::history::{Attempt, AttemptFilter, AttemptResult, AttemptsOf, Expunge};
 use everhook_store::query;
@@ -305,14 +306,14 @@ impl AttemptParams {
             Some(0) => Ok(Some(Some(AttemptResult::Succeeded))),
             Some(2) => Ok(Some(Some(AttemptResult::Failed))),
             Some(1 | 3 | 4) => Ok(None),
-            Some(_) => Err(ApiError::invalid(["query", "status"], "must be from 0 to 4")),
+            Some(_) => Err(ApiError::in_query(at("status").breaks("must be from 0 to 4"))),
         }
     }
 
     fn status_class(&self) -> Result<Option<u16>, ApiError> {
         match self.status_code_class {
             None | Some(0 | 100 | 200 | 300 | 400 | 500) => Ok(self.status_code_class),
-            Some(_) => Err(ApiError::invalid(["query", "status_code_class"], "must be 0, 100, 200, 300, 400 or 500")),
+            Some(_) => Err(ApiError::in_query(at("status_code_class").breaks("must be 0, 100, 200, 300, 400 or 500"))),
         }
     }
 }

@@ -15,6 +15,7 @@ use everhook_core::limits::{BATCH_SELECTION_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
 use everhook_store::catalog::{Created, Order};
 use everhook_store::query;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, At, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::job::request::JobIn;
 use crate::job::{self, EnqueuedListOut, EnqueuedOut, JobsIn};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
@@ -163,16 +164,16 @@ async fn create(
 ) -> Result<(StatusCode, Json<BatchOut>), ApiError> {
     let wanted: BatchIn = input.json()?;
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
-    let prefix = batch::prefix(&wanted.prefix).at("prefix")?;
+    let prefix = at("prefix").check(batch::prefix(&wanted.prefix))?;
     let metadata = input::metadata(wanted.metadata.unwrap_or_default())?;
-    let application = find_application(&api, environment, &wanted.application, &FieldPath::Body).await?.id;
+    let application = find_application(&api, environment, &wanted.application).await?.ok_or_else(no_application)?.id;
     let (id, created_at, batch) = (BatchId(api.new_id()), api.now(), Batch::new());
     let new = BatchRecord { id, application, name, prefix, metadata, created_at, batch };
     let new = NewBatch { batch: new, key: input.key.clone() };
     match api.node.create_batch(Scope::of(environment), new).await? {
         Created::New(new) | Created::Repeated(new) | Created::Taken(new) => Ok((StatusCode::CREATED, Json(new.into()))),
         Created::KeyReused => Err(ApiError::key_reused()),
-        Created::NoParent => Err(no_application(&FieldPath::Body)),
+        Created::NoParent => Err(no_application().into()),
         Created::Full => Err(ApiError::full()),
     }
 }
@@ -270,32 +271,30 @@ async fn resolve(
     let id = path.id()?;
     let SelectionIn { jobs } = input.json()?;
     if jobs.len() > BATCH_SELECTION_MAX {
-        return Err(ApiError::invalid(["body", "jobs"], format!("must have 1 to {BATCH_SELECTION_MAX} entries")));
+        return Err(at("jobs").breaks(format!("must have 1 to {BATCH_SELECTION_MAX} entries")).into());
     }
-    let ids = jobs.iter().enumerate().map(|(index, text)| text.parse().at_index("jobs", index));
-    let ids = ids.collect::<Result<Vec<JobId>, ApiError>>()?;
+    let ids =
+        jobs.iter().enumerate().map(|(index, text)| text.parse().map_err(|bad| at("jobs").index(index).breaks(bad)));
+    let ids = ids.collect::<Result<Vec<JobId>, Violation>>()?;
     match api.node.resolve_batch(Scope::of(environment), id, Resolve { jobs: ids, how }).await? {
         Resolved::Done(batch) => Ok(Json(batch.into())),
-        Resolved::Bad(bad) => Err(ApiError::invalid(["body", "jobs"], bad)),
+        Resolved::Bad(bad) => Err(at("jobs").breaks(bad).into()),
         Resolved::NoBatch => Err(path.not_found()),
     }
 }
 
-/// The application that a body names by id or uid.
+/// The application that a body names by id or uid, if there is one.
 pub(crate) async fn find_application(
     api: &Api,
     environment: EnvironmentId,
     named: &str,
-    place: &FieldPath<'_>,
-) -> Result<Application, ApiError> {
-    let locator = scope::application(named).map_err(|_| no_application(place))?;
-    api.read(query::FindApplication { scope: Scope::of(environment), locator: locator.clone() })
-        .await?
-        .ok_or_else(|| no_application(place))
+) -> Result<Option<Application>, ApiError> {
+    let Ok(locator) = scope::application(named) else { return Ok(None) };
+    Ok(api.read(query::FindApplication { scope: Scope::of(environment), locator }).await?)
 }
 
-fn no_application(place: &FieldPath<'_>) -> ApiError {
-    place.refuse("application", "there is no application of this id or uid")
+pub(crate) fn no_application() -> Violation {
+    at("application").breaks("there is no application of this id or uid")
 }
 
 impl From<BatchRecord> for BatchOut {

@@ -11,6 +11,8 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::error::{Invalid, InvalidOut, ProblemOut};
 use crate::{bounds, routes};
 
+mod patch;
+
 /// The name of the security scheme in the document.
 const BEARER: &str = "HTTPBearer";
 
@@ -34,6 +36,7 @@ pub(crate) const PAGE: &str = r#"<!doctype html>
 /// The OpenAPI document of every route, as JSON. The same for the same binary.
 pub fn openapi() -> String {
     let mut routes = routes::all();
+    patch::add_schemas(&mut routes.schemas);
     for (name, schema) in &mut routes.schemas {
         bounds::add(name, schema);
     }
@@ -96,6 +99,13 @@ pub(crate) fn add_idempotency_key(operation: &mut Operation) {
         .schema(Some(String::schema()))
         .build();
     operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+/// A change needs a body. A schema that is named by its reference does not say so.
+pub(crate) fn require_body(operation: &mut Operation) {
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        body.required = Some(Required::True);
+    }
 }
 
 /// The capability that the token of an application needs here; without it in the document, such tokens are refused.

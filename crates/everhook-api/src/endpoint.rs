@@ -12,21 +12,22 @@ use everhook_core::limits::{
 };
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::{AppScope, Scope};
-use everhook_core::signing::SigningKeys;
+use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::query;
 use everhook_store::resource::{NewEndpoint, ResourceKey};
 
 use http::StatusCode;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::endpoint_headers;
 use crate::endpoint_secret;
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
+use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
@@ -36,7 +37,7 @@ use crate::state::Api;
 
 /// An endpoint to create, or to put in the place of another. Absent headers stay, and a secret must be the one it has: it is rotated
 /// on a route of its own.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointIn {
     /// Where deliveries go.
@@ -74,48 +75,6 @@ pub(crate) struct EndpointIn {
     headers: Option<BTreeMap<String, String>>,
     /// A number of the user's.
     version: Option<u16>,
-}
-
-/// A change of an endpoint: what is absent stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EndpointPatch {
-    #[serde(default, deserialize_with = "input::present")]
-    url: Option<String>,
-    #[serde(default, deserialize_with = "input::present")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "input::present")]
-    disabled: Option<bool>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Vec<String>>)]
-    event_types: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Vec<String>>, deprecated)]
-    filter_types: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Vec<String>>)]
-    channels: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    uid: Option<Option<String>>,
-    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u16>, minimum = 1)]
-    throttle_rate: Option<Option<u16>>,
-    /// The same as `throttleRate`, under an older name.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u16>, minimum = 1, deprecated)]
-    rate_limit: Option<Option<u16>>,
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    metadata: Option<Metadata>,
-    #[serde(default, deserialize_with = "input::present")]
-    version: Option<u16>,
-    /// Refused: rotate the secret instead.
-    #[schema(ignore)]
-    secret: Option<IgnoredAny>,
-    /// Refused: headers have a route of their own.
-    #[schema(ignore)]
-    headers: Option<IgnoredAny>,
 }
 
 /// An endpoint. Its secret and headers have routes of their own.
@@ -195,8 +154,9 @@ async fn create(
     InApplication { environment, application }: InApplication,
     input: Input,
 ) -> Result<(StatusCode, Json<EndpointOut>), ApiError> {
-    let wanted = input.json::<EndpointIn>()?.into_new(&api, environment, application.id).await?;
-    let new = NewEndpoint { endpoint: wanted, max: api.endpoints_max };
+    let wanted = input.json::<EndpointIn>()?;
+    let checks = Checks::of(&api, environment, &wanted).await?;
+    let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -231,23 +191,8 @@ async fn put(
         // Without this, the same request again would create another one.
         wanted.uid = Some(Some(uid.as_str().to_owned()));
     }
-    let (has_secret, has_headers) = (wanted.secret.is_some(), wanted.headers.is_some());
-    let wanted = wanted.into_new(&api, environment, application.id).await?;
-    let change = |old: Endpoint| {
-        // A success answer would promise a change that this route does not make.
-        if has_secret && old.keys.current != wanted.keys.current {
-            return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
-        }
-        Ok(Endpoint {
-            id: old.id,
-            state: switched(old.state, wanted.state != EndpointState::Enabled),
-            headers: if has_headers { wanted.headers.clone() } else { old.headers },
-            keys: old.keys,
-            created_at: old.created_at,
-            revision: old.revision,
-            ..wanted.clone()
-        })
-    };
+    let checks = Checks::of(&api, environment, &wanted).await?;
+    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, application.id, Some(old))?);
     let place = (application.id, locator);
     if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
         return Ok((StatusCode::OK, Json(changed.into())));
@@ -255,7 +200,7 @@ async fn put(
     if let Locator::Id(_) = place.1 {
         return Err(scope::no_endpoint(&endpoint_id));
     }
-    let new = NewEndpoint { endpoint: wanted, max: api.endpoints_max };
+    let new = NewEndpoint { endpoint: wanted.check(&checks, application.id, None)?, max: api.endpoints_max };
     let new = resource::create(&api, environment, new, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
@@ -263,44 +208,23 @@ async fn put(
 /// Change an endpoint: what is absent stays.
 #[utoipa::path(
     patch, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}", operation_id = "v1.endpoint.patch", tag = "Endpoint",
-    params(ApplicationPath, EndpointPath), request_body = EndpointPatch,
+    params(ApplicationPath, EndpointPath), request_body(content = ref("#/components/schemas/EndpointPatch")),
     responses((status = 200, body = EndpointOut))
 )]
 async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<Json<EndpointOut>, ApiError> {
-    let patch: EndpointPatch = input.json()?;
+    let base = Members::of::<EndpointIn>(&at.endpoint);
+    let wanted = input.merged::<EndpointIn>(&base)?;
     // A success answer would promise a change that this route does not make.
-    if patch.secret.is_some() {
-        return Err(ApiError::invalid(["body", "secret"], "cannot be changed here: use POST …/secret/rotate"));
+    if wanted.secret.is_some() {
+        return Err(secret_is_rotated().into());
     }
-    if patch.headers.is_some() {
-        return Err(ApiError::invalid(["body", "headers"], "cannot be changed here: use PATCH …/headers"));
+    if wanted.headers.is_some() {
+        return Err(violation::at("headers").breaks("cannot be changed here: use PATCH …/headers").into());
     }
-    let url = patch.url.map(|url| check_url(&api, &url)).transpose()?;
-    let description = patch
-        .description
-        .map(|description| input::text("description", description, DESCRIPTION_CHARS_MAX))
-        .transpose()?;
-    let event_types = match patch.event_types.or(patch.filter_types) {
-        Some(types) => Some(check_event_types(&api, at.environment, types).await?),
-        None => None,
-    };
-    let channels = patch.channels.map(|list| input::some_names("channels", list, ENDPOINT_CHANNELS_MAX)).transpose()?;
-    let uid = patch.uid.map(|uid| input::uid(uid, EndpointId::PREFIX)).transpose()?;
-    let throttle_rate = patch.throttle_rate.or(patch.rate_limit).map(input::throttle_rate).transpose()?;
-    let metadata = patch.metadata.map(input::metadata).transpose()?;
+    let checks = Checks::of(&api, at.environment, &wanted).await?;
     let change = |old: Endpoint| {
-        Ok(Endpoint {
-            url: url.clone().unwrap_or(old.url),
-            description: description.clone().unwrap_or(old.description),
-            state: patch.disabled.map_or(old.state, |disabled| switched(old.state, disabled)),
-            event_types: event_types.clone().unwrap_or(old.event_types),
-            channels: channels.clone().unwrap_or(old.channels),
-            uid: uid.clone().unwrap_or(old.uid),
-            throttle_rate: throttle_rate.unwrap_or(old.throttle_rate),
-            metadata: metadata.clone().unwrap_or(old.metadata),
-            version: patch.version.unwrap_or(old.version),
-            ..old
-        })
+        let base = Members::of::<EndpointIn>(&old);
+        Ok(input.merged::<EndpointIn>(&base)?.check(&checks, at.application, Some(old))?)
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
     let changed = resource::change(&api, at.environment, &place, None, change).await?;
@@ -318,29 +242,82 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
 }
 
-fn check_url(api: &Api, url: &str) -> Result<String, ApiError> {
-    api.egress.check_url(url).at("url").map(String::from)
+/// The surroundings that an endpoint is checked against.
+struct Checks<'a> {
+    api: &'a Api,
+    /// The event types of the request that do not exist or are archived.
+    unknown: Vec<Name>,
 }
 
-/// An endpoint may ask for event types that exist and are not archived. An empty list is what some clients send for all.
-async fn check_event_types(
-    api: &Api,
-    environment: EnvironmentId,
-    types: Option<Vec<String>>,
-) -> Result<Option<Vec<Name>>, ApiError> {
-    let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
-    let types = input::names("eventTypes", types, ENDPOINT_EVENT_TYPES_MAX)?;
-    if types.iter().map(|name| name.as_str().len()).sum::<usize>() > ENDPOINT_EVENT_TYPES_BYTES_MAX {
-        let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
-        return Err(ApiError::invalid(["body", "eventTypes"], rule));
+impl Checks<'_> {
+    /// Reads what `wanted` refers to, before the loop that changes the endpoint.
+    async fn of<'a>(api: &'a Api, environment: EnvironmentId, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
+        let names = check_names(wanted.wanted_types())?.unwrap_or_default();
+        if names.is_empty() {
+            return Ok(Checks { api, unknown: names });
+        }
+        let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
+        Ok(Checks { api, unknown })
     }
-    let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names: types.to_vec() }).await?;
-    match unknown.first() {
-        None => Ok(Some(types)),
-        Some(name) => {
-            Err(ApiError::invalid(["body", "eventTypes"], format!("there is no event type {:?}", name.as_str())))
+
+    /// A new endpoint, of which only the identity and the signing key count.
+    fn blank(&self, application: ApplicationId, secret: Option<SigningKey>) -> Endpoint {
+        let now = self.api.now();
+        Endpoint {
+            id: EndpointId(self.api.new_id()),
+            application,
+            uid: None,
+            url: String::new(),
+            description: String::new(),
+            state: EndpointState::Enabled,
+            event_types: None,
+            channels: None,
+            headers: BTreeMap::new(),
+            throttle_rate: None,
+            metadata: Metadata::new(),
+            version: 1,
+            keys: SigningKeys::new(secret.unwrap_or_else(|| endpoint_secret::random(self.api.default_signature))),
+            created_at: now,
+            updated_at: now,
+            revision: 0,
         }
     }
+
+    /// A URL that is not changed stays, even if the settings would not allow it any more.
+    fn url(&self, url: String, old: Option<&Endpoint>) -> Result<String, Violation> {
+        if old.is_some_and(|old| old.url == url) {
+            return Ok(url);
+        }
+        violation::at("url").check(self.api.egress.check_url(&url)).map(String::from)
+    }
+
+    /// An endpoint may ask for event types that exist and are not archived, and keeps those that it has.
+    fn event_types(&self, types: Option<&[String]>, old: Option<&Endpoint>) -> Result<Option<Vec<Name>>, Violation> {
+        let types = check_names(types)?;
+        let had = old.and_then(|old| old.event_types.as_deref()).unwrap_or_default();
+        let is_unknown = |name: &&Name| self.unknown.contains(name) && !had.contains(name);
+        match types.iter().flatten().find(is_unknown) {
+            None => Ok(types),
+            Some(name) => {
+                Err(violation::at("eventTypes").breaks(format!("there is no event type {:?}", name.as_str())))
+            }
+        }
+    }
+}
+
+/// An empty list is what some clients send for all.
+fn check_names(types: Option<&[String]>) -> Result<Option<Vec<Name>>, Violation> {
+    let Some(types) = types.filter(|types| !types.is_empty()) else { return Ok(None) };
+    let types = input::names("eventTypes", types.to_vec(), ENDPOINT_EVENT_TYPES_MAX)?;
+    if types.iter().map(|name| name.as_str().len()).sum::<usize>() > ENDPOINT_EVENT_TYPES_BYTES_MAX {
+        let rule = format!("must have at most {ENDPOINT_EVENT_TYPES_BYTES_MAX} characters in all its names");
+        return Err(violation::at("eventTypes").breaks(rule));
+    }
+    Ok(Some(types))
+}
+
+fn secret_is_rotated() -> Violation {
+    violation::at("secret").breaks("cannot be changed here: use POST …/secret/rotate")
 }
 
 /// The state after someone switched an endpoint on or off; one that is gone stays gone until it is switched on.
@@ -352,31 +329,69 @@ fn switched(state: EndpointState, disabled: bool) -> EndpointState {
     }
 }
 
+impl Form for EndpointIn {
+    type Record = Endpoint;
+
+    const ALIASES: &'static [(&'static str, &'static str)] =
+        &[("filterTypes", "eventTypes"), ("rateLimit", "throttleRate")];
+
+    /// Without secret and headers, which stay where they are absent.
+    fn of(endpoint: &Endpoint) -> EndpointIn {
+        let texts = |names: &Option<Vec<Name>>| names.as_ref().map(|names| names.iter().map(Name::to_string).collect());
+        EndpointIn {
+            url: endpoint.url.clone(),
+            description: Some(endpoint.description.clone()),
+            disabled: Some(endpoint.state != EndpointState::Enabled),
+            event_types: texts(&endpoint.event_types),
+            filter_types: None,
+            channels: texts(&endpoint.channels),
+            secret: None,
+            uid: Some(endpoint.uid.as_ref().map(Name::to_string)),
+            throttle_rate: endpoint.throttle_rate,
+            rate_limit: None,
+            metadata: Some(endpoint.metadata.clone()),
+            headers: None,
+            version: Some(endpoint.version),
+        }
+    }
+}
+
 impl EndpointIn {
-    async fn into_new(
+    fn wanted_types(&self) -> Option<&[String]> {
+        self.event_types.as_deref().or(self.filter_types.as_deref())
+    }
+
+    /// The endpoint that is wanted: a new one of `application`, or one in the place of `old`.
+    fn check(
         self,
-        api: &Api,
-        environment: EnvironmentId,
+        checks: &Checks<'_>,
         application: ApplicationId,
-    ) -> Result<Endpoint, ApiError> {
-        let now = api.now();
+        old: Option<Endpoint>,
+    ) -> Result<Endpoint, Violation> {
+        let event_types = checks.event_types(self.wanted_types(), old.as_ref())?;
+        let secret = self.secret.map(|text| endpoint_secret::given("secret", &text)).transpose()?;
+        let headers = self.headers.map(endpoint_headers::check).transpose()?;
+        let url = checks.url(self.url, old.as_ref())?;
+        let old = match old {
+            // A success answer would promise a change that this route does not make.
+            Some(old) if secret.as_ref().is_some_and(|secret| *secret != old.keys.current) => {
+                return Err(secret_is_rotated());
+            }
+            Some(old) => old,
+            None => checks.blank(application, secret),
+        };
         Ok(Endpoint {
-            id: EndpointId(api.new_id()),
-            application,
             uid: input::uid(self.uid.flatten(), EndpointId::PREFIX)?,
-            url: check_url(api, &self.url)?,
+            url,
             description: input::text("description", self.description.unwrap_or_default(), DESCRIPTION_CHARS_MAX)?,
-            state: switched(EndpointState::Enabled, self.disabled.unwrap_or(false)),
+            state: switched(old.state, self.disabled.unwrap_or(false)),
+            event_types,
             channels: input::some_names("channels", self.channels, ENDPOINT_CHANNELS_MAX)?,
-            headers: endpoint_headers::check(self.headers.unwrap_or_default())?,
+            headers: headers.unwrap_or(old.headers),
             throttle_rate: input::throttle_rate(self.throttle_rate.or(self.rate_limit))?,
             metadata: input::metadata(self.metadata.unwrap_or_default())?,
             version: self.version.unwrap_or(1),
-            keys: SigningKeys::new(endpoint_secret::given_or_random("secret", self.secret, api.default_signature)?),
-            event_types: check_event_types(api, environment, self.event_types.or(self.filter_types)).await?,
-            created_at: now,
-            updated_at: now,
-            revision: 0,
+            ..old
         })
     }
 }

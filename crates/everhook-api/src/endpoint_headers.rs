@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::limits::{HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX};
+use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::Locator;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -148,7 +149,7 @@ async fn patch(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Res
 async fn change(
     api: &Api,
     at: &AtEndpoint,
-    change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError>,
+    change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Violation>,
 ) -> Result<StatusCode, ApiError> {
     let change = |mut old: Endpoint| {
         let headers = change(std::mem::take(&mut old.headers))?;
@@ -160,8 +161,8 @@ async fn change(
 }
 
 /// Accepts as many changes as there can be headers. A name that no header has removes nothing.
-fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), ApiError> {
-    let refuse = |field: &'static str, rule: String| Err(ApiError::invalid(["body", field], rule));
+fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), Violation> {
+    let refuse = |field: &'static str, rule: String| Err(violation::at(field).breaks(rule));
     if patch.headers.len() > HEADERS_MAX {
         return refuse("headers", format!("must have at most {HEADERS_MAX} entries"));
     }
@@ -175,15 +176,12 @@ fn check_changes(patch: &EndpointHeadersPatchIn) -> Result<(), ApiError> {
 }
 
 /// Accepts headers that may be sent along.
-pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
+pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Violation> {
     if headers.len() > HEADERS_MAX {
-        return Err(ApiError::invalid(["body", "headers"], format!("must have at most {HEADERS_MAX} entries")));
+        return Err(violation::at("headers").breaks(format!("must have at most {HEADERS_MAX} entries")));
     }
     if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > HEADERS_BYTES_MAX {
-        return Err(ApiError::invalid(
-            ["body", "headers"],
-            format!("must have at most {HEADERS_BYTES_MAX} bytes in all"),
-        ));
+        return Err(violation::at("headers").breaks(format!("must have at most {HEADERS_BYTES_MAX} bytes in all")));
     }
     let mut seen = BTreeSet::new();
     for (name, value) in &headers {
@@ -197,8 +195,7 @@ pub(crate) fn check(headers: BTreeMap<String, String>) -> Result<BTreeMap<String
             () => None,
         };
         if let Some(wrong) = wrong {
-            let loc = ["body".to_owned(), "headers".to_owned(), name.clone()];
-            return Err(ApiError::invalid(loc, wrong));
+            return Err(violation::at("headers").member(name.clone()).breaks(wrong));
         }
     }
     Ok(headers)

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::signing::{BadSigningKey, SignatureKind, SigningKey, SigningKeys};
+use everhook_core::violation::{self, Violation};
 use everhook_store::catalog::Locator;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -69,10 +70,13 @@ async fn rotate(
     let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
     if grace > ROTATE_GRACE_MAX {
         let rule = format!("must be at most {}", ROTATE_GRACE_MAX.as_secs());
-        return Err(ApiError::invalid(["body", "gracePeriodSeconds"], rule));
+        return Err(violation::at("gracePeriodSeconds").breaks(rule).into());
     }
     // Its receivers verify this kind of signature.
-    let key = given_or_random("key", wanted.key, at.endpoint.keys.current.kind())?;
+    let key = match wanted.key {
+        Some(text) => given("key", &text)?,
+        None => random(at.endpoint.keys.current.kind()),
+    };
     let now = api.now();
     let change = |old: Endpoint| {
         let rotated = old.keys.rotate(key.clone(), grace, now);
@@ -92,16 +96,9 @@ impl EndpointSecretOut {
     }
 }
 
-/// The secret that was given, or a new one of this kind.
-pub(crate) fn given_or_random(
-    field: &'static str,
-    given: Option<String>,
-    kind: SignatureKind,
-) -> Result<SigningKey, ApiError> {
-    match given {
-        Some(text) => parse(&text).map_err(|error| ApiError::invalid(["body", field, "__all__"], error)),
-        None => Ok(kind.generate(random())),
-    }
+/// The secret that a field gives.
+pub(crate) fn given(field: &'static str, text: &str) -> Result<SigningKey, Violation> {
+    violation::at(field).member("__all__").check(parse(text))
 }
 
 /// Clients may leave the prefix out; what then begins like nothing we know is a shared secret.
@@ -112,9 +109,10 @@ fn parse(text: &str) -> Result<SigningKey, BadSigningKey> {
     }
 }
 
+/// A new secret of this kind.
 #[expect(clippy::disallowed_methods, reason = "a secret has to be unpredictable, and no decision depends on it")]
-fn random() -> [u8; 32] {
+pub(crate) fn random(kind: SignatureKind) -> SigningKey {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system has randomness");
-    bytes
+    kind.generate(bytes)
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use everhook_core::capability::Capability;
-use everhook_core::draft::BadField;
+use everhook_core::violation::Violation;
 use everhook_store::error::StoreError;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
@@ -133,6 +133,20 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "Request payload is too large.")
     }
 
+    /// A parameter of the query that breaks a rule.
+    pub(crate) fn in_query(violation: Violation) -> ApiError {
+        ApiError::violated("query", violation)
+    }
+
+    /// A part of the path that breaks a rule.
+    pub(crate) fn in_path(violation: Violation) -> ApiError {
+        ApiError::violated("path", violation)
+    }
+
+    fn violated(part: &'static str, Violation { path, rule }: Violation) -> ApiError {
+        ApiError::invalid(std::iter::once(Cow::Borrowed(part)).chain(path), rule)
+    }
+
     /// A value at `loc` that breaks a rule of ours.
     pub(crate) fn invalid<L: Into<Cow<'static, str>>>(
         loc: impl IntoIterator<Item = L>,
@@ -157,10 +171,10 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl From<BadField> for ApiError {
-    fn from(BadField { field, index, rule }: BadField) -> ApiError {
-        let loc = ["body".to_owned(), field.to_owned()].into_iter();
-        ApiError::invalid(loc.chain(index.map(|index| format!("[{index}]"))), rule)
+/// Most violations are of the body.
+impl From<Violation> for ApiError {
+    fn from(violation: Violation) -> ApiError {
+        ApiError::violated("body", violation)
     }
 }
 

@@ -12,6 +12,7 @@ use everhook_core::limits::{
 use everhook_core::name::{self, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{ArchivedTypes, Order, Slice};
 use everhook_store::piece::Piece;
 use everhook_store::query;
@@ -25,8 +26,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Caller, Rights};
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::limits::VISIBLE_ROUNDS_MAX;
+use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource::{self, Creation};
@@ -44,7 +46,7 @@ pub(crate) struct EventTypeIn {
 }
 
 /// An event type to put in the place of another.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeUpdate {
     /// A text for people.
@@ -62,30 +64,6 @@ pub(crate) struct EventTypeUpdate {
     feature_flags: Option<Vec<String>>,
     /// The group it is listed under.
     group_name: Option<String>,
-}
-
-/// A change of an event type: what is absent stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EventTypePatch {
-    #[serde(default, deserialize_with = "input::present")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "input::present")]
-    archived: Option<bool>,
-    #[serde(default, deserialize_with = "input::present")]
-    deprecated: Option<bool>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Object>)]
-    schemas: Option<Option<BTreeMap<String, Value>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    feature_flag: Option<Option<String>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<Vec<String>>)]
-    feature_flags: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>)]
-    group_name: Option<Option<String>>,
 }
 
 /// An event type.
@@ -188,12 +166,13 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
     let EventTypeIn { name, content } = input.json()?;
-    let wanted = content.into_new(&api, Name::try_from(name).at("name")?)?;
-    match resource::create(&api, environment, wanted.clone(), input.key.as_ref()).await? {
+    let name = at("name").check(Name::try_from(name))?;
+    let wanted = content.clone().check(&api, &name, None)?;
+    match resource::create(&api, environment, wanted, input.key.as_ref()).await? {
         Creation::Taken(old) if old.archived => {
-            let revive = |old: EventType| Ok(wanted.clone().in_place_of(&old));
-            let revived = resource::change(&api, environment, &wanted.name, None, revive).await?;
-            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&wanted.name))
+            let revive = |old: EventType| Ok(content.clone().check(&api, &name, Some(old))?);
+            let revived = resource::change(&api, environment, &name, None, revive).await?;
+            revived.map(|new| (StatusCode::CREATED, Json(new.into()))).ok_or_else(|| no_event_type(&name))
         }
         creation => Ok((StatusCode::CREATED, Json(creation.done()?.into()))),
     }
@@ -229,21 +208,20 @@ async fn put(
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<(StatusCode, Json<EventTypeOut>), ApiError> {
-    let name =
-        Name::try_from(path.event_type_name).map_err(|error| ApiError::invalid(["path", "event_type_name"], error))?;
-    let wanted = input.json::<EventTypeUpdate>()?.into_new(&api, name)?;
-    let change = |old: EventType| Ok(wanted.clone().in_place_of(&old));
-    if let Some(new) = resource::change(&api, environment, &wanted.name, None, change).await? {
+    let name = at("event_type_name").check(Name::try_from(path.event_type_name)).map_err(ApiError::in_path)?;
+    let wanted: EventTypeUpdate = input.json()?;
+    let change = |old: EventType| Ok(wanted.clone().check(&api, &name, Some(old))?);
+    if let Some(new) = resource::change(&api, environment, &name, None, change).await? {
         return Ok((StatusCode::OK, Json(new.into())));
     }
-    let new = resource::create(&api, environment, wanted, None).await?.done()?;
+    let new = resource::create(&api, environment, wanted.check(&api, &name, None)?, None).await?.done()?;
     Ok((StatusCode::CREATED, Json(new.into())))
 }
 
 /// Change an event type: what is absent stays.
 #[utoipa::path(
     patch, path = "/api/v1/event-type/{event_type_name}", operation_id = "v1.event-type.patch", tag = "Event Type",
-    params(EventTypePath), request_body = EventTypePatch, responses((status = 200, body = EventTypeOut))
+    params(EventTypePath), request_body(content = ref("#/components/schemas/EventTypePatch")), responses((status = 200, body = EventTypeOut))
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
@@ -251,27 +229,12 @@ async fn patch(
     PathParams(path): PathParams<EventTypePath>,
     input: Input,
 ) -> Result<Json<EventTypeOut>, ApiError> {
-    let patch: EventTypePatch = input.json()?;
-    let description =
-        patch.description.map(|text| input::text("description", text, DESCRIPTION_CHARS_MAX)).transpose()?;
-    let schemas = patch.schemas.map(check_schemas).transpose()?;
-    let flag = match (patch.feature_flag, patch.feature_flags) {
-        (None, None) => None,
-        (one, list) => Some(check_flag(one.flatten(), list.flatten())?),
-    };
-    let group = patch.group_name.map(check_group).transpose()?;
+    let name = path.name()?;
     let change = |old: EventType| {
-        Ok(EventType {
-            description: description.clone().unwrap_or(old.description),
-            archived: patch.archived.unwrap_or(old.archived),
-            deprecated: patch.deprecated.unwrap_or(old.deprecated),
-            schemas: schemas.clone().unwrap_or(old.schemas),
-            feature_flag: flag.clone().unwrap_or(old.feature_flag),
-            group_name: group.clone().unwrap_or(old.group_name),
-            ..old
-        })
+        let base = Members::of::<EventTypeUpdate>(&old);
+        Ok(input.merged::<EventTypeUpdate>(&base)?.check(&api, &name, Some(old))?)
     };
-    let changed = resource::change(&api, environment, &path.name()?, None, change).await?;
+    let changed = resource::change(&api, environment, &name, None, change).await?;
     changed.map(|changed| Json(changed.into())).ok_or_else(|| path.not_found())
 }
 
@@ -335,37 +298,42 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     }
 }
 
-/// Accepts schemas of draft 7; nothing they refer to is fetched.
-fn check_schemas(schemas: Option<BTreeMap<String, Value>>) -> Result<Option<String>, ApiError> {
+/// Accepts schemas of draft 7; nothing they refer to is fetched. Those that `old` has stay to the letter.
+fn check_schemas(
+    schemas: Option<BTreeMap<String, Value>>,
+    old: Option<EventType>,
+) -> Result<Option<String>, Violation> {
+    if let Some(old) = old.filter(|old| EventTypeUpdate::of(old).schemas == schemas) {
+        return Ok(old.schemas);
+    }
     let Some(schemas) = schemas else { return Ok(None) };
-    let refuse = |rule: String| Err(ApiError::invalid(["body", "schemas"], rule));
+    let refuse = |rule: String| Err(at("schemas").breaks(rule));
     if schemas.len() > SCHEMAS_MAX {
         return refuse(format!("must have at most {SCHEMAS_MAX} versions"));
     }
     for (version, schema) in &schemas {
-        name::check_length(version, NAME_CHARS_MAX).at("schemas")?;
-        name::check_text(version).at("schemas")?;
+        at("schemas").check(name::check_length(version, NAME_CHARS_MAX))?;
+        at("schemas").check(name::check_text(version))?;
         if !jsonschema::draft7::meta::is_valid(schema) {
-            let loc = ["body".to_owned(), "schemas".to_owned(), version.clone()];
-            return Err(ApiError::invalid(loc, "is not a JSON Schema of draft 7"));
+            return Err(at("schemas").member(version.clone()).breaks("is not a JSON Schema of draft 7"));
         }
     }
-    let text = serde_json::to_string(&schemas).at("schemas")?;
+    let text = at("schemas").check(serde_json::to_string(&schemas))?;
     if text.len() > SCHEMAS_BYTES_MAX {
         return refuse(format!("must have at most {SCHEMAS_BYTES_MAX} bytes as JSON"));
     }
     Ok(Some(text))
 }
 
-fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, ApiError> {
+fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<Name>, Violation> {
     let mut flags = list.unwrap_or_default();
     if flags.len() > 1 {
-        return Err(ApiError::invalid(["body", "featureFlags"], "must have at most one entry"));
+        return Err(at("featureFlags").breaks("must have at most one entry"));
     }
-    one.or(flags.pop()).map(Name::try_from).transpose().at("featureFlag")
+    at("featureFlag").check(one.or(flags.pop()).map(Name::try_from).transpose())
 }
 
-fn check_group(group: Option<String>) -> Result<Option<String>, ApiError> {
+fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
@@ -384,32 +352,41 @@ impl EventTypePath {
     }
 }
 
-impl EventTypeUpdate {
-    fn into_new(self, api: &Api, name: Name) -> Result<EventType, ApiError> {
-        let now = api.now();
-        Ok(EventType {
-            name,
-            description: input::text("description", self.description, DESCRIPTION_CHARS_MAX)?,
-            archived: self.archived.unwrap_or(false),
-            deprecated: self.deprecated.unwrap_or(false),
-            schemas: check_schemas(self.schemas)?,
-            feature_flag: check_flag(self.feature_flag, self.feature_flags)?,
-            group_name: check_group(self.group_name)?,
-            created_at: now,
-            updated_at: now,
-            revision: 0,
-        })
+impl Form for EventTypeUpdate {
+    type Record = EventType;
+
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("featureFlags", "featureFlag")];
+
+    fn of(event_type: &EventType) -> EventTypeUpdate {
+        EventTypeUpdate {
+            description: event_type.description.clone(),
+            archived: Some(event_type.archived),
+            deprecated: Some(event_type.deprecated),
+            schemas: event_type.schemas.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            feature_flag: event_type.feature_flag.as_ref().map(Name::to_string),
+            feature_flags: None,
+            group_name: event_type.group_name.clone(),
+        }
     }
 }
 
-/// Puts what is wanted in the place of what there is.
-trait InPlaceOf {
-    fn in_place_of(self, old: &EventType) -> EventType;
-}
-
-impl InPlaceOf for EventType {
-    fn in_place_of(self, old: &EventType) -> EventType {
-        EventType { created_at: old.created_at, revision: old.revision, ..self }
+impl EventTypeUpdate {
+    /// The event type that is wanted: a new one, or one in the place of `old`.
+    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
+        let now = api.now();
+        let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));
+        Ok(EventType {
+            name: name.clone(),
+            description: input::text("description", self.description, DESCRIPTION_CHARS_MAX)?,
+            archived: self.archived.unwrap_or(false),
+            deprecated: self.deprecated.unwrap_or(false),
+            schemas: check_schemas(self.schemas, old)?,
+            feature_flag: check_flag(self.feature_flag, self.feature_flags)?,
+            group_name: check_group(self.group_name)?,
+            created_at,
+            updated_at: now,
+            revision,
+        })
     }
 }
 

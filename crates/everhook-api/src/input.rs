@@ -1,9 +1,9 @@
 //! Bodies of requests: read to a limit under a deadline, kept as bytes, parsed as JSON whatever the content type says.
 //!
 //! The bytes stay, because the idempotency key is compared by them and a payload is cut out of them. Wire types hold
-//! what JSON can say; the rules of each field are applied by the resource, with [`At`] naming the field.
+//! what JSON can say; the rules of each field are applied by the resource, as violations that name the field.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use everhook_core::limits::BODY_BYTES_MAX;
 use everhook_core::name::{self, Metadata, Name};
+use everhook_core::violation::{Violation, at};
 use everhook_store::dedup::DedupKey;
 use http::header::EXPECT;
 use http::request::Parts;
@@ -20,12 +21,13 @@ use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_path_to_error::Segment;
+use serde_path_to_error::{Segment, Track};
 
 use crate::error::ApiError;
 use crate::limits::{BODY_DISCARDED_MAX, BODY_TIMEOUT, IDEMPOTENCY_KEY_CHARS_MAX};
+use crate::merge::{Form, Members, Merge};
 use crate::state::Api;
 use crate::strict;
 
@@ -50,13 +52,25 @@ impl Input {
         self.read::<Option<Object<T>>>().map(|read| read.map_or_else(T::default, |Object(value)| value))
     }
 
+    /// Reads the body as a merge patch of `base`, which has the members of the stored form.
+    pub(crate) fn merged<'a, F: Form + Deserialize<'a>>(&'a self, base: &'a Members) -> Result<F, ApiError> {
+        let kept = base.kept::<F>(&self.bytes);
+        self.read_as(Merge::<F>::new(&kept))
+    }
+
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+        self.read_as(PhantomData::<T>)
+    }
+
+    fn read_as<'a, S: DeserializeSeed<'a> + Copy>(&'a self, seed: S) -> Result<S::Value, ApiError> {
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
+        let read = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
         // The first pass does not keep track of where it is, because that is slow; only a body that fails gets a second.
-        serde_json::from_slice(&self.bytes).map_err(|error| {
+        read.map_err(|error| {
+            let (mut track, mut loc) = (Track::new(), vec!["body".to_owned()]);
             let deserializer = &mut serde_json::Deserializer::from_slice(&self.bytes);
-            let mut loc = vec!["body".to_owned()];
-            if let Err(traced) = serde_path_to_error::deserialize::<_, T>(deserializer) {
-                loc.extend(traced.path().iter().filter_map(segment));
+            if seed.deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track)).is_err() {
+                loc.extend(track.path().iter().filter_map(segment));
             }
             match strict::unknown_field(&error) {
                 Some(rule) => ApiError::invalid(loc, rule),
@@ -180,89 +194,22 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// Names the field of the body that broke a rule.
-pub(crate) trait At<T> {
-    /// At a field.
-    fn at(self, field: &'static str) -> Result<T, ApiError>;
-    /// At an entry of a list.
-    fn at_index(self, field: &'static str, index: usize) -> Result<T, ApiError>;
+/// A span that came as seconds, whole or not.
+pub(crate) fn span(field: &'static str, seconds: f64) -> Result<Duration, Violation> {
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(at(field).breaks("must be a number of seconds, at least 0"));
+    }
+    // More than any time can be moved by, and still far below what a sum of two can hold.
+    Ok(Duration::try_from_secs_f64(seconds).map_or(SPAN_MAX, |span| span.min(SPAN_MAX)))
 }
 
-impl<T, E: Display> At<T> for Result<T, E> {
-    fn at(self, field: &'static str) -> Result<T, ApiError> {
-        self.map_err(|error| ApiError::invalid(["body", field], error))
+/// A name that is not kept for Everhook itself.
+pub(crate) fn own_name(field: &'static str, text: String) -> Result<Name, Violation> {
+    let name = at(field).check(Name::try_from(text))?;
+    if is_built_in(&name) {
+        return Err(at(field).breaks(format!("must not begin with {BUILT_IN_PREFIX:?}, which is Everhook's own")));
     }
-
-    fn at_index(self, field: &'static str, index: usize) -> Result<T, ApiError> {
-        self.map_err(|error| ApiError::invalid(["body".to_owned(), field.to_owned(), format!("[{index}]")], error))
-    }
-}
-
-/// A place in a request; the fields of what is there are named below it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum FieldPath<'p> {
-    /// The body itself.
-    Body,
-    /// The path, where it gives a name.
-    Path,
-    /// The query string.
-    Query,
-    /// What a member of another place holds.
-    Member(&'p FieldPath<'p>, &'static str),
-    /// An entry of a list.
-    Entry(&'p FieldPath<'p>, usize),
-}
-
-impl FieldPath<'_> {
-    /// A field of what is here breaks a rule.
-    pub(crate) fn refuse(&self, field: &str, rule: impl Display) -> ApiError {
-        let mut path = self.path();
-        path.push(field.to_owned());
-        ApiError::invalid(path, rule)
-    }
-
-    /// An entry of a list of what is here breaks a rule.
-    pub(crate) fn refuse_entry(&self, field: &'static str, index: usize, rule: impl Display) -> ApiError {
-        let mut path = self.path();
-        path.extend([field.to_owned(), format!("[{index}]")]);
-        ApiError::invalid(path, rule)
-    }
-
-    fn path(&self) -> Vec<String> {
-        match self {
-            FieldPath::Body => vec!["body".to_owned()],
-            FieldPath::Path => vec!["path".to_owned()],
-            FieldPath::Query => vec!["query".to_owned()],
-            FieldPath::Member(place, name) => {
-                let mut path = place.path();
-                path.push((*name).to_owned());
-                path
-            }
-            FieldPath::Entry(place, index) => {
-                let mut path = place.path();
-                path.push(format!("[{index}]"));
-                path
-            }
-        }
-    }
-
-    /// A span that came as seconds, whole or not.
-    pub(crate) fn span(&self, field: &'static str, seconds: f64) -> Result<Duration, ApiError> {
-        if seconds.is_nan() || seconds < 0.0 {
-            return Err(self.refuse(field, "must be a number of seconds, at least 0"));
-        }
-        // More than any time can be moved by, and still far below what a sum of two can hold.
-        Ok(Duration::try_from_secs_f64(seconds).map_or(SPAN_MAX, |span| span.min(SPAN_MAX)))
-    }
-
-    /// A name that is not kept for Everhook itself.
-    pub(crate) fn own_name(&self, field: &'static str, text: String) -> Result<Name, ApiError> {
-        let name = Name::try_from(text).map_err(|bad| self.refuse(field, bad))?;
-        if is_built_in(&name) {
-            return Err(self.refuse(field, format!("must not begin with {BUILT_IN_PREFIX:?}, which is Everhook's own")));
-        }
-        Ok(name)
-    }
+    Ok(name)
 }
 
 /// What the names of Everhook's own queues and schedules begin with.
@@ -275,18 +222,17 @@ pub(crate) fn is_built_in(name: &Name) -> bool {
 }
 
 /// A uid, if there is one.
-pub(crate) fn uid(text: Option<String>, prefix: &'static str) -> Result<Option<Name>, ApiError> {
-    text.map(|text| Name::uid(&text, prefix))
-        .transpose()
-        .map_err(|error| ApiError::invalid(["body", "uid", "__all__"], error))
+pub(crate) fn uid(text: Option<String>, prefix: &'static str) -> Result<Option<Name>, Violation> {
+    at("uid").member("__all__").check(text.map(|text| Name::uid(&text, prefix)).transpose())
 }
 
 /// A list of at most `max` names.
-pub(crate) fn names(field: &'static str, list: Vec<String>, max: usize) -> Result<Vec<Name>, ApiError> {
+pub(crate) fn names(field: &'static str, list: Vec<String>, max: usize) -> Result<Vec<Name>, Violation> {
     if list.len() > max {
-        return Err(ApiError::invalid(["body", field], format!("must have at most {max} entries")));
+        return Err(at(field).breaks(format!("must have at most {max} entries")));
     }
-    list.into_iter().enumerate().map(|(index, text)| Name::try_from(text).at_index(field, index)).collect()
+    let name = |(index, text)| Name::try_from(text).map_err(|bad| at(field).index(index).breaks(bad));
+    list.into_iter().enumerate().map(name).collect()
 }
 
 /// A list of names that may be left out, but neither be empty nor too long.
@@ -294,40 +240,40 @@ pub(crate) fn some_names(
     field: &'static str,
     list: Option<Vec<String>>,
     max: usize,
-) -> Result<Option<Vec<Name>>, ApiError> {
+) -> Result<Option<Vec<Name>>, Violation> {
     let Some(list) = list else { return Ok(None) };
     if list.is_empty() || list.len() > max {
-        return Err(ApiError::invalid(["body", field], format!("must have 1 to {max} entries, or be null")));
+        return Err(at(field).breaks(format!("must have 1 to {max} entries, or be null")));
     }
     names(field, list, max).map(Some)
 }
 
 /// A text for people of at most `max` characters.
-pub(crate) fn text(field: &'static str, text: String, max: usize) -> Result<String, ApiError> {
-    name::check_length(&text, max).at(field)?;
-    name::check_text(&text).at(field).map(|()| text)
+pub(crate) fn text(field: &'static str, text: String, max: usize) -> Result<String, Violation> {
+    at(field).check(name::check_length(&text, max))?;
+    at(field).check(name::check_text(&text)).map(|()| text)
 }
 
 /// A text for people that must not be empty.
-pub(crate) fn some_text(field: &'static str, value: String, max: usize) -> Result<String, ApiError> {
+pub(crate) fn some_text(field: &'static str, value: String, max: usize) -> Result<String, Violation> {
     if value.is_empty() {
-        return Err(ApiError::invalid(["body", field], "must not be empty"));
+        return Err(at(field).breaks("must not be empty"));
     }
     text(field, value, max)
 }
 
 /// What users attach.
-pub(crate) fn metadata(metadata: Metadata) -> Result<Metadata, ApiError> {
-    name::check_metadata(&metadata).at("metadata")?;
+pub(crate) fn metadata(metadata: Metadata) -> Result<Metadata, Violation> {
+    at("metadata").check(name::check_metadata(&metadata))?;
     for (key, value) in &metadata {
-        name::check_text(key).and_then(|()| name::check_text(value)).at("metadata")?;
+        at("metadata").check(name::check_text(key).and_then(|()| name::check_text(value)))?;
     }
     Ok(metadata)
 }
 
 /// Deliveries per second, under its name or the one it used to have.
-pub(crate) fn throttle_rate(rate: Option<u16>) -> Result<Option<u16>, ApiError> {
-    if rate == Some(0) { Err(ApiError::invalid(["body", "throttleRate"], "must be at least 1")) } else { Ok(rate) }
+pub(crate) fn throttle_rate(rate: Option<u16>) -> Result<Option<u16>, Violation> {
+    if rate == Some(0) { Err(at("throttleRate").breaks("must be at least 1")) } else { Ok(rate) }
 }
 
 /// A field of a change that is there: null is a value of it, or a mistake, but never the same as absent.

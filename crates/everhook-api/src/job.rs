@@ -12,6 +12,7 @@ use everhook_core::id::{BatchId, EnvironmentId, JobId};
 use everhook_core::job::{Job, JobAction, JobState, OperatorCommand, tries_of};
 use everhook_core::limits::{JOB_ATTEMPTS_SHOWN, JOBS_BULK_MAX};
 use everhook_core::scope::Scope;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::Order;
 use everhook_store::dedup::DedupKey;
 use everhook_store::job::{Enqueued, JobRecord, NewJob};
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::job::request::JobIn;
 use crate::job::response::{JobAttemptOut, JobOut, Shown};
 use crate::job::search::JobParams;
@@ -156,9 +157,8 @@ async fn list(
     if params.starts_after() {
         cursor = cursor.or_last();
     }
-    let piece = api
-        .read(query::Jobs { scope: Scope::of(environment), filter: params.filter(cursor.slice(), &FieldPath::Query)? })
-        .await?;
+    let filter = params.filter(cursor.slice()).map_err(ApiError::in_query)?;
+    let piece = api.read(query::Jobs { scope: Scope::of(environment), filter }).await?;
     Ok(Json(cursor.page_of(piece, |row| row.job.id, JobOut::new)))
 }
 
@@ -220,10 +220,10 @@ async fn patch(
     let id = path.id()?;
     let JobPatch { run_at, delay_seconds } = input.json()?;
     if run_at.is_none() && delay_seconds.is_none() {
-        return Err(ApiError::invalid(["body", "runAt"], "must be there, or delaySeconds"));
+        return Err(at("runAt").breaks("must be there, or delaySeconds").into());
     }
-    let at = request::run_at(run_at, delay_seconds, api.now(), &FieldPath::Body)?;
-    change(&api, environment, id, OperatorCommand::RunAt(at), "Only a job that is pending can be moved.").await?;
+    let run_at = request::run_at(run_at, delay_seconds, api.now())?;
+    change(&api, environment, id, OperatorCommand::RunAt(run_at), "Only a job that is pending can be moved.").await?;
     show(&api, environment, id).await
 }
 
@@ -250,7 +250,7 @@ pub(crate) async fn enqueue_one(
     batch: Option<BatchId>,
     key: Option<DedupKey>,
 ) -> Result<Response, ApiError> {
-    let new = new_job(api, environment, wanted, &FieldPath::Body, batch, key)?;
+    let new = new_job(api, environment, wanted, batch, key)?;
     let job = Job { payload: None, ..new.job.clone() };
     let mut enqueued = api.node.enqueue(vec![new]).await?;
     match enqueued.pop().ok_or_else(no_answer)? {
@@ -264,7 +264,7 @@ pub(crate) async fn enqueue_one(
         },
         Enqueued::KeyReused => Err(ApiError::key_reused()),
         Enqueued::NoBatch if let Some(batch) = batch => Err(ApiError::not_found(format_args!("batch {batch}"))),
-        Enqueued::NoBatch => Err(ApiError::invalid(["body", "batchId"], "there is no such batch")),
+        Enqueued::NoBatch => Err(at("batchId").breaks("there is no such batch").into()),
         Enqueued::BatchSealed => Err(batch_sealed()),
     }
 }
@@ -278,14 +278,13 @@ pub(crate) async fn enqueue_all(
     key: Option<&DedupKey>,
 ) -> Result<Vec<EnqueuedOut>, ApiError> {
     if jobs.is_empty() || jobs.len() > JOBS_BULK_MAX {
-        return Err(ApiError::invalid(["body", "jobs"], format!("must have 1 to {JOBS_BULK_MAX} entries")));
+        return Err(at("jobs").breaks(format!("must have 1 to {JOBS_BULK_MAX} entries")).into());
     }
-    let list = FieldPath::Member(&FieldPath::Body, "jobs");
     let new = jobs.into_iter().enumerate().map(|(index, job)| {
         let key = key.map(|key| key.entry(index));
-        new_job(api, environment, job, &FieldPath::Entry(&list, index), batch, key)
+        new_job(api, environment, job, batch, key).map_err(|bad| bad.under(at("jobs").index(index)))
     });
-    let new = new.collect::<Result<Vec<NewJob>, ApiError>>()?;
+    let new = new.collect::<Result<Vec<NewJob>, Violation>>()?;
     let ids: Vec<JobId> = new.iter().map(|new| new.job.id).collect();
     let enqueued = api.node.enqueue(new).await?;
     let mut data = Vec::with_capacity(ids.len());
@@ -315,15 +314,14 @@ fn new_job(
     api: &Api,
     environment: EnvironmentId,
     wanted: JobIn<'_>,
-    place: &FieldPath<'_>,
     batch: Option<BatchId>,
     key: Option<DedupKey>,
-) -> Result<NewJob, ApiError> {
-    let run_at = wanted.run_at(api.now(), place)?;
-    let mut job = wanted.into_job(JobId(api.new_id()), place)?;
+) -> Result<NewJob, Violation> {
+    let run_at = wanted.run_at(api.now())?;
+    let mut job = wanted.into_job(JobId(api.new_id()))?;
     if let Some(batch) = batch {
         if job.batch.is_some_and(|named| named != batch) {
-            return Err(place.refuse("batchId", "is not the batch that the path names"));
+            return Err(at("batchId").breaks("is not the batch that the path names"));
         }
         job.batch = Some(batch);
     }

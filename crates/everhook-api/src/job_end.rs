@@ -13,6 +13,7 @@ use everhook_core::job::report::{Note, Progress, Report};
 use everhook_core::job::{JobState, LeaseLost, LeaseProof};
 use everhook_core::limits::{RETRY_DELAY_MAX, SNOOZE_MAX};
 use everhook_core::scope::Scope;
+use everhook_core::violation::at;
 use everhook_engine::remote::Ending;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::input::{At, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::job::response::Shown;
 use crate::job::{JobPath, no_job};
 use crate::routes::Routes;
@@ -141,8 +142,7 @@ async fn fail(
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let FailIn { worker_id, epoch, error, log, retry_after_seconds } = input.json()?;
-    let retry_after =
-        retry_after_seconds.map(|seconds| FieldPath::Body.span("retryAfterSeconds", seconds)).transpose()?;
+    let retry_after = retry_after_seconds.map(|seconds| input::span("retryAfterSeconds", seconds)).transpose()?;
     let report = Report::Failed { retry_after: retry_after.map(|span| span.min(RETRY_DELAY_MAX)) };
     let ending = Ending { report, note: note(&error.unwrap_or_default(), log), result: None };
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
@@ -160,9 +160,9 @@ async fn snooze(
     input: Input,
 ) -> Result<Json<JobStateOut>, ApiError> {
     let SnoozeIn { worker_id, epoch, seconds, log } = input.json()?;
-    let wait = FieldPath::Body.span("seconds", seconds)?;
+    let wait = input::span("seconds", seconds)?;
     if wait > SNOOZE_MAX {
-        return Err(ApiError::invalid(["body", "seconds"], format!("must be at most {}", SNOOZE_MAX.as_secs())));
+        return Err(at("seconds").breaks(format!("must be at most {}", SNOOZE_MAX.as_secs())).into());
     }
     let ending = Ending { report: Report::Snoozed { wait }, note: note("", log), result: None };
     end(&api, environment, path.id()?, LeaseProof { session: worker_id, epoch }, ending).await
@@ -181,7 +181,7 @@ async fn progress(
 ) -> Result<Json<JobStateOut>, ApiError> {
     let ProgressIn { worker_id, epoch, percent, text } = input.json()?;
     let (id, by) = (path.id()?, LeaseProof { session: worker_id, epoch });
-    let progress = Progress::new(percent, &text.unwrap_or_default()).at("percent")?;
+    let progress = at("percent").check(Progress::new(percent, &text.unwrap_or_default()))?;
     match api.node.report_progress(Scope::of(environment), id, by, progress).await? {
         Ok(()) => Ok(Json(JobStateOut { id, state: Shown(JobState::Leased) })),
         Err(why) => Err(not_yours(&api, environment, id, why).await?),

@@ -24,6 +24,7 @@ mod input;
 mod job;
 mod job_end;
 mod limits;
+mod merge;
 mod message;
 mod node;
 mod once;

@@ -20,6 +20,7 @@ use everhook_core::message::{self, Message, Rest};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{Locator, Order};
 use everhook_store::dedup::DedupKey;
 use everhook_store::history::{Expunge, MessageFilter};
@@ -36,7 +37,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::application::{self, ApplicationIn};
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::once::OnceIn;
 use crate::page::{Cursor, Page, PageParams};
 use crate::query::Query;
@@ -225,7 +226,7 @@ async fn send(
     let deliver_at = draft::check_deliver_at(wanted.deliver_at, api.now())?;
     let payload_until = wanted.payload_until(api.now())?;
     if payload_until.is_some() && deliver_at > payload_until {
-        return Err(ApiError::invalid(["body", "deliverAt"], "must be before the payload's retention ends"));
+        return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
     }
     let rest = Rest { deliver_at, payload_until, content_type };
     let Found { id: application, version } = found;
@@ -366,19 +367,19 @@ impl<'a> MessageIn<'a> {
         let raw = self.transformations_params.take().and_then(|params| params.raw_payload);
         let json = self.payload.or(self.data);
         if let Some(json) = json {
-            message::check_payload(json.get()).at("payload")?;
+            at("payload").check(message::check_payload(json.get()))?;
         }
         match (raw, json) {
             (Some(text), _) => Ok(Payload::Raw(text)),
             (None, Some(json)) => Ok(Payload::Verbatim(json)),
-            (None, None) => Err(ApiError::invalid(["body", "payload"], "must be there")),
+            (None, None) => Err(at("payload").breaks("must be there").into()),
         }
     }
 
     /// The content type that the request names for its payload.
-    fn content_type(&self) -> Result<Option<String>, ApiError> {
+    fn content_type(&self) -> Result<Option<String>, Violation> {
         let refuse = |name: &str, rule: String| {
-            ApiError::invalid(["body", "transformationsParams", "headers", name].map(str::to_owned), rule)
+            at("transformationsParams").member("headers").member(name.to_owned()).breaks(rule)
         };
         let mut content_type = None;
         let headers = self.transformations_params.as_ref().and_then(|params| params.headers.as_ref());
@@ -403,10 +404,10 @@ impl<'a> MessageIn<'a> {
         const HOUR: Duration = Duration::from_secs(3600);
         let (days, hours) = (self.payload_retention_period, self.payload_retention_hours);
         if days.is_some_and(|days| !(5..=90).contains(&days)) {
-            return Err(ApiError::invalid(["body", "payloadRetentionPeriod"], "must be from 5 to 90"));
+            return Err(at("payloadRetentionPeriod").breaks("must be from 5 to 90").into());
         }
         if hours.is_some_and(|hours| !(1..=90 * 24).contains(&hours)) {
-            return Err(ApiError::invalid(["body", "payloadRetentionHours"], "must be from 1 to 2160"));
+            return Err(at("payloadRetentionHours").breaks("must be from 1 to 2160").into());
         }
         match (days, hours) {
             (None, None) => Ok(None),
@@ -414,7 +415,7 @@ impl<'a> MessageIn<'a> {
             (None, Some(hours)) => Ok(Some(now.plus(HOUR * u32::from(hours)))),
             (Some(_), Some(_)) => {
                 let rule = "must not be there together with payloadRetentionPeriod";
-                Err(ApiError::invalid(["body", "payloadRetentionHours"], rule))
+                Err(at("payloadRetentionHours").breaks(rule).into())
             }
         }
     }

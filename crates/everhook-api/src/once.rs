@@ -7,10 +7,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use everhook_core::id::MessageId;
-use everhook_core::name::{BadName, Name};
+use everhook_core::name::Name;
 use everhook_core::once::{OnceClaim, Phase};
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::Order;
 use everhook_store::once::OnceRecord;
 use everhook_store::query;
@@ -38,10 +39,9 @@ pub(crate) struct OnceIn {
 }
 
 impl OnceIn {
-    pub(crate) fn check(self) -> Result<OnceClaim, ApiError> {
-        let key = self.key.parse().map_err(|bad: BadName| ApiError::invalid(["body", "once", "key"], bad))?;
-        let phase = self.phase.map(Phase::new).transpose();
-        let phase = phase.map_err(|bad| ApiError::invalid(["body", "once", "phase"], bad))?;
+    pub(crate) fn check(self) -> Result<OnceClaim, Violation> {
+        let key = at("once").member("key").check(self.key.parse())?;
+        let phase = at("once").member("phase").check(self.phase.map(Phase::new).transpose())?;
         Ok(OnceClaim { key, phase })
     }
 }

@@ -10,6 +10,7 @@ use everhook_core::id::MessageId;
 use everhook_core::limits::{OUTBOX_COUNTED_MAX, PAGE_DEFAULT, PAGE_MAX, TITLE_CHARS_MAX};
 use everhook_core::name::{BadName, Name};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::outbox::{AsideChange, AsideRow, Outbox, OutboxStatus};
 use everhook_store::piece::Piece;
 use http::StatusCode;
@@ -18,7 +19,7 @@ use tracing::warn;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::limits::RETRY_ROUNDS_MAX;
 use crate::page::Page;
 use crate::query::{self, Query};
@@ -180,7 +181,7 @@ async fn list_aside(
 ) -> Result<Json<Page<AsideRowOut>>, ApiError> {
     let limit = params.limit.unwrap_or(PAGE_DEFAULT);
     if limit == 0 || limit > PAGE_MAX {
-        return Err(ApiError::invalid(["query", "limit"], format!("must be from 1 to {PAGE_MAX}")));
+        return Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}"))));
     }
     let after = params.iterator.unwrap_or(i64::MIN);
     let Piece { mut rows, next } = find(&api, &outbox)?.list_aside(after, limit + 1).await?;
@@ -277,7 +278,7 @@ fn find<'a>(api: &'a Api, name: &str) -> Result<&'a dyn Outbox, ApiError> {
 
 impl AsideRowPatch {
     /// A row as its producer wrote it may hold anything; what an operator puts into it keeps the rules of a message.
-    fn check(self) -> Result<AsideChange, ApiError> {
+    fn check(self) -> Result<AsideChange, Violation> {
         let AsideRowPatch { environment, application, event_type, payload, event_id } = self;
         if let Some(payload) = &payload {
             check_payload_text(payload)?;
@@ -297,8 +298,8 @@ fn checked(
     field: &'static str,
     text: String,
     rule: impl Fn(&str) -> Result<Name, BadName>,
-) -> Result<String, ApiError> {
-    rule(&text).at(field).map(|_| text)
+) -> Result<String, Violation> {
+    at(field).check(rule(&text)).map(|_| text)
 }
 
 impl RowPath {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use everhook_core::limits::{PAGE_DEFAULT, PAGE_MAX};
+use everhook_core::violation::at;
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::piece::Piece;
 use serde::{Deserialize, Serialize};
@@ -98,7 +99,7 @@ impl<K: FromStr + Clone> Cursor<K> {
     pub(crate) fn new(params: &PageParams, order: Order) -> Result<Cursor<K>, ApiError> {
         let limit = params.limit.unwrap_or(PAGE_DEFAULT);
         if limit == 0 || limit > PAGE_MAX {
-            return Err(ApiError::invalid(["query", "limit"], format!("must be from 1 to {PAGE_MAX}")));
+            return Err(ApiError::in_query(at("limit").breaks(format!("must be from 1 to {PAGE_MAX}"))));
         }
         let (after, direction) = match params.iterator.as_deref() {
             None | Some("") => (None, Direction::Forward),
@@ -184,7 +185,7 @@ impl<K: FromStr + Clone + Ord> Cursor<K> {
 }
 
 fn parse<K: FromStr>(text: &str) -> Result<K, ApiError> {
-    text.parse().map_err(|_| ApiError::invalid(["query", "iterator"], "is not an iterator of this list"))
+    text.parse().map_err(|_| ApiError::in_query(at("iterator").breaks("is not an iterator of this list")))
 }
 
 /// The iterator that goes on after `key`.

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::capability::Capabilities;
 use everhook_core::limits::FEATURE_FLAGS_MAX;
+use everhook_core::violation::at;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use crate::application::{self, ApplicationIn};
 use crate::auth::environments;
 use crate::auth::token::Grant;
 use crate::error::ApiError;
-use crate::input::{self, At, Input};
+use crate::input::{self, Input};
 use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_SESSION_CHARS_MAX};
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
@@ -105,7 +106,7 @@ async fn create_deprecated(
 impl AppPortalAccessIn {
     fn capabilities(&self) -> Result<Capabilities, ApiError> {
         let wanted = match &self.capabilities {
-            Some(names) => Capabilities::of_request(names.iter().map(String::as_str)).at("capabilities")?,
+            Some(names) => at("capabilities").check(Capabilities::of_request(names.iter().map(String::as_str)))?,
             None => Capabilities::ALL,
         };
         // Who says both gets what both allow.
@@ -118,7 +119,7 @@ impl AppPortalAccessIn {
             return Ok(expiry);
         }
         let (min, max) = (TOKEN_EXPIRY_MIN.as_secs(), TOKEN_EXPIRY_MAX.as_secs());
-        Err(ApiError::invalid(["body", "expiry"], format!("must be from {min} to {max} seconds")))
+        Err(at("expiry").breaks(format!("must be from {min} to {max} seconds")).into())
     }
 }
 
@@ -128,7 +129,7 @@ fn session(id: String) -> Result<String, ApiError> {
         return Ok(id);
     }
     let rule = format!("must have 1 to {TOKEN_SESSION_CHARS_MAX} letters, digits, '@', '_' and '-'");
-    Err(ApiError::invalid(["body", "sessionId"], rule))
+    Err(at("sessionId").breaks(rule).into())
 }
 
 fn no_secret() -> ApiError {

@@ -11,6 +11,7 @@ use axum::extract::FromRequestParts;
 use everhook_core::limits::SEARCH_TYPES_MAX;
 use everhook_core::name::Name;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::at;
 use http::request::Parts;
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, Error};
@@ -46,7 +47,7 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<T, ApiError> {
     }
     let deserializer = MapDeserializer::<_, serde::de::value::Error>::new(parameters.into_iter());
     serde_path_to_error::deserialize(deserializer)
-        .map_err(|error| ApiError::invalid(["query".to_owned(), error.path().to_string()], error.inner()))
+        .map_err(|error| ApiError::in_query(at(error.path().to_string()).breaks(error.inner())))
 }
 
 /// A parameter that is one value.

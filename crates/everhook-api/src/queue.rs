@@ -10,8 +10,9 @@ use everhook_core::id::EnvironmentId;
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, QueueState, Rate, Target};
 use everhook_core::scope::Scope;
-use everhook_core::signing::{SignatureKind, SigningKeys};
+use everhook_core::signing::{SignatureKind, SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::Order;
 use everhook_store::query;
 use everhook_store::queue::QueueStats;
@@ -24,7 +25,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::endpoint_secret::{self, EndpointSecretOut};
 use crate::error::ApiError;
-use crate::input::{self, At, FieldPath, Input};
+use crate::input::{self, Input};
+use crate::merge::{Form, Members};
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
@@ -34,25 +36,22 @@ use crate::state::Api;
 use crate::worker;
 
 /// A change of a queue: what is absent stays, null takes a limit or the target away.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct QueuePatch {
+#[schema(as = QueuePatch)]
+pub(crate) struct QueueIn {
     /// Jobs of it that may run at once, over all workers.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
-    limit: Option<Option<u32>>,
+    #[schema(minimum = 1, maximum = 100_000)]
+    limit: Option<u32>,
     /// Jobs of it with the same concurrency key that may run at once, over all workers.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
-    key_limit: Option<Option<u32>>,
+    #[schema(minimum = 1, maximum = 100_000)]
+    key_limit: Option<u32>,
     /// Jobs that may start in a second, over all workers; 0.1 is one in ten seconds.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<f64>, maximum = 100_000)]
-    rate_per_second: Option<Option<f64>>,
+    #[schema(maximum = 100_000)]
+    rate_per_second: Option<f64>,
     /// Where its jobs are pushed to, as signed POST requests; without it workers take them.
-    #[serde(default, deserialize_with = "input::present")]
-    #[schema(value_type = Option<String>, format = "uri")]
-    target_url: Option<Option<String>>,
+    #[schema(format = "uri")]
+    target_url: Option<String>,
 }
 
 /// A queue.
@@ -167,7 +166,7 @@ async fn get(
 /// Change a queue's limits or its target; one that is new is configured ahead of its first job.
 #[utoipa::path(
     patch, path = "/api/v1/queue/{queue}", operation_id = "v1.queue.patch", tag = "Queue",
-    params(QueuePath), request_body = QueuePatch, responses((status = 200, body = QueueOut))
+    params(QueuePath), request_body = QueueIn, responses((status = 200, body = QueueOut))
 )]
 async fn patch(
     State(api): State<Arc<Api>>,
@@ -176,32 +175,11 @@ async fn patch(
     input: Input,
 ) -> Result<Json<QueueOut>, ApiError> {
     let name = path.own_name()?;
-    let patch: QueuePatch = input.json()?;
-    let plain = Queue::new(name.clone());
-    Queue { limit: patch.limit.flatten(), ..plain.clone() }.check().at("limit")?;
-    Queue { key_limit: patch.key_limit.flatten(), ..plain }.check().at("keyLimit")?;
-    let rate = patch.rate_per_second.map(|rate| rate.map(Rate::per_second).transpose()).transpose();
-    let rate = rate.at("ratePerSecond")?;
-    let check_url = |url: String| api.egress.check_url(&url).at("targetUrl").map(String::from);
-    let url = patch.target_url.map(|url| url.map(check_url).transpose()).transpose()?;
     // Drawn once, however often the change is tried.
-    let keys = SigningKeys::new(endpoint_secret::given_or_random("secret", None, SignatureKind::Hmac256)?);
+    let key = endpoint_secret::random(SignatureKind::Hmac256);
     let change = |old: Queue| {
-        let target = match &url {
-            None => old.target,
-            Some(None) => None,
-            Some(Some(url)) => {
-                let keys = old.target.map_or_else(|| keys.clone(), |target| target.keys);
-                Some(Target { url: url.clone(), keys })
-            }
-        };
-        Ok(Queue {
-            limit: patch.limit.unwrap_or(old.limit),
-            key_limit: patch.key_limit.unwrap_or(old.key_limit),
-            rate: rate.unwrap_or(old.rate),
-            target,
-            ..old
-        })
+        let base = Members::of::<QueueIn>(&old);
+        Ok(input.merged::<QueueIn>(&base)?.check(&api, &key, old)?)
     };
     let changed = resource::change(&api, environment, &name, None, change).await?;
     show(&api, environment, changed.ok_or_else(|| path.not_found())?).await
@@ -295,6 +273,44 @@ async fn workers(api: &Api, environment: EnvironmentId) -> Result<Vec<WorkerReco
     Ok(workers)
 }
 
+impl Form for QueueIn {
+    type Record = Queue;
+
+    fn of(queue: &Queue) -> QueueIn {
+        QueueIn {
+            limit: queue.limit,
+            key_limit: queue.key_limit,
+            rate_per_second: queue.rate.map(Rate::as_per_second),
+            target_url: queue.target.as_ref().map(|target| target.url.clone()),
+        }
+    }
+}
+
+impl QueueIn {
+    /// The queue in the place of `old`. A target that is new signs with `key`.
+    fn check(self, api: &Api, key: &SigningKey, old: Queue) -> Result<Queue, Violation> {
+        let shown = QueueIn::of(&old);
+        let plain = Queue::new(old.name.clone());
+        at("limit").check(Queue { limit: self.limit, ..plain.clone() }.check())?;
+        at("keyLimit").check(Queue { key_limit: self.key_limit, ..plain }.check())?;
+        // A rate is shown rounded, and a target may have been set under other settings: what is not changed stays.
+        let rate = match self.rate_per_second {
+            rate if rate == shown.rate_per_second => old.rate,
+            rate => at("ratePerSecond").check(rate.map(Rate::per_second).transpose())?,
+        };
+        let target = match self.target_url {
+            url if url == shown.target_url => old.target,
+            None => None,
+            Some(url) => {
+                let url = at("targetUrl").check(api.egress.check_url(&url)).map(String::from)?;
+                let keys = old.target.map_or_else(|| SigningKeys::new(key.clone()), |target| target.keys);
+                Some(Target { url, keys })
+            }
+        };
+        Ok(Queue { limit: self.limit, key_limit: self.key_limit, rate, target, ..old })
+    }
+}
+
 impl QueueOut {
     fn new(queue: Queue) -> QueueOut {
         QueueOut {
@@ -350,7 +366,7 @@ impl QueuePath {
 
     /// The name of a queue that may be configured.
     fn own_name(&self) -> Result<Name, ApiError> {
-        let name = self.name()?;
-        if input::is_built_in(&name) { FieldPath::Path.own_name("queue", self.queue.clone()) } else { Ok(name) }
+        self.name()?;
+        input::own_name("queue", self.queue.clone()).map_err(ApiError::in_path)
     }
 }

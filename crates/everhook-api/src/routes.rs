@@ -157,6 +157,9 @@ impl Routes {
         if methods.contains(&HttpMethod::Post) {
             document::add_idempotency_key(&mut operation);
         }
+        if methods.contains(&HttpMethod::Patch) {
+            document::require_body(&mut operation);
+        }
         bounds::add_to_parameters(&mut operation);
         D::schemas(&mut self.schemas);
         for method in methods {

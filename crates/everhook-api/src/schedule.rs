@@ -9,7 +9,6 @@ use axum::Json;
 use axum::extract::State;
 use everhook_core::id::{EnvironmentId, ScheduleId};
 use everhook_core::name::Name;
-use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::scope::Scope;
 use everhook_engine::retention::MAINTENANCE_ENVIRONMENT;
 use everhook_store::catalog::Order;
@@ -23,13 +22,14 @@ use utoipa::IntoParams;
 
 use crate::auth::Rights;
 use crate::error::ApiError;
-use crate::input::{self, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::limits::RUNS_SHOWN;
+use crate::merge::Members;
 use crate::page::{Cursor, OrderParams, Page, PageParams};
 use crate::query::Query;
 use crate::resource;
 use crate::routes::Routes;
-use crate::schedule::request::ScheduleIn;
+use crate::schedule::request::{Checks, ScheduleIn};
 use crate::schedule::response::{RunOut, ScheduleOut, StartsWhat};
 use crate::scope::{InSchedules, PathParams};
 use crate::state::Api;
@@ -103,16 +103,9 @@ async fn create(
     input: Input,
 ) -> Result<(StatusCode, Json<ScheduleOut>), ApiError> {
     let mut wanted: ScheduleIn<'_> = input.json()?;
-    let name = wanted.name.take().ok_or_else(|| FieldPath::Body.refuse("name", "must be there"))?;
-    let name = FieldPath::Body.own_name("name", name)?;
     let now = api.now();
-    let schedule = wanted.schedule(ScheduleId(api.new_id()), None, now)?;
-    let paused = wanted.paused.unwrap_or(false);
-    let starts = wanted.starts(&api, caller.environment).await?;
-    let starts = starts.ok_or_else(|| FieldPath::Body.refuse("job", "must be there, or message"))?;
-    request::check_together(&schedule, &starts)?;
-    let state = ScheduleState::paused();
-    let new = ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 };
+    let starts = wanted.take_starts(&api, caller.environment).await?;
+    let new = wanted.check(Checks { id: ScheduleId(api.new_id()), now, starts }, None)?;
     let new = resource::create(&api, caller.environment, new, input.key.as_ref()).await?.done()?;
     Ok((StatusCode::CREATED, Json(ScheduleOut::new(new, now))))
 }
@@ -144,16 +137,11 @@ async fn patch(
     input: Input,
 ) -> Result<Json<ScheduleOut>, ApiError> {
     let named = caller.named(&path)?.own()?;
-    let wanted: ScheduleIn<'_> = input.json()?;
-    if wanted.name.as_ref().is_some_and(|name| *name != path.schedule) {
-        return Err(FieldPath::Body.refuse("name", "cannot be changed"));
-    }
-    let starts = input.json::<ScheduleIn<'_>>()?.starts(&api, named.environment).await?;
+    let starts = input.json::<ScheduleIn<'_>>()?.take_starts(&api, named.environment).await?;
     let changed = replace(&api, &named, |old| {
-        let schedule = wanted.schedule(old.schedule.id, Some(&old.schedule), api.now())?;
-        let starts = starts.clone().unwrap_or(old.starts);
-        request::check_together(&schedule, &starts)?;
-        Ok(ScheduleRecord { schedule, starts, paused: wanted.paused.unwrap_or(old.paused), ..old })
+        let base = Members::of::<ScheduleIn<'_>>(&old);
+        let checks = Checks { id: old.schedule.id, now: api.now(), starts: starts.clone() };
+        Ok(input.merged::<ScheduleIn<'_>>(&base)?.check(checks, Some(old))?)
     });
     let changed = changed.await?;
     show(&api, named.environment, changed).await

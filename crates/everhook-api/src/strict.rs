@@ -13,6 +13,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use everhook_core::nearest::nearest;
+use everhook_core::violation::at;
 use http::Method;
 use serde::de::IgnoredAny;
 use utoipa::openapi::RefOr;
@@ -59,10 +60,7 @@ impl Known {
             let name = key.split_once('[').map_or(&*key, |(name, _)| name);
             if !self.parameters.iter().any(|known| known == name) {
                 let known = self.parameters.iter().map(String::as_str);
-                return Err(ApiError::invalid(
-                    ["query".to_owned(), name.to_owned()],
-                    unknown("parameter", name, known),
-                ));
+                return Err(ApiError::in_query(at(name.to_owned()).breaks(unknown("parameter", name, known))));
             }
         }
         Ok(())
@@ -103,9 +101,7 @@ fn refuse_fields(bytes: &[u8]) -> Result<(), ApiError> {
     match serde_json::from_slice::<Option<BTreeMap<String, IgnoredAny>>>(bytes) {
         Ok(fields) => match fields.into_iter().flatten().next() {
             None => Ok(()),
-            Some((field, _)) => {
-                Err(ApiError::invalid(["body".to_owned(), field.clone()], unknown("field", &field, [])))
-            }
+            Some((field, _)) => Err(at(field.clone()).breaks(unknown("field", &field, [])).into()),
         },
         Err(_) => Err(ApiError::invalid(["body"], "must be empty: this route takes no body")),
     }

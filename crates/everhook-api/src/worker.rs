@@ -13,6 +13,7 @@ use everhook_core::limits::{TITLE_CHARS_MAX, WORKER_KINDS_MAX, WORKER_LEASE_MAX,
 use everhook_core::name::{Metadata, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::at;
 use everhook_engine::remote::{HeldJob, WorkerRefused};
 use everhook_store::lease::{Leased, Work};
 use everhook_store::query;
@@ -23,7 +24,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{self, FieldPath, Input};
+use crate::input::{self, Input};
 use crate::job::response::json;
 use crate::limits::{
     WORKER_HELD_MAX, WORKER_LEASE_DEFAULT, WORKER_LEASE_LONGEST, WORKER_LEASE_SHORTEST, WORKER_WAIT_MAX,
@@ -207,10 +208,10 @@ async fn register(
     let name = input::some_text("name", wanted.name, TITLE_CHARS_MAX)?;
     let queues = input::some_names("queues", Some(wanted.queues), WORKER_QUEUES_MAX)?.unwrap_or_default();
     if let Some(index) = queues.iter().position(input::is_built_in) {
-        return Err(FieldPath::Body.refuse_entry("queues", index, "is a queue of Everhook's own"));
+        return Err(at("queues").index(index).breaks("is a queue of Everhook's own").into());
     }
     let kinds = input::some_names("kinds", wanted.kinds, WORKER_KINDS_MAX)?.unwrap_or_default();
-    let lease = wanted.lease_seconds.map(|seconds| FieldPath::Body.span("leaseSeconds", seconds)).transpose()?;
+    let lease = wanted.lease_seconds.map(|seconds| input::span("leaseSeconds", seconds)).transpose()?;
     let lease = lease.unwrap_or(WORKER_LEASE_DEFAULT).clamp(WORKER_LEASE_SHORTEST, WORKER_LEASE_LONGEST);
     let takes = Takes { environment, queues, kinds };
     let opened = api.node.open_worker(name, takes, lease).await?;
@@ -232,9 +233,9 @@ async fn lease(
     let LeaseIn { limit, wait_seconds, held } = input.json_or_default()?;
     let limit = limit.unwrap_or(1);
     if !(1..=WORKER_LEASE_MAX).contains(&limit) {
-        return Err(ApiError::invalid(["body", "limit"], format!("must be from 1 to {WORKER_LEASE_MAX}")));
+        return Err(at("limit").breaks(format!("must be from 1 to {WORKER_LEASE_MAX}")).into());
     }
-    let wait = wait_seconds.map(|seconds| FieldPath::Body.span("waitSeconds", seconds)).transpose()?;
+    let wait = wait_seconds.map(|seconds| input::span("waitSeconds", seconds)).transpose()?;
     let wait = wait.unwrap_or(Duration::ZERO).min(WORKER_WAIT_MAX);
     let held = held.map(held_jobs).transpose()?;
     let worker = find(&api, environment, &path).await?;
@@ -310,7 +311,7 @@ fn refused(why: WorkerRefused) -> ApiError {
 
 fn held_jobs(held: Vec<HeldJobIn>) -> Result<Vec<HeldJob>, ApiError> {
     if held.len() > WORKER_HELD_MAX {
-        return Err(ApiError::invalid(["body", "held"], format!("must have at most {WORKER_HELD_MAX} entries")));
+        return Err(at("held").breaks(format!("must have at most {WORKER_HELD_MAX} entries")).into());
     }
     Ok(held.into_iter().map(|HeldJobIn { id, epoch }| HeldJob { id, epoch }).collect())
 }

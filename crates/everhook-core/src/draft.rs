@@ -2,8 +2,6 @@
 //!
 //! Pure. The API and the relay call it, and each reports the broken rule to its own producer.
 
-use std::fmt;
-
 use serde::de::IgnoredAny;
 
 use crate::id::MessageId;
@@ -11,6 +9,7 @@ use crate::limits::{DELIVER_AHEAD_MAX, MESSAGE_CHANNELS_MAX, MESSAGE_TAGS_MAX};
 use crate::message::{BadPayload, check_payload};
 use crate::name::Name;
 use crate::time::Timestamp;
+use crate::violation::{Violation, at};
 
 /// A message as its producer wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,38 +31,19 @@ pub struct Checked {
     pub tags: Vec<Name>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadField {
-    /// Field name in the API.
-    pub field: &'static str,
-    /// Position of the entry, if the field is a list.
-    pub index: Option<usize>,
-    /// The broken rule, as a predicate: "must not be empty".
-    pub rule: String,
-}
-
-impl fmt::Display for BadField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            Some(index) => write!(f, "{}[{index}] {}", self.field, self.rule),
-            None => write!(f, "{} {}", self.field, self.rule),
-        }
-    }
-}
-
 impl Draft {
-    pub fn check(self) -> Result<Checked, BadField> {
+    pub fn check(self) -> Result<Checked, Violation> {
         let tags = self.tags.unwrap_or_default();
         if tags.len() > MESSAGE_TAGS_MAX {
-            return Err(bad("tags", format!("must have at most {MESSAGE_TAGS_MAX} entries")));
+            return Err(at("tags").breaks(format!("must have at most {MESSAGE_TAGS_MAX} entries")));
         }
         if self.channels.as_ref().is_some_and(|list| list.is_empty() || list.len() > MESSAGE_CHANNELS_MAX) {
-            return Err(bad("channels", format!("must have 1 to {MESSAGE_CHANNELS_MAX} entries, or be null")));
+            return Err(at("channels").breaks(format!("must have 1 to {MESSAGE_CHANNELS_MAX} entries, or be null")));
         }
         let event_id = self.event_id.map(|text| Name::uid(&text, MessageId::PREFIX)).transpose();
         Ok(Checked {
-            event_id: event_id.map_err(|error| bad("eventId", error))?,
-            event_type: Name::try_from(self.event_type).map_err(|error| bad("eventType", error))?,
+            event_id: at("eventId").check(event_id)?,
+            event_type: at("eventType").check(Name::try_from(self.event_type))?,
             channels: names("channels", self.channels.unwrap_or_default())?,
             tags: names("tags", tags)?,
         })
@@ -71,32 +51,25 @@ impl Draft {
 }
 
 /// Checks a payload in text form: a JSON object, optionally surrounded by white space.
-pub fn check_payload_text(text: &str) -> Result<(), BadField> {
+pub fn check_payload_text(text: &str) -> Result<(), Violation> {
     if serde_json::from_str::<IgnoredAny>(text).is_err() {
-        return Err(bad("payload", BadPayload::NotAnObject));
+        return Err(at("payload").breaks(BadPayload::NotAnObject));
     }
-    check_payload(text.trim_start()).map_err(|error| bad("payload", error))
+    at("payload").check(check_payload(text.trim_start()))
 }
 
 /// Checks that the delivery time is not too far ahead. A time in the past means now.
-pub fn check_deliver_at(at: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, BadField> {
-    if at.is_some_and(|at| at > now.plus(DELIVER_AHEAD_MAX)) {
+pub fn check_deliver_at(time: Option<Timestamp>, now: Timestamp) -> Result<Option<Timestamp>, Violation> {
+    if time.is_some_and(|time| time > now.plus(DELIVER_AHEAD_MAX)) {
         let days = DELIVER_AHEAD_MAX.as_secs() / (24 * 3600);
-        return Err(bad("deliverAt", format!("must be at most {days} days ahead")));
+        return Err(at("deliverAt").breaks(format!("must be at most {days} days ahead")));
     }
-    Ok(at)
+    Ok(time)
 }
 
-fn names(field: &'static str, list: Vec<String>) -> Result<Vec<Name>, BadField> {
-    let named = |(index, text)| {
-        let bad = |error: crate::name::BadName| BadField { field, index: Some(index), rule: error.to_string() };
-        Name::try_from(text).map_err(bad)
-    };
-    list.into_iter().enumerate().map(named).collect()
-}
-
-fn bad(field: &'static str, rule: impl fmt::Display) -> BadField {
-    BadField { field, index: None, rule: rule.to_string() }
+fn names(field: &'static str, list: Vec<String>) -> Result<Vec<Name>, Violation> {
+    let name = |(index, text)| Name::try_from(text).map_err(|bad| at(field).index(index).breaks(bad));
+    list.into_iter().enumerate().map(name).collect()
 }
 
 #[cfg(test)]

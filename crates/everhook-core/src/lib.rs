@@ -34,3 +34,4 @@ pub mod share;
 pub mod signing;
 pub mod task;
 pub mod time;
+pub mod violation;

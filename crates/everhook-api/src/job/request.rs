@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everhook_core::id::{BatchId, JobId};
+use everhook_core::id::JobId;
 use everhook_core::job::{BadJob, Job, Priority, RunAt, Unique};
 use everhook_core::name::{self, Metadata, Name};
 use everhook_core::retry::{Backoff, BadRetryPolicy, RetryPolicy};
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
-use crate::input::FieldPath;
+use crate::input;
 use crate::limits::UNIQUE_WINDOW_DEFAULT;
 
 /// A job to enqueue. Only queue and kind have to be there.
@@ -74,92 +74,77 @@ pub(crate) struct JobIn<'a> {
 
 impl JobIn<'_> {
     /// The job, if it keeps all rules.
-    pub(crate) fn into_job(self, id: JobId, place: &FieldPath<'_>) -> Result<Job, ApiError> {
-        let queue = place.own_name("queue", self.queue)?;
-        let kind = Name::try_from(self.kind).map_err(|bad| place.refuse("kind", bad))?;
+    pub(crate) fn into_job(self, id: JobId) -> Result<Job, Violation> {
+        let queue = input::own_name("queue", self.queue)?;
+        let kind = at("kind").check(Name::try_from(self.kind))?;
         // A copy, because the body shares its memory with everything else that came over the connection.
         let payload = self.payload.map_or("null", RawValue::get);
         let plain = Job::new(id, queue, kind, Bytes::copy_from_slice(payload.as_bytes()));
         let job = Job {
             name: self.name,
-            priority: self.priority.map_or(Ok(plain.priority), Priority::new).map_err(|bad| refuse(place, bad))?,
-            retry: retry(plain.retry, self.max_attempts, self.backoff, place)?,
+            priority: self.priority.map_or(Ok(plain.priority), Priority::new).map_err(broken)?,
+            retry: retry(plain.retry, self.max_attempts, self.backoff)?,
             timeout: self.timeout_seconds.map_or(plain.timeout, Duration::from_secs),
-            unique: unique(self.unique_key, self.unique_seconds, place)?,
+            unique: unique(self.unique_key, self.unique_seconds)?,
             concurrency_key: self.concurrency_key,
-            tags: tags(self.tags.unwrap_or_default(), place)?,
+            tags: tags(self.tags.unwrap_or_default())?,
             metadata: self.metadata.unwrap_or_default(),
-            batch: self.batch_id.map(|id| batch(&id, place)).transpose()?,
+            batch: at("batchId").check(self.batch_id.map(|id| id.parse()).transpose())?,
             ..plain
         };
-        job.check().map_err(|bad| refuse(place, bad))?;
+        job.check().map_err(broken)?;
         for (key, value) in &job.metadata {
-            let checked = name::check_text(key).and_then(|()| name::check_text(value));
-            checked.map_err(|bad| place.refuse("metadata", bad))?;
+            at("metadata").check(name::check_text(key).and_then(|()| name::check_text(value)))?;
         }
         Ok(job)
     }
 
     /// When it may run.
-    pub(crate) fn run_at(&self, now: Timestamp, place: &FieldPath<'_>) -> Result<RunAt, ApiError> {
-        run_at(self.run_at, self.delay_seconds, now, place)
+    pub(crate) fn run_at(&self, now: Timestamp) -> Result<RunAt, Violation> {
+        run_at(self.run_at, self.delay_seconds, now)
     }
 }
 
 /// When a job may run, by one of the two ways to say it.
-pub(crate) fn run_at(
-    at: Option<Timestamp>,
-    delay_seconds: Option<f64>,
-    now: Timestamp,
-    place: &FieldPath<'_>,
-) -> Result<RunAt, ApiError> {
-    let (run_at, field) = match (at, delay_seconds) {
+pub(crate) fn run_at(time: Option<Timestamp>, delay_seconds: Option<f64>, now: Timestamp) -> Result<RunAt, Violation> {
+    let (run_at, field) = match (time, delay_seconds) {
         (None, None) => return Ok(RunAt::Now),
-        (Some(_), Some(_)) => return Err(place.refuse("delaySeconds", "must not be there together with runAt")),
-        (Some(at), None) => (RunAt::At(at), BadJob::RunAt.field()),
-        (None, Some(seconds)) => (RunAt::In(place.span("delaySeconds", seconds)?), "delaySeconds"),
+        (Some(_), Some(_)) => return Err(at("delaySeconds").breaks("must not be there together with runAt")),
+        (Some(time), None) => (RunAt::At(time), BadJob::RunAt.field()),
+        (None, Some(seconds)) => (RunAt::In(input::span("delaySeconds", seconds)?), "delaySeconds"),
     };
-    run_at.due_at(now).map_err(|bad| place.refuse(field, bad))?;
+    at(field).check(run_at.due_at(now))?;
     Ok(run_at)
 }
 
-fn refuse(place: &FieldPath<'_>, bad: BadJob) -> ApiError {
-    place.refuse(bad.field(), bad)
+fn broken(bad: BadJob) -> Violation {
+    at(bad.field()).breaks(bad)
 }
 
-fn retry(
-    default: RetryPolicy,
-    max_attempts: Option<u32>,
-    backoff: Option<Backoff>,
-    place: &FieldPath<'_>,
-) -> Result<RetryPolicy, ApiError> {
+fn retry(default: RetryPolicy, max_attempts: Option<u32>, backoff: Option<Backoff>) -> Result<RetryPolicy, Violation> {
     if max_attempts.is_none() && backoff.is_none() {
         return Ok(default);
     }
     let attempts = max_attempts.unwrap_or(default.attempts_max());
     RetryPolicy::with(backoff.unwrap_or_else(|| default.backoff().clone()), attempts).map_err(|bad| match bad {
-        BadRetryPolicy::Attempts => place.refuse("maxAttempts", bad),
+        BadRetryPolicy::Attempts => at("maxAttempts").breaks(bad),
         BadRetryPolicy::TooMany | BadRetryPolicy::TooLong | BadRetryPolicy::Empty | BadRetryPolicy::CapBelowBase => {
-            place.refuse("backoff", bad)
+            at("backoff").breaks(bad)
         }
     })
 }
 
-fn unique(key: Option<String>, seconds: Option<u64>, place: &FieldPath<'_>) -> Result<Option<Unique>, ApiError> {
+fn unique(key: Option<String>, seconds: Option<u64>) -> Result<Option<Unique>, Violation> {
     match (key, seconds) {
         (Some(key), seconds) => {
             Ok(Some(Unique { key, window: seconds.map_or(UNIQUE_WINDOW_DEFAULT, Duration::from_secs) }))
         }
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(place.refuse("uniqueSeconds", "needs a uniqueKey")),
+        (None, Some(_)) => Err(at("uniqueSeconds").breaks("needs a uniqueKey")),
     }
 }
 
-fn tags(tags: Vec<String>, place: &FieldPath<'_>) -> Result<Vec<Name>, ApiError> {
-    let tag = |(index, text)| Name::try_from(text).map_err(|bad| place.refuse_entry("tags", index, bad));
+fn tags(tags: Vec<String>) -> Result<Vec<Name>, Violation> {
+    let tag = |(index, text)| Name::try_from(text).map_err(|bad| at("tags").index(index).breaks(bad));
     tags.into_iter().enumerate().map(tag).collect()
-}
-
-fn batch(id: &str, place: &FieldPath<'_>) -> Result<BatchId, ApiError> {
-    id.parse().map_err(|bad| place.refuse("batchId", bad))
 }

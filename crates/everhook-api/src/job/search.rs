@@ -10,6 +10,7 @@ use everhook_core::limits::{PAGE_MAX, SCAN_ROWS_MAX, SEARCH_CHARS_MAX};
 use everhook_core::name::{self, Name};
 use everhook_core::scope::Scope;
 use everhook_core::time::Timestamp;
+use everhook_core::violation::{Violation, at};
 use everhook_store::catalog::{Order, Slice};
 use everhook_store::job::JobFilter;
 use everhook_store::piece::Piece;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
-use crate::input::{FieldPath, Input};
+use crate::input::Input;
 use crate::job::response::Shown;
 use crate::limits::JOB_REDRIVE_ROUNDS_MAX;
 use crate::scope::InJobs;
@@ -71,12 +72,11 @@ impl JobParams {
         self.after.is_some() && self.before.is_none()
     }
 
-    /// The filter; `place` is where the text came from.
-    pub(crate) fn filter(self, slice: Slice<JobId>, place: &FieldPath<'_>) -> Result<JobFilter, ApiError> {
+    pub(crate) fn filter(self, slice: Slice<JobId>) -> Result<JobFilter, Violation> {
         let error = self.error.filter(|text| !text.is_empty());
         if let Some(text) = &error {
-            name::check_length(text, SEARCH_CHARS_MAX).map_err(|bad| place.refuse("error", bad))?;
-            name::check_text(text).map_err(|bad| place.refuse("error", bad))?;
+            at("error").check(name::check_length(text, SEARCH_CHARS_MAX))?;
+            at("error").check(name::check_text(text))?;
         }
         Ok(JobFilter {
             slice,
@@ -160,9 +160,9 @@ pub(crate) async fn redrive(
 }
 
 impl RedriveJobsIn {
-    fn filter(self, slice: Slice<JobId>) -> Result<JobFilter, ApiError> {
+    fn filter(self, slice: Slice<JobId>) -> Result<JobFilter, Violation> {
         let RedriveJobsIn { queue, kind, tag, batch, before, after, error } = self;
         let state = Some(Shown(JobState::Dead));
-        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice, &FieldPath::Body)
+        JobParams { queue, state, kind, tag, batch, before, after, error }.filter(slice)
     }
 }

@@ -6,23 +6,27 @@ use bytes::Bytes;
 use everhook_core::draft::Draft;
 use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::message;
+use everhook_core::name::Name;
+use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::zone::Zone;
 use everhook_core::schedule::{BadSchedule, Cadence, Missed, Overlap, Schedule};
 use everhook_core::time::Timestamp;
-use everhook_store::schedule::{MessageTemplate, Starts};
-use serde::{Deserialize, Serialize};
+use everhook_core::violation::{Violation, at};
+use everhook_store::schedule::{MessageTemplate, ScheduleRecord, Starts};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::batch::find_application;
+use crate::batch::{find_application, no_application};
 use crate::error::ApiError;
-use crate::input::{self, At, FieldPath};
+use crate::input;
 use crate::job::request::JobIn;
+use crate::merge::Form;
 use crate::scope;
 use crate::state::Api;
 
 /// A schedule to create, or what to change of one: what is absent stays then.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScheduleIn<'a> {
     /// Its name, unique in the environment. Has to be there to create, and cannot be changed.
@@ -38,13 +42,11 @@ pub(crate) struct ScheduleIn<'a> {
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
     /// It does not run before this.
-    #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    starts_at: Option<Option<Timestamp>>,
+    starts_at: Option<Timestamp>,
     /// It does not run at this or later.
-    #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    ends_at: Option<Option<Timestamp>>,
+    ends_at: Option<Timestamp>,
     /// Each run is late by a part of this, the same on every replica.
     #[schema(maximum = 86_400)]
     jitter_seconds: Option<u64>,
@@ -59,10 +61,10 @@ pub(crate) struct ScheduleIn<'a> {
     #[schema(minimum = 1, maximum = 100)]
     catch_up: Option<u32>,
     /// The job that it starts.
-    #[serde(borrow, default, deserialize_with = "input::object")]
+    #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     job: Option<JobIn<'a>>,
     /// The message that it sends, in the place of `job`.
-    #[serde(borrow, default, deserialize_with = "input::object")]
+    #[serde(borrow, default, deserialize_with = "input::object", serialize_with = "left_out")]
     message: Option<ScheduledMessageIn<'a>>,
     /// Whether it waits to be resumed.
     pub(crate) paused: Option<bool>,
@@ -112,88 +114,154 @@ pub(crate) enum MissedForm {
     CatchUp,
 }
 
+impl Form for ScheduleIn<'_> {
+    type Record = ScheduleRecord;
+
+    const EXCLUDES: &'static [(&'static str, &'static str)] = &[
+        ("everySeconds", "cron"),
+        ("everySeconds", "timezone"),
+        ("cron", "everySeconds"),
+        ("missed", "catchUp"),
+        ("catchUp", "missed"),
+    ];
+
+    /// Without job and message, which stay where they are absent: a payload is kept byte for byte.
+    fn of(record: &ScheduleRecord) -> Self {
+        let schedule = &record.schedule;
+        let (cron, timezone, every_seconds) = match &schedule.cadence {
+            Cadence::Cron { cron, zone } => (Some(cron.as_str().to_owned()), Some(zone.as_str().to_owned()), None),
+            Cadence::Every { every, .. } => (None, None, Some(every.as_secs())),
+        };
+        let (missed, catch_up) = MissedForm::of(schedule.missed);
+        ScheduleIn {
+            name: Some(record.name.to_string()),
+            cron,
+            every_seconds,
+            timezone,
+            starts_at: schedule.starts_at,
+            ends_at: schedule.ends_at,
+            jitter_seconds: Some(schedule.jitter.as_secs()),
+            grace_seconds: Some(schedule.grace.as_secs()),
+            overlap: Some(schedule.overlap.into()),
+            missed: Some(missed),
+            catch_up,
+            job: None,
+            message: None,
+            paused: Some(record.paused),
+        }
+    }
+}
+
+/// Absent members of a form are null.
+fn left_out<T, S: Serializer>(_: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_none()
+}
+
+/// Values from outside the form that make a schedule complete.
+pub(crate) struct Checks {
+    pub(crate) id: ScheduleId,
+    pub(crate) now: Timestamp,
+    /// The job or message of the request.
+    pub(crate) starts: Option<Starts>,
+}
+
 impl ScheduleIn<'_> {
-    /// When it runs: what is said here, else what `old` says.
-    pub(crate) fn schedule(
-        &self,
-        id: ScheduleId,
-        old: Option<&Schedule>,
-        now: Timestamp,
-    ) -> Result<Schedule, ApiError> {
-        let starts_at = self.starts_at.unwrap_or(old.and_then(|old| old.starts_at));
-        let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), starts_at, now)?);
-        let base = old.map_or(base.clone(), |old| Schedule { cadence: base.cadence, ..old.clone() });
+    /// The schedule that is wanted: a new one, or one in the place of `old`.
+    pub(crate) fn check(self, checks: Checks, old: Option<ScheduleRecord>) -> Result<ScheduleRecord, Violation> {
+        let now = checks.now;
+        let name = self.name(old.as_ref())?;
+        let schedule = self.schedule(checks.id, old.as_ref().map(|old| &old.schedule), now)?;
+        let starts = checks.starts.or_else(|| old.as_ref().map(|old| old.starts.clone()));
+        let starts = starts.ok_or_else(|| at("job").breaks("must be there, or message"))?;
+        if matches!(starts, Starts::Message(_)) && schedule.overlap != Overlap::Allow {
+            return Err(at("overlap").breaks("must be allow for a message: it is never open"));
+        }
+        let paused = self.paused.unwrap_or(false);
+        Ok(match old {
+            Some(old) => ScheduleRecord { schedule, starts, paused, ..old },
+            None => {
+                let state = ScheduleState::paused();
+                ScheduleRecord { name, schedule, starts, paused, state, created_at: now, updated_at: now, revision: 0 }
+            }
+        })
+    }
+
+    fn name(&self, old: Option<&ScheduleRecord>) -> Result<Name, Violation> {
+        match (old, &self.name) {
+            (Some(old), Some(name)) if *name != old.name.as_str() => Err(at("name").breaks("cannot be changed")),
+            (Some(old), _) => Ok(old.name.clone()),
+            (None, Some(name)) => input::own_name("name", name.clone()),
+            (None, None) => Err(at("name").breaks("must be there")),
+        }
+    }
+
+    /// When it runs. An interval that is not changed keeps its beginning.
+    fn schedule(&self, id: ScheduleId, old: Option<&Schedule>, now: Timestamp) -> Result<Schedule, Violation> {
+        let base = Schedule::new(id, self.cadence(old.map(|old| &old.cadence), now)?);
         let schedule = Schedule {
-            starts_at,
-            ends_at: self.ends_at.unwrap_or(base.ends_at),
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
             jitter: self.jitter_seconds.map_or(base.jitter, Duration::from_secs),
             overlap: self.overlap.map_or(base.overlap, Overlap::from),
             missed: self.missed(base.missed)?,
             grace: self.grace_seconds.map_or(base.grace, Duration::from_secs),
             ..base
         };
-        schedule.check().map_err(|bad| FieldPath::Body.refuse(field(bad), bad))?;
-        let says_when = self.cron.is_some() || self.every_seconds.is_some() || self.timezone.is_some();
-        let says_when = says_when || self.starts_at.is_some() || self.ends_at.is_some();
-        if says_when && schedule.next_after(now).is_none() {
+        schedule.check().map_err(|bad| at(field(bad)).breaks(bad))?;
+        let when = |schedule: &Schedule| (schedule.cadence.clone(), schedule.starts_at, schedule.ends_at);
+        // One that has ended can still be changed in other ways.
+        if old.map(when) != Some(when(&schedule)) && schedule.next_after(now).is_none() {
             let (field, rule) = match schedule.ends_at {
                 Some(_) => ("endsAt", "it would never run: there is no time before this"),
                 None => ("cron", "it would never run"),
             };
-            return Err(FieldPath::Body.refuse(field, rule));
+            return Err(at(field).breaks(rule));
         }
         Ok(schedule)
     }
 
-    fn cadence(
-        &self,
-        old: Option<&Cadence>,
-        starts_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<Cadence, ApiError> {
-        let zone = self.timezone.as_deref().map(str::parse::<Zone>).transpose().at("timezone")?;
-        let every = |every, anchor| match self.timezone {
-            Some(_) => Err(FieldPath::Body.refuse("timezone", "is for cron only")),
-            None => Ok(Cadence::Every { every, anchor: starts_at.unwrap_or(anchor) }),
-        };
-        match (&self.cron, self.every_seconds, old) {
-            (Some(_), Some(_), _) => {
-                Err(FieldPath::Body.refuse("everySeconds", "must not be there together with cron"))
+    fn cadence(&self, old: Option<&Cadence>, now: Timestamp) -> Result<Cadence, Violation> {
+        let zone = at("timezone").check(self.timezone.as_deref().map(str::parse::<Zone>).transpose())?;
+        match (&self.cron, self.every_seconds) {
+            (Some(_), Some(_)) => Err(at("everySeconds").breaks("must not be there together with cron")),
+            (None, None) => Err(at("cron").breaks("must be there, or everySeconds")),
+            (None, Some(_)) if zone.is_some() => Err(at("timezone").breaks("is for cron only")),
+            (Some(cron), None) => {
+                Ok(Cadence::Cron { cron: at("cron").check(cron.parse())?, zone: zone.unwrap_or(Zone::UTC) })
             }
-            (Some(cron), None, old) => {
-                let old_zone = match old {
-                    Some(Cadence::Cron { zone, .. }) => Some(zone.clone()),
-                    Some(Cadence::Every { .. }) | None => None,
+            (None, Some(seconds)) => {
+                let every = Duration::from_secs(seconds);
+                let anchor = match old {
+                    Some(Cadence::Every { every: old, anchor }) if *old == every => *anchor,
+                    Some(Cadence::Every { .. } | Cadence::Cron { .. }) | None => now,
                 };
-                Ok(Cadence::Cron { cron: cron.parse().at("cron")?, zone: zone.or(old_zone).unwrap_or(Zone::UTC) })
+                Ok(Cadence::Every { every, anchor: self.starts_at.unwrap_or(anchor) })
             }
-            (None, Some(seconds), _) => every(Duration::from_secs(seconds), now),
-            (None, None, None) => Err(FieldPath::Body.refuse("cron", "must be there, or everySeconds")),
-            (None, None, Some(Cadence::Cron { cron, zone: old })) => {
-                Ok(Cadence::Cron { cron: cron.clone(), zone: zone.unwrap_or_else(|| old.clone()) })
-            }
-            (None, None, Some(Cadence::Every { every: span, anchor })) => every(*span, *anchor),
         }
     }
 
-    fn missed(&self, old: Missed) -> Result<Missed, ApiError> {
+    fn missed(&self, default: Missed) -> Result<Missed, Violation> {
         match (self.missed, self.catch_up) {
-            (None, None) => Ok(old),
+            (None, None) => Ok(default),
             (Some(MissedForm::Skip), None) => Ok(Missed::Skip),
             (Some(MissedForm::RunOnce), None) => Ok(Missed::RunOnce),
             (None | Some(MissedForm::CatchUp), Some(count)) => Ok(Missed::CatchUp(count)),
-            (Some(MissedForm::CatchUp), None) => Err(FieldPath::Body.refuse("catchUp", "must be there with catchUp")),
-            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("catchUp", "is for catchUp only")),
+            (Some(MissedForm::CatchUp), None) => Err(at("catchUp").breaks("must be there with catchUp")),
+            (Some(_), Some(_)) => Err(at("catchUp").breaks("is for catchUp only")),
         }
     }
 
-    /// What it starts; none if nothing is said of that.
-    pub(crate) async fn starts(self, api: &Api, environment: EnvironmentId) -> Result<Option<Starts>, ApiError> {
-        match (self.job, self.message) {
-            (Some(_), Some(_)) => Err(FieldPath::Body.refuse("message", "must not be there together with job")),
+    /// Takes out what it starts; none if nothing is said of that.
+    pub(crate) async fn take_starts(
+        &mut self,
+        api: &Api,
+        environment: EnvironmentId,
+    ) -> Result<Option<Starts>, ApiError> {
+        match (self.job.take(), self.message.take()) {
+            (Some(_), Some(_)) => Err(at("message").breaks("must not be there together with job").into()),
             (Some(job), None) => {
                 scope::need_jobs(api)?;
-                job_template(job).map(Some)
+                Ok(Some(job_template(job).map_err(|bad| bad.under(at("job")))?))
             }
             (None, Some(message)) => message.template(api, environment).await.map(Some),
             (None, None) => Ok(None),
@@ -201,32 +269,29 @@ impl ScheduleIn<'_> {
     }
 }
 
-fn job_template(job: JobIn<'_>) -> Result<Starts, ApiError> {
-    let place = FieldPath::Member(&FieldPath::Body, "job");
+fn job_template(job: JobIn<'_>) -> Result<Starts, Violation> {
     let its_own = "is the schedule's to say";
     if job.run_at.is_some() {
-        return Err(place.refuse("runAt", its_own));
+        return Err(at("runAt").breaks(its_own));
     }
     if job.delay_seconds.is_some() {
-        return Err(place.refuse("delaySeconds", its_own));
+        return Err(at("delaySeconds").breaks(its_own));
     }
     if job.batch_id.is_some() {
-        return Err(place.refuse("batchId", "a schedule starts jobs of no batch"));
+        return Err(at("batchId").breaks("a schedule starts jobs of no batch"));
     }
     // The id is drawn when the job is started.
-    Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN), &place)?)))
+    Ok(Starts::Job(Box::new(job.into_job(JobId(Id::MIN))?)))
 }
 
 impl ScheduledMessageIn<'_> {
     async fn template(self, api: &Api, environment: EnvironmentId) -> Result<Starts, ApiError> {
-        let place = FieldPath::Member(&FieldPath::Body, "message");
-        message::check_payload(self.payload.get()).map_err(|bad| place.refuse("payload", bad))?;
+        let inside = |bad: Violation| bad.under(at("message"));
+        at("payload").check(message::check_payload(self.payload.get())).map_err(inside)?;
         let draft = Draft { event_type: self.event_type, event_id: None, channels: self.channels, tags: self.tags };
-        let checked = draft.check().map_err(|bad| match bad.index {
-            Some(index) => place.refuse_entry(bad.field, index, bad.rule),
-            None => place.refuse(bad.field, bad.rule),
-        })?;
-        let application = find_application(api, environment, &self.application, &place).await?.id;
+        let checked = draft.check().map_err(inside)?;
+        let application = find_application(api, environment, &self.application).await?;
+        let application = application.ok_or_else(|| inside(no_application()))?.id;
         Ok(Starts::Message(Box::new(MessageTemplate {
             application,
             event_type: checked.event_type,
@@ -234,16 +299,6 @@ impl ScheduledMessageIn<'_> {
             channels: checked.channels,
             tags: checked.tags,
         })))
-    }
-}
-
-/// Refuses what goes together with jobs only.
-pub(crate) fn check_together(schedule: &Schedule, starts: &Starts) -> Result<(), ApiError> {
-    match starts {
-        Starts::Message(_) if schedule.overlap != Overlap::Allow => {
-            Err(FieldPath::Body.refuse("overlap", "must be allow for a message: it is never open"))
-        }
-        Starts::Message(_) | Starts::Job(_) => Ok(()),
     }
 }
 

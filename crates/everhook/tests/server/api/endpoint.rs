@@ -26,6 +26,28 @@ async fn an_endpoint_lives_from_create_to_delete() {
 }
 
 #[tokio::test]
+async fn a_change_of_an_endpoint_is_merged_into_what_there_is() {
+    let world = World::new().await;
+    world.application("acme").await;
+    world.post("/event-type", r#"{"name": "old", "description": ""}"#).await;
+    let body = r#"{"url": "http://127.0.0.1:9", "uid": "main", "description": "Main", "eventTypes": ["old"],
+        "throttleRate": 5, "metadata": {"a": "b"}, "version": 3}"#;
+    world.post("/app/acme/endpoint", body).await;
+    world.delete("/event-type/old").await;
+    let patch = async |body: &str| world.patch("/app/acme/endpoint/main", body).await.json();
+    let kept = patch(r#"{"disabled": true}"#).await;
+    assert_eq!((&kept["eventTypes"][0], &kept["version"]), (&"old".into(), &3.into()), "an archived type stays");
+    let changed = patch(r#"{"rateLimit": 7, "metadata": {"c": "d"}}"#).await;
+    assert_eq!((&changed["throttleRate"], changed["metadata"].to_string()), (&7.into(), r#"{"c":"d"}"#.to_owned()));
+    let removed = patch(r#"{"filterTypes": null, "rateLimit": null, "metadata": null, "description": null}"#).await;
+    let rest = ["eventTypes", "throttleRate", "metadata", "description"].map(|name| removed[name].to_string());
+    assert_eq!(rest, ["null", "null", "{}", "\"\""]);
+    assert_eq!(removed["disabled"], true);
+    let refused = patch(r#"{"eventTypes": ["old"]}"#).await;
+    assert_eq!(refused["detail"][0]["msg"], "there is no event type \"old\"");
+}
+
+#[tokio::test]
 async fn put_creates_under_an_unknown_uid() {
     let world = World::new().await;
     world.application("acme").await;

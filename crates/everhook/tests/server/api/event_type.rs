@@ -35,6 +35,19 @@ async fn an_event_type_lives_from_create_to_expunge() {
 }
 
 #[tokio::test]
+async fn a_change_of_an_event_type_replaces_schemas_and_flag_whole() {
+    let world = World::new().await;
+    let schemas = r#"{"1":{"const":null,"multipleOf":0.1}}"#;
+    let body = format!(r#"{{"name": "a", "description": "d", "schemas": {schemas}, "featureFlag": "beta"}}"#);
+    world.post("/event-type", &body).await;
+    let patch = async |body: &str| world.patch("/event-type/a", body).await.json();
+    let changed = patch(r#"{"description": "e", "featureFlags": ["gamma"]}"#).await;
+    assert_eq!((changed["schemas"].to_string(), &changed["featureFlag"]), (schemas.to_owned(), &json!("gamma")));
+    let changed = patch(r#"{"schemas": {"2": {"default": null}}, "featureFlags": null}"#).await;
+    assert_eq!((&changed["schemas"], &changed["featureFlag"]), (&json!({"2": {"default": null}}), &json!(null)));
+}
+
+#[tokio::test]
 async fn bad_event_types_are_refused_by_field() {
     let world = World::new().await;
     insta::assert_snapshot!(world.post("/event-type", r#"{"name": "a b", "description": ""}"#).await, @r#"422 {"detail":[{"loc":["body","name"],"msg":"may only contain letters, digits, '-', '_' and '.'","type":"value_error"}]}"#);
