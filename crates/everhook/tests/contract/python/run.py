@@ -1,0 +1,97 @@
+"""Exercises every operation of the `svix` package against a real server.
+
+    python run.py SERVER_URL JWT_SECRET [--package 1] [--report FILE] [OPERATION ...]
+
+Each exercise gets an environment of its own, whose token is signed with the server's JWT_SECRET. Names of operations
+choose their exercises; without a name all run. `--package 1` takes the 1.x package from the folder `svix-1` of this
+Python's environment. `--report` writes the results for `compatibility.py`, which compares them with `claims.json`.
+
+The server needs the retry schedule `0,0,0,3`: exercises watch deliveries that wait for a retry or are given up.
+"""
+
+import argparse
+import concurrent.futures
+import importlib.metadata
+import json
+import pathlib
+import sys
+import time
+import traceback
+
+# Exercises mostly wait for the server.
+WORKERS = 12
+
+MODULES = [
+    "application",
+    "authentication",
+    "background_task",
+    "endpoint",
+    "endpoint_headers",
+    "endpoint_replay",
+    "endpoint_stats",
+    "environment",
+    "event_type",
+    "integration",
+    "message",
+    "message_attempt",
+    "message_poller",
+    "operational_webhook",
+    "statistics",
+]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("server_url")
+    parser.add_argument("jwt_secret")
+    parser.add_argument("--package", choices=["1", "2"], default="2")
+    parser.add_argument("--report", type=pathlib.Path)
+    parser.add_argument("operations", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.package == "1":
+        use_old_package()
+
+    import dialect
+    import harness
+
+    for module in MODULES:
+        importlib.import_module(f"operations.{module}")
+    chosen = arguments.operations or list(harness.EXERCISES)
+    methods = set(dialect.methods())
+    server = harness.Server(arguments.server_url, arguments.jwt_secret)
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        run = lambda operation: judge(operation, methods, server, harness)
+        results = dict(zip(chosen, pool.map(run, chosen)))
+    version = importlib.metadata.version("svix")
+    for operation, result in results.items():
+        print(f"{result['state']:<7} {operation} ({result['seconds']:.2f} s)\n{result['problem']}", end="", flush=True)
+    if arguments.report:
+        report = {"package": "python", "version": version, "methods": sorted(methods), "results": results}
+        arguments.report.write_text(json.dumps(report, indent=1))
+    passed = sum(result["state"] == "passed" for result in results.values())
+    print(f"svix {version}: {passed} of {len(results)} operations passed")
+
+
+def use_old_package():
+    folder = pathlib.Path(sys.prefix, "svix-1")
+    if not folder.is_dir():
+        sys.exit(f"{folder} does not exist: `cargo xtask test` installs the package there")
+    sys.path.insert(0, str(folder))
+
+
+def judge(operation, methods, server, harness):
+    started = time.monotonic()
+    state, problem = "passed", ""
+    if operation not in methods:
+        state = "absent"
+    else:
+        for function in harness.EXERCISES[operation]:
+            try:
+                function(harness.World(server))
+            except Exception:
+                state, problem = "failed", problem + traceback.format_exc(limit=-4)
+    return {"state": state, "problem": problem, "seconds": round(time.monotonic() - started, 3)}
+
+
+if __name__ == "__main__":
+    main()
