@@ -262,23 +262,25 @@ OLD_VALUES = {"version": 1, "feature_flag": None}
 def check(answer, **expected):
     """Compares every field of a typed answer. A field of the type that is not listed is a mistake of the exercise."""
     kind = type(answer)
-    left = dict(expected)
     for field in kind.model_fields:
+        want = _wanted(kind, field, expected)
         value = getattr(answer, field)
-        if field in expected:
-            want = left.pop(field)
-        elif dialect.OLD and OLD_ANSWERS.get(field) in expected:
-            left.pop(OLD_ANSWERS[field], None)
-            want = expected[OLD_ANSWERS[field]]
-        elif dialect.OLD and field in OLD_VALUES:
-            want = OLD_VALUES[field]
-        else:
-            raise AssertionError(f"the exercise does not check {kind.__name__}.{field}")
         good = want(value) if callable(want) else value == want
-        wanted = getattr(want, "__name__", None) if callable(want) else repr(want)
+        wanted = want.__name__ if callable(want) else repr(want)
         assert good, f"{kind.__name__}.{field} is {value!r}, expected {wanted}"
-    # An older package may lack a field, but not a field that it knows under another name.
-    assert dialect.OLD or not left, f"{kind.__name__} lacks {sorted(left)}"
+    # An older package may lack fields of the current one.
+    unknown = set(expected) - set(kind.model_fields)
+    assert dialect.OLD or not unknown, f"{kind.__name__} lacks {sorted(unknown)}"
+
+
+def _wanted(kind, field, expected):
+    if field in expected:
+        return expected[field]
+    if dialect.OLD and OLD_ANSWERS.get(field) in expected:
+        return expected[OLD_ANSWERS[field]]
+    if dialect.OLD and field in OLD_VALUES:
+        return OLD_VALUES[field]
+    raise AssertionError(f"the exercise does not check {kind.__name__}.{field}")
 
 
 def same(answer, expected):
