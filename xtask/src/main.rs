@@ -19,6 +19,7 @@ mod debian;
 mod mutants;
 mod node;
 mod openapi;
+mod packages;
 mod pgbouncer;
 mod postgres;
 mod python;
