@@ -6,7 +6,7 @@ Each exercise gets an environment of its own, whose token is signed with the ser
 choose their exercises; without a name all run. `--package 1` takes the 1.x package from the folder `svix-1` of this
 Python's environment. `--report` writes the results for `compatibility.py`, which compares them with `claims.json`.
 
-The server needs the retry schedule `0,0,0,3`: exercises watch deliveries that wait for a retry or are given up.
+The server needs the retry schedule `0,0,0,5`: exercises watch deliveries that wait for a retry or are given up.
 """
 
 import argparse
@@ -59,9 +59,12 @@ def main():
     chosen = arguments.operations or list(harness.EXERCISES)
     methods = set(dialect.methods())
     server = harness.Server(arguments.server_url, arguments.jwt_secret)
+    results = {operation: new_result(operation in methods) for operation in chosen}
+    work = [(operation, function) for operation in chosen for function in harness.EXERCISES[operation]]
+    work = [(operation, function) for operation, function in work if operation in methods]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        run = lambda operation: judge(operation, methods, server, harness)
-        results = dict(zip(chosen, pool.map(run, chosen)))
+        for operation, (problem, seconds) in pool.map(lambda one: (one[0], run(one[1], harness.World(server))), work):
+            add(results[operation], problem, seconds)
     version = importlib.metadata.version("svix")
     for operation, result in results.items():
         print(f"{result['state']:<7} {operation} ({result['seconds']:.2f} s)\n{result['problem']}", end="", flush=True)
@@ -79,18 +82,24 @@ def use_old_package():
     sys.path.insert(0, str(folder))
 
 
-def judge(operation, methods, server, harness):
-    started = time.monotonic()
-    state, problem = "passed", ""
-    if operation not in methods:
-        state = "absent"
-    else:
-        for function in harness.EXERCISES[operation]:
-            try:
-                function(harness.World(server))
-            except Exception:
-                state, problem = "failed", problem + traceback.format_exc(limit=-4)
-    return {"state": state, "problem": problem, "seconds": round(time.monotonic() - started, 3)}
+def run(function, world):
+    """Runs an exercise, and returns its problem and its duration."""
+    started, problem = time.monotonic(), ""
+    try:
+        function(world)
+    except Exception:
+        problem = traceback.format_exc(limit=-4)
+    return problem, time.monotonic() - started
+
+
+def new_result(exists):
+    return {"state": "passed" if exists else "absent", "problem": "", "seconds": 0}
+
+
+def add(result, problem, seconds):
+    result["state"] = "failed" if problem else result["state"]
+    result["problem"] += problem
+    result["seconds"] += seconds
 
 
 if __name__ == "__main__":

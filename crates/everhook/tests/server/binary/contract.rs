@@ -20,7 +20,7 @@ on_both_stores! {
 const JWT_SECRET: &str = "a secret for the contract tests, of good length";
 
 /// Exercises watch deliveries that wait for a retry, and deliveries that are given up after five attempts.
-const RETRY_SCHEDULE: &str = "0,0,0,3";
+const RETRY_SCHEDULE: &str = "0,0,0,5";
 
 fn the_svix_and_standardwebhooks_packages_work_unchanged(backend: Arc<Backend>) {
     let server = Server::start(&backend, &[("JWT_SECRET", JWT_SECRET), ("RETRY_SCHEDULE", "3600")]);

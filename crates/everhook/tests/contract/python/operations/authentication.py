@@ -84,7 +84,9 @@ def app_portal_access_with_feature_flags(world):
 @exercise("authentication.logout")
 def logout(world):
     application = world.application()
-    client, other = portal(world, application), portal(world, application)
+    first, second = access(world, application), access(world, application)
+    assert first.token != second.token, "tokens of the same second have to differ, or they end together"
+    client, other = world.client_with(first.token), world.client_with(second.token)
     assert client.authentication.logout() is None
     ended(client, application)
     assert other.endpoint.list(application.id).data == []
