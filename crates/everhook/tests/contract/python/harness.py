@@ -27,7 +27,7 @@ import dialect
 from dialect import models, options
 
 PATIENCE_SECONDS = 30
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.1
 TOKEN_SECONDS = 3600
 
 # A server and this program share one clock; the margin covers rounding and a slow machine.
