@@ -23,6 +23,7 @@ mod packages;
 mod pgbouncer;
 mod postgres;
 mod python;
+mod rust_client;
 mod sql;
 mod test;
 mod tidy;

@@ -19,7 +19,8 @@ const NPM: Requirement = Requirement {
     what: "Node with npm",
     package: "npm",
     otherwise: "Or set EVERHOOK_TEST_NODE_MODULES to a node_modules that has the packages of \
-                crates/everhook/tests/contract/packages, or leave the contract tests out with `cargo xtask test --fast`.",
+                crates/everhook/tests/contract/packages, \
+                or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
 /// Returns the folder of the packages. Installs them if needed.

@@ -15,7 +15,8 @@ const VENV: Requirement = Requirement {
     what: "Python 3 with its venv module",
     package: "python3-venv",
     otherwise: "Or set EVERHOOK_TEST_PYTHON to a Python that has the packages of \
-                crates/everhook/tests/contract/packages, or leave the contract tests out with `cargo xtask test --fast`.",
+                crates/everhook/tests/contract/packages, \
+                or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
 /// Returns a Python that can import every package. Creates the environment if needed.

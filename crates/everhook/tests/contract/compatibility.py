@@ -1,4 +1,4 @@
-"""Compares the results of all client packages with `claims.json`, and the table in `docs/api-compatibility.md` with both.
+"""Compares the results of all client packages with `claims.json`, and both with `docs/api-compatibility.md`.
 
     python compatibility.py [--write] REPORT ...
 
@@ -17,12 +17,12 @@ CLAIMS = FOLDER / "claims.json"
 TABLE = FOLDER.parents[3] / "docs" / "api-compatibility.md"
 REWRITE = "EVERHOOK_TEST_BLESS=1 cargo xtask test -- contract"
 
-LANGUAGES = {"python": "Python", "javascript": "JavaScript"}
+LANGUAGES = {"python": "Python", "javascript": "JavaScript", "rust": "Rust"}
 
 CELLS = {"passed": "yes", "failed": "", "absent": "–"}
 
 # Reports that a comparison needs. The first one has the newest methods, and thereby the rows of the table.
-PACKAGES = ["python 2", "python 1", "javascript 2", "javascript 1"]
+PACKAGES = ["python 2", "python 1", "javascript 2", "javascript 1", "rust 2"]
 
 
 def main():
@@ -109,10 +109,11 @@ def render(claims, reports):
         "# Operations of the Svix clients that Everhook has",
         "",
         f"The Python package `svix` {reports[PACKAGES[0]]['version']} has {len(methods)} methods:",
-        f"**{states.count('works')} work**, {states.count('planned')} are planned, {states.count('out')} are out of scope.",
+        f"**{states.count('works')} work**, {states.count('planned')} are planned,"
+        f" {states.count('out')} are out of scope.",
         "",
-        "An operation works if the contract tests call it with every package below, on SQLite and on PostgreSQL, and each",
-        "field of the answer is right. The tests compare this page with their results. To rewrite it, run",
+        "An operation works if the contract tests call it with every package below, on SQLite and on PostgreSQL, and",
+        "each field of the answer is right. The tests compare this page with their results. To rewrite it, run",
         f"`{REWRITE}`.",
         "",
         "See [Use the Svix client libraries](compatibility.md) for fields, differences and tokens.",

@@ -1,7 +1,7 @@
 // The npm package `svix` under the names of its current release.
 //
-// Exercises are written for the 2.x package. The 1.x package has the same operations under other method and field names;
-// this module translates them, so that one exercise serves both. It translates names only, never values.
+// Exercises are written for the 2.x package. The 1.x package has the same operations under other names of methods and
+// fields; this module translates them, so that one exercise serves both. It translates names only, never values.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -3,9 +3,10 @@
     python run.py SERVER_URL ADMIN_KEY [SEED]
 
 Needs a Python with the packages of `packages/requirements-properties.txt`. The server must answer no request with a
-5xx, with a status or content type that its route does not document, or with a body that does not match the schema. First
-creates one thing of each kind, and gives its id to the generator: most requests would otherwise end with 404.
-The key has to be an admin key, because some routes span environments. Use an empty database: the requests delete things.
+5xx, with a status or content type that its route does not document, or with a body that does not match the schema.
+The program first creates one thing of each kind, and gives its id to the generator: most requests would otherwise end
+with 404. The key has to be an admin key, because some routes span environments. Use an empty database: the requests
+delete things.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Tools of the exercises: a fresh environment for each, a receiver of webhooks, and checks of typed answers.
 
-An exercise is a function that calls one operation of the package and checks every field of the answer. It gets a `World`
-of its own, in which nothing exists yet, so exercises neither depend on each other nor on their order.
+An exercise is a function that calls one operation of the package and checks every field of the answer. It gets a
+`World` of its own, in which nothing exists yet, so exercises neither depend on each other nor on their order.
 """
 
 import base64
@@ -48,11 +48,12 @@ def exercise(operation):
 
 
 class Server:
-    """The server under test, and the secret of its tokens."""
+    """The server under test, the secret of its tokens, and the package to reach it: `client` takes a token."""
 
-    def __init__(self, url, jwt_secret):
+    def __init__(self, url, jwt_secret, client):
         self.url = url
         self.jwt_secret = jwt_secret
+        self.client = client
 
     def token(self, **claims):
         now = int(time.time())
@@ -78,7 +79,7 @@ class World:
         self.client = self.client_with(self.token)
 
     def client_with(self, token):
-        return dialect.client(token, self.server.url)
+        return self.server.client(token)
 
     def raw(self, method, path, body=None):
         """Sends a request without the package, for routes that it lacks. Returns the decoded answer."""

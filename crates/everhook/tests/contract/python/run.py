@@ -1,10 +1,11 @@
 """Exercises every operation of the `svix` package against a real server.
 
-    python run.py SERVER_URL JWT_SECRET [--package 1] [--report FILE] [OPERATION ...]
+    python run.py SERVER_URL JWT_SECRET [--package 1] [--crate PROGRAM] [--report FILE] [OPERATION ...]
 
 Each exercise gets an environment of its own, whose token is signed with the server's JWT_SECRET. Names of operations
 choose their exercises; without a name all run. `--package 1` takes the 1.x package from the folder `svix-1` of this
-Python's environment. `--report` writes the results for `compatibility.py`, which compares them with `claims.json`.
+Python's environment. `--crate` calls the server through the Rust crate, with the program of `contract-rust`. `--report`
+writes the results for `compatibility.py`, which compares them with `claims.json`.
 
 The server needs the retry schedule `0,0,0,5`: exercises watch deliveries that wait for a retry or are given up.
 """
@@ -16,7 +17,10 @@ import json
 import pathlib
 import sys
 import time
+import tomllib
 import traceback
+
+RUST = pathlib.Path(__file__).parents[2] / "contract-rust"
 
 # Exercises mostly wait for the server.
 WORKERS = 12
@@ -45,6 +49,7 @@ def main():
     parser.add_argument("server_url")
     parser.add_argument("jwt_secret")
     parser.add_argument("--package", choices=["1", "2"], default="2")
+    parser.add_argument("--crate")
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("operations", nargs="*")
     arguments = parser.parse_args()
@@ -57,22 +62,35 @@ def main():
     for module in MODULES:
         importlib.import_module(f"operations.{module}")
     chosen = arguments.operations or list(harness.EXERCISES)
-    methods = set(dialect.methods())
-    server = harness.Server(arguments.server_url, arguments.jwt_secret)
+    language, version, methods, client = package(arguments, dialect)
+    server = harness.Server(arguments.server_url, arguments.jwt_secret, client)
     results = {operation: new_result(operation in methods) for operation in chosen}
     work = [(operation, function) for operation in chosen for function in harness.EXERCISES[operation]]
     work = [(operation, function) for operation, function in work if operation in methods]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         for operation, (problem, seconds) in pool.map(lambda one: (one[0], run(one[1], harness.World(server))), work):
             add(results[operation], problem, seconds)
-    version = importlib.metadata.version("svix")
     for operation, result in results.items():
         print(f"{result['state']:<7} {operation} ({result['seconds']:.2f} s)\n{result['problem']}", end="", flush=True)
     if arguments.report:
-        report = {"package": "python", "version": version, "methods": sorted(methods), "results": results}
+        report = {"package": language, "version": version, "methods": sorted(methods), "results": results}
         arguments.report.write_text(json.dumps(report, indent=1))
     passed = sum(result["state"] == "passed" for result in results.values())
-    print(f"svix {version}: {passed} of {len(results)} operations passed")
+    print(f"svix {version} for {language}: {passed} of {len(results)} operations passed")
+
+
+def package(arguments, dialect):
+    """Returns the language of the package, its version, the names of its methods, and a function that makes clients."""
+    if arguments.crate is None:
+        client = lambda token: dialect.client(token, arguments.server_url)
+        return "python", importlib.metadata.version("svix"), dialect.methods(), client
+
+    import bridge
+
+    manifest = tomllib.loads((RUST / "Cargo.toml").read_text())
+    version = manifest["dependencies"]["svix"]["version"].lstrip("=")
+    running = bridge.Bridge(arguments.crate, arguments.server_url)
+    return "rust", version, running.operations, running.client
 
 
 def use_old_package():

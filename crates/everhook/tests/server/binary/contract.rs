@@ -1,15 +1,15 @@
-//! Published client packages against the real server: Python and JavaScript, their current release and 1.x.
+//! Published client packages against the real server: Python and JavaScript, their current release and 1.x, and Rust.
 //!
 //! `tests/contract/contract.py` has cases about the product. The programs in `tests/contract/python` and
-//! `tests/contract/javascript` exercise every operation, and `tests/contract/compatibility.py` compares their results
-//! with `claims.json` and `docs/api-compatibility.md`.
+//! `tests/contract/javascript` exercise every operation, the former also through the crate in `tests/contract-rust`.
+//! `tests/contract/compatibility.py` compares their results with `claims.json` and `docs/api-compatibility.md`.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Output};
 use std::sync::Arc;
 
-use crate::binary::environment::{node_modules, python, repository, variable};
+use crate::binary::environment::{node_modules, python, repository, rust_client, variable};
 use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
@@ -43,6 +43,7 @@ fn every_package_finds_the_operations_that_are_claimed(backend: Arc<Backend>) {
         start("python-1", python_exercises(&server, "1")),
         start("javascript-2", javascript_exercises(&server, "svix-2")),
         start("javascript-1", javascript_exercises(&server, "svix-1")),
+        start("rust-2", rust_exercises(&server)),
     ];
     let reports = running.map(|exercises| exercises.wait(folder.path()));
     let mut command = python_program("compatibility.py");
@@ -78,6 +79,13 @@ impl Exercises {
 fn python_exercises(server: &Server, package: &str) -> Command {
     let mut command = python_program("python/run.py");
     command.args([&server.url(), JWT_SECRET, "--package", package]);
+    command
+}
+
+/// The exercises in Python call the server through the svix crate.
+fn rust_exercises(server: &Server) -> Command {
+    let mut command = python_exercises(server, "2");
+    command.args(["--crate", &rust_client()]);
     command
 }
 

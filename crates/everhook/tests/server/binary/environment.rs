@@ -41,6 +41,14 @@ pub(crate) fn node_modules() -> PathBuf {
     PathBuf::from(folder)
 }
 
+/// The program that calls a server through the svix crate.
+pub(crate) fn rust_client() -> String {
+    variable("EVERHOOK_TEST_RUST_CLIENT").expect(
+        "EVERHOOK_TEST_RUST_CLIENT is not set: run the tests with `cargo xtask test`, \
+         or set it to the built program of crates/everhook/tests/contract-rust",
+    )
+}
+
 /// Path of a file in the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { World, check, empty, eventTypeOut, exercise, fails, pages, recent, same, sameList, unique } from "../harness.mjs";
+import { World, check, empty, eventTypeOut, exercise, fails, pages, recent } from "../harness.mjs";
+import { same, sameList, unique } from "../harness.mjs";
 
 const SCHEMA = { 1: { type: "object", properties: { amount: { type: "integer" } } } };
 

@@ -63,7 +63,8 @@ def list_without_unused_ones(world):
     empty, off, used = (world.application() for _ in range(3))
     world.endpoint(off, Receiver(), disabled=True)
     world.endpoint(used, Receiver())
-    ask = lambda **query: {one.id for one in world.client.application.list(options.ApplicationListOptions(**query)).data}
+    list_some = lambda **query: world.client.application.list(options.ApplicationListOptions(**query)).data
+    ask = lambda **query: {one.id for one in list_some(**query)}
     assert ask() == {empty.id, off.id, used.id}
     assert ask(exclude_apps_with_no_endpoints=True) == {off.id, used.id}
     assert off.id not in ask(exclude_apps_with_disabled_endpoints=True)

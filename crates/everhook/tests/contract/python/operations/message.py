@@ -36,7 +36,8 @@ def create(world):
 def create_twice_with_one_key(world):
     application = world.application()
     key = options.MessageCreateOptions(idempotency_key=unique("key"))
-    create = lambda n: world.client.message.create(application.id, models.MessageIn(event_type="a", payload={"n": n}), key)
+    wanted = lambda n: models.MessageIn(event_type="a", payload={"n": n})
+    create = lambda n: world.client.message.create(application.id, wanted(n), key)
     first = create(1)
     assert create(1).id == first.id
     fails(409, lambda: create(2))
