@@ -3,18 +3,23 @@
     python compatibility.py [--write] REPORT ...
 
 A report is the result of `python/run.py` or `javascript/run.mjs`. The comparison fails if a claimed operation does not
-work with a package, if an operation works that is not claimed, if a package gained or lost a method, or if the table is
-out of date. `--write` rewrites the table; claims are changed by hand, because a claim is a promise to users.
+work with a package, if an operation works that is not claimed, if a package gained or lost a method, or if the table or
+the number in the README is out of date. `--write` rewrites both; claims are changed by hand, because a claim is a
+promise to users.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
 CLAIMS = FOLDER / "claims.json"
-TABLE = FOLDER.parents[3] / "docs" / "api-compatibility.md"
+REPOSITORY = FOLDER.parents[3]
+TABLE = REPOSITORY / "docs" / "api-compatibility.md"
+README = REPOSITORY / "README.md"
+NUMBER = re.compile(r"\d+ of the \d+ methods of the client work")
 REWRITE = "EVERHOOK_TEST_BLESS=1 cargo xtask test -- contract"
 
 LANGUAGES = {"python": "Python", "javascript": "JavaScript", "rust": "Rust"}
@@ -36,18 +41,25 @@ def main():
         sys.exit(f"reports of {PACKAGES} are needed, not of {sorted(reports)}")
     reports = {package: reports[package] for package in PACKAGES}
     problems = [*list_problems(claims, reports), *result_problems(claims, reports)]
-    # Only a table of claims that are kept is worth writing.
-    problems = problems or table_problems(render(claims, reports), arguments.write)
+    # Only claims that are kept are worth writing down.
+    problems = problems or page_problems(claims, reports, arguments.write)
     print("\n".join([*problems, f"{len(problems)} problems"]))
     sys.exit(1 if problems else 0)
 
 
-def table_problems(table, write):
+def page_problems(claims, reports, write):
+    """Rewrites the pages with results, or finds those that are out of date."""
+    number = f"{len(claims['works'])} of the {len(reports[PACKAGES[0]]['methods'])} methods of the client work"
+    readme, found = NUMBER.subn(number, README.read_text())
+    if found != 1:
+        return [f"README.md does not say how many methods work: {number}"]
+    pages = {TABLE: render(claims, reports), README: readme}
     if write:
-        TABLE.write_text(table)
-    elif not TABLE.exists() or TABLE.read_text() != table:
-        return [f"docs/api-compatibility.md is out of date: run `{REWRITE}`"]
-    return []
+        for path, text in pages.items():
+            path.write_text(text)
+        return []
+    old = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    return [f"{path.relative_to(REPOSITORY)} is out of date: run `{REWRITE}`" for path in old]
 
 
 def name(report):
