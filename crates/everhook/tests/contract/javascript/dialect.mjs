@@ -29,7 +29,6 @@ export class Package {
     this.old = version.startsWith("1.");
     this.Svix = loaded.Svix;
     this.Webhook = loaded.Webhook;
-    this.ApiException = loaded.ApiException;
   }
 
   client(token, serverUrl) {

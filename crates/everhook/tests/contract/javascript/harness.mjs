@@ -112,7 +112,7 @@ export class World {
   }
 }
 
-export function sign(secret, claims) {
+function sign(secret, claims) {
   const now = Math.floor(Date.now() / 1000);
   const encode = (part) => Buffer.from(JSON.stringify(part)).toString("base64url");
   const content = { iat: now, exp: now + TOKEN_SECONDS, ...claims };

@@ -16,7 +16,6 @@ import random
 import string
 import threading
 import time
-import urllib.parse
 import urllib.request
 import uuid
 
@@ -379,7 +378,3 @@ def task_out(task, **fields):
         "updated_at": recent,
         **fields,
     }
-
-
-def fragment(url):
-    return urllib.parse.urlsplit(url).fragment
