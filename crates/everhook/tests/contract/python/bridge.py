@@ -75,7 +75,13 @@ class _Resource:
             kind = HTTPValidationError if answer["status"] == 422 else HttpError
             raise kind.init_exception(answer["problem"], answer["status"])
         model = typing.get_type_hints(twin)["return"]
-        return None if model is type(None) else model.model_validate(answer["answer"])
+        return None if model is type(None) else _read(model, answer["answer"])
+
+
+def _read(model, answer):
+    # The crate leaves out what is null. The Python package insists on some of these fields.
+    unset = {field.alias: None for field in model.model_fields.values() if field.is_required()}
+    return model.model_validate({**unset, **answer})
 
 
 def _body(model):

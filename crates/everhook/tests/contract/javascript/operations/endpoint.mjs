@@ -26,7 +26,7 @@ exercise("endpoint.create", async (world) => {
     disabled: false,
     throttleRate: 100,
     eventTypes: [kind.name],
-    channels: ["red", "blue"],
+    channels: ["blue", "red"],
     metadata: { team: "billing" },
   };
   const wanted = { ...fields, secret: newKey(), headers: { "x-team": "billing" } };

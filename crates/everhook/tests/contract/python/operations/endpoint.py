@@ -23,7 +23,7 @@ def create(world):
         "disabled": False,
         "throttle_rate": 100,
         "event_types": [kind.name],
-        "channels": ["red", "blue"],
+        "channels": ["blue", "red"],
         "metadata": {"team": "billing"},
     }
     wanted = models.EndpointIn(secret=key, headers={"x-team": "billing"}, **fields)
