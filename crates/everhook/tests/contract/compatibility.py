@@ -66,6 +66,10 @@ def name(report):
     return f"{report['package']} {report['version'].split('.')[0]}"
 
 
+def title(report):
+    return f"{LANGUAGES[report['package']]} {report['version']}"
+
+
 def reason(claims, method):
     """Returns why a method is out. An entry covers a method, or all methods of a resource."""
     for entry, why in claims["out"].items():
@@ -81,14 +85,14 @@ def list_problems(claims, reports):
     for package, report in reports.items():
         exercised = set(report["results"])
         for method in sorted(wanted - exercised):
-            yield f"{method}: {package} has no exercise; write one, or list it under `out` in claims.json"
+            yield f"{method}: {title(report)} has no exercise; write one, or list it under `out` in claims.json"
         for method in sorted(exercised - wanted):
-            yield f"{method}: {package} has an exercise, but the method is out or does not exist"
+            yield f"{method}: {title(report)} has an exercise, but the method is out or does not exist"
         absent = {method for method, result in report["results"].items() if result["state"] == "absent"}
         listed = set(claims["absent"].get(package, []))
         for method in sorted(absent ^ listed):
             where = "lacks the method" if method in absent else "has the method"
-            yield f"{method}: {package} {report['version']} {where}; correct `absent` in claims.json"
+            yield f"{method}: {title(report)} {where}; correct `absent` in claims.json"
     for method in sorted(set(claims["works"]) - wanted):
         yield f"{method}: is claimed, but is out or does not exist"
     for entry in claims["out"]:
@@ -98,13 +102,13 @@ def list_problems(claims, reports):
 
 def result_problems(claims, reports):
     """Finds claims that are not kept, and operations that work without a claim."""
-    for package, report in reports.items():
+    for report in reports.values():
         for method, result in report["results"].items():
             claimed = method in claims["works"]
             if claimed and result["state"] == "failed":
-                yield f"{method}: is claimed, but fails with {package} {report['version']}\n{result['problem']}"
+                yield f"{method}: is claimed, but fails with {title(report)}\n{result['problem']}"
             if not claimed and result["state"] == "passed":
-                yield f"{method}: works with {package} {report['version']}; add it to `works` in claims.json"
+                yield f"{method}: works with {title(report)}; add it to `works` in claims.json"
 
 
 def state(claims, method):
@@ -116,7 +120,7 @@ def state(claims, method):
 def render(claims, reports):
     methods = reports[PACKAGES[0]]["methods"]
     states = [state(claims, method) for method in methods]
-    titles = [f"{LANGUAGES[report['package']]} {report['version']}" for report in reports.values()]
+    titles = [title(report) for report in reports.values()]
     lines = [
         "# Operations of the Svix clients that Everhook has",
         "",
