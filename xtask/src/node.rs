@@ -1,51 +1,52 @@
-//! Node with the packages of the examples, for their tests.
+//! Node with the packages of the examples and of the contract tests.
 //!
 //! The packages live in the build folder: a second run reuses them, and `cargo clean` removes them.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::debian::{self, Requirement};
+use crate::packages::Packages;
 use crate::workspace::Workspace;
 
 /// The variable that passes the folder to the tests.
 pub(crate) const VARIABLE: &str = "EVERHOOK_TEST_NODE_MODULES";
 
-/// Packages as `npm` names them.
-const PACKAGES: [&str; 1] = ["pg@8"];
-
 const NPM: Requirement = Requirement {
     what: "Node with npm",
     package: "npm",
-    otherwise: "Or set EVERHOOK_TEST_NODE_MODULES to a node_modules that has the package pg, \
+    otherwise: "Or set EVERHOOK_TEST_NODE_MODULES to a node_modules that has the packages of \
+                crates/everhook/tests/contract/packages, \
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
 /// Returns the folder of the packages. Installs them if needed.
 pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target().join("node");
-    let modules = folder.join("node_modules");
-    if modules.join("pg").is_dir() {
-        return Ok(modules);
+    let packages = Packages::new(workspace, "package.json", &folder);
+    if packages.are_installed() {
+        return Ok(folder.join("node_modules"));
     }
-    println!("==> preparing Node with {}", PACKAGES.join(" and "));
+    println!("==> preparing Node with the packages of the contract tests");
     if !npm_exists() {
         debian::install(&NPM)?;
     }
-    std::fs::create_dir_all(&folder).context("could not create a folder for Node's packages")?;
+    fs::create_dir_all(&folder).context("could not create a folder for Node's packages")?;
+    fs::copy(&packages.list, folder.join("package.json")).context("could not copy the list of Node's packages")?;
     let installed = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
+        .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--prefix"])
         .arg(&folder)
-        .args(PACKAGES)
         .stdin(Stdio::null())
         .status()
         .context("could not run npm")?;
-    if !installed.success() || !modules.join("pg").is_dir() {
-        bail!("could not install {} with npm (see above): the tests of the examples need them", PACKAGES.join(" and "));
+    if !installed.success() {
+        bail!("could not install {} with npm (see above): the contract tests need it", packages.list.display());
     }
-    Ok(modules)
+    packages.mark_installed()?;
+    Ok(folder.join("node_modules"))
 }
 
 fn npm_exists() -> bool {

@@ -8,16 +8,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::debian::{self, Requirement};
+use crate::packages::Packages;
 use crate::workspace::Workspace;
-
-/// Packages as `pip` names them, with their import names.
-const PACKAGES: [(&str, &str); 3] =
-    [("svix", "svix"), ("standardwebhooks", "standardwebhooks"), ("psycopg[binary]", "psycopg")];
 
 const VENV: Requirement = Requirement {
     what: "Python 3 with its venv module",
     package: "python3-venv",
-    otherwise: "Or set EVERHOOK_TEST_PYTHON to a Python that has the packages svix, standardwebhooks and psycopg[binary], \
+    otherwise: "Or set EVERHOOK_TEST_PYTHON to a Python that has the packages of \
+                crates/everhook/tests/contract/packages, \
                 or leave the contract tests out with `cargo xtask test --fast`.",
 };
 
@@ -25,39 +23,38 @@ const VENV: Requirement = Requirement {
 pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf> {
     let venv = workspace.target().join("venv");
     let python = venv.join("bin/python");
-    if has_packages(&python) {
+    let current = Packages::new(workspace, "requirements.txt", &venv);
+    // One environment cannot hold two versions of a package: the older one gets a folder that the tests put first.
+    let old = Packages::new(workspace, "requirements-svix-1.txt", &venv);
+    if current.are_installed() && old.are_installed() {
         return Ok(python);
     }
-    let packages = PACKAGES.map(|(package, _)| package);
-    println!("==> preparing Python with {}", packages.join(" and "));
+    println!("==> preparing Python with the packages of the contract tests");
     if !make(&venv) {
         debian::install(&VENV)?;
         if !make(&venv) {
             bail!("could not create a Python environment: see `python3 -m venv {}`", venv.display());
         }
     }
-    let installed = Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-        .args(packages)
-        .stdin(Stdio::null())
-        .status()
-        .context("could not run pip")?;
-    if !installed.success() || !has_packages(&python) {
-        bail!("could not install {} with pip (see above): the contract tests need them", packages.join(" and "));
-    }
+    install(&python, &current, |pip| pip)?;
+    install(&python, &old, |pip| pip.arg("--no-deps").arg("--target").arg(venv.join("svix-1")))?;
     Ok(python)
 }
 
-fn has_packages(python: &Path) -> bool {
-    succeeds(Command::new(python).args(["-c", &format!("import {}", PACKAGES.map(|(_, name)| name).join(", "))]))
+fn install(python: &Path, packages: &Packages, place: impl FnOnce(&mut Command) -> &mut Command) -> Result<()> {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--requirement"]);
+    let installed = place(pip.arg(&packages.list)).stdin(Stdio::null()).status().context("could not run pip")?;
+    if !installed.success() {
+        bail!("could not install {} with pip (see above): the contract tests need it", packages.list.display());
+    }
+    packages.mark_installed()
 }
 
 /// Debian's Python lacks `ensurepip`, and without it `venv` fails half way: hence `--clear`.
 fn make(venv: &Path) -> bool {
-    succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))
-}
-
-fn succeeds(command: &mut Command) -> bool {
+    let mut command = Command::new("python3");
+    let command = command.args(["-m", "venv", "--clear"]).arg(venv);
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: prepares the environment of the tests, runs them all, and prints one summary.
 //!
-//! The environment is a PostgreSQL, a pgbouncer, a Python with client libraries, today's binary and an earlier one,
-//! each passed in a variable. It requires only Rust and Python, and leaves nothing behind outside the build folder.
+//! The environment is a PostgreSQL, a pgbouncer, client libraries for Python, Node and Rust, today's binary and an
+//! earlier one, each passed in a variable. It requires only Rust, Python and Node, and leaves nothing behind outside
+//! the build folder.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -13,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::count::{self, Counts};
 use crate::postgres::Cluster;
 use crate::workspace::Workspace;
-use crate::{mutants, node, pgbouncer, python, tidy, upgrade};
+use crate::{mutants, node, pgbouncer, python, rust_client, tidy, upgrade};
 
 /// Parts of test names that mark slow tests, or tests that need more than a database; `--fast` skips them. `cargo test`
 /// cannot filter by crate, so without nextest a few more tests are skipped.
@@ -22,9 +23,9 @@ const SLOW: [&str; 3] = ["crash", "contract", "upgrade"];
 /// Run every test, with all the set-up they need.
 ///
 /// Uses the PostgreSQL in EVERHOOK_TEST_DATABASE if set. Otherwise starts a temporary one from the installed programs,
-/// or installs the package (as root on Debian), or prints what to install. Prepares a Python with the client libraries,
-/// builds the binary (and an earlier one to upgrade from), and runs all tests, doc tests and `tidy`. The last line is
-/// the total.
+/// or installs the package (as root on Debian), or prints what to install. Prepares the client libraries for Python,
+/// Node and Rust, builds the binary (and an earlier one to upgrade from), and runs all tests, doc tests and `tidy`. The
+/// last line is the total.
 ///
 ///     cargo xtask test                                   everything, as CI does
 ///     cargo xtask test --fast                            without crash, contract, upgrade and doc tests
@@ -136,11 +137,10 @@ impl SetUp {
             variables.push(("EVERHOOK_TEST_PYTHON", python::prepare(workspace)?.into()));
         }
         if !arguments.fast && env::var_os(node::VARIABLE).is_none() {
-            match node::prepare(workspace) {
-                Ok(modules) => variables.push((node::VARIABLE, modules.into())),
-                // Only the test of an example needs it, and reports that it is skipped.
-                Err(error) => eprintln!("warning: {error:#}"),
-            }
+            variables.push((node::VARIABLE, node::prepare(workspace)?.into()));
+        }
+        if !arguments.fast && env::var_os(rust_client::VARIABLE).is_none() {
+            variables.push((rust_client::VARIABLE, rust_client::prepare(workspace)?.into()));
         }
         if env::var_os(pgbouncer::VARIABLE).is_none() {
             match pgbouncer::prepare() {

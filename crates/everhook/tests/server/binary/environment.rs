@@ -28,17 +28,25 @@ pub(crate) fn everhook() -> Command {
 pub(crate) fn python() -> String {
     variable("EVERHOOK_TEST_PYTHON").expect(
         "EVERHOOK_TEST_PYTHON is not set: run the tests with `cargo xtask test`, \
-         or set it to a Python that has the packages svix, standardwebhooks and psycopg[binary]",
+         or set it to a Python with the packages of crates/everhook/tests/contract/packages",
     )
 }
 
-/// The packages of the Node examples.
+/// The packages of the Node examples and of the contract tests.
 pub(crate) fn node_modules() -> PathBuf {
     let folder = variable("EVERHOOK_TEST_NODE_MODULES").expect(
         "EVERHOOK_TEST_NODE_MODULES is not set: run the tests with `cargo xtask test`, \
-         or set it to a node_modules that has the package pg",
+         or set it to a node_modules with the packages of crates/everhook/tests/contract/packages",
     );
     PathBuf::from(folder)
+}
+
+/// The program that calls a server through the svix crate.
+pub(crate) fn rust_client() -> String {
+    variable("EVERHOOK_TEST_RUST_CLIENT").expect(
+        "EVERHOOK_TEST_RUST_CLIENT is not set: run the tests with `cargo xtask test`, \
+         or set it to the built program of crates/everhook/tests/contract-rust",
+    )
 }
 
 /// Path of a file in the repository.
