@@ -26,7 +26,7 @@ async fn migrating_again_changes_nothing() {
     let database = Database::empty().await;
     let first = migrate(database.url()).await.unwrap();
     assert_eq!((first.from, first.to), (0, 4));
-    assert_eq!(first.applied, ["catalog", "history", "work", "outbox"]);
+    assert_eq!(first.applied, ["catalog", "history", "work", "outbox", "job reads"]);
     let second = migrate(database.url()).await.unwrap();
     assert_eq!((second.from, second.to, second.applied.len()), (4, 4, 0));
     open(database.url()).await.unwrap();
