@@ -1,4 +1,4 @@
-//! Redrive: dead deliveries go back to pending.
+//! Redrive: makes dead deliveries pending again.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use crate::routes::Routes;
 use crate::scope::{ApplicationPath, AtEndpoint, EndpointPath, MessagePath, OfMessage};
 use crate::state::Api;
 
-/// Which dead deliveries to put back.
+/// The dead deliveries to redrive. Without limits, all dead deliveries of the endpoint.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RedriveIn {
-    /// Only those of messages accepted since.
+    /// Only deliveries of messages that were accepted at this time or later.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
-    /// Only those of messages accepted before.
+    /// Only deliveries of messages that were accepted before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
 }
 
-/// How many were put back.
+/// The result of a redrive.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RedriveOut {
     redriven: usize,
-    /// Whether that was all; if not, ask again.
+    /// Whether all matching deliveries were redriven. If false, repeat the request.
     done: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(redrive_endpoint, __path_redrive_endpoint).add(redrive_message, __path_redrive_message)
 }
 
-/// Put an endpoint's dead deliveries back to pending, due now, with fresh tries.
+/// Make the dead deliveries of an endpoint pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", operation_id = "v1.endpoint.redrive",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = Option<RedriveIn>,
@@ -61,7 +61,7 @@ async fn redrive_endpoint(
     redrive(&api, at.environment, &wish).await
 }
 
-/// Put a message's dead delivery to an endpoint back to pending, due now, with fresh tries.
+/// Make the dead delivery of a message to an endpoint pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive",
     operation_id = "v1.message-attempt.redrive", tag = "Message Attempt",
