@@ -299,7 +299,7 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
 }
 
 /// Accepts schemas of draft 7; nothing they refer to is fetched. Those that `old` has stay to the letter.
-fn check_schemas(
+pub(crate) fn check_schemas(
     schemas: Option<BTreeMap<String, Value>>,
     old: Option<EventType>,
 ) -> Result<Option<String>, Violation> {
@@ -333,7 +333,7 @@ fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<N
     at("featureFlag").check(one.or(flags.pop()).map(Name::try_from).transpose())
 }
 
-fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
+pub(crate) fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 
