@@ -37,6 +37,7 @@ mod queue;
 mod redrive;
 mod resource;
 mod routes;
+pub mod rules;
 mod schedule;
 mod scope;
 mod serve;

@@ -32,6 +32,7 @@ pub mod schedule;
 pub mod scope;
 pub mod share;
 pub mod signing;
+pub mod svix_key;
 pub mod task;
 pub mod time;
 pub mod violation;

@@ -8,6 +8,7 @@ use everhook_core::id::KeyId;
 
 use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, StoreConfig};
+use crate::import::ImportCommand;
 use crate::job::JobCommand;
 use crate::keys::Wanted;
 use crate::outbox::OutboxCommand;
@@ -97,6 +98,9 @@ enum Command {
     /// Show the workers of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Copy applications, endpoints and event types from another product, also while a server runs.
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Print a configuration template, or check and show the current configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -223,6 +227,7 @@ impl Cli {
             Command::Serve { .. } => runtime.block_on(serve::serve(config, &logs)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
+            Command::Import(command) => runtime.block_on(command.run(&config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("configuration is valid\n"),
             Command::Outbox(command) => {
@@ -260,7 +265,8 @@ impl Command {
             Command::Outbox(command) => !command.is_local(),
             Command::Node(_) | Command::Once(_) | Command::Job(_) | Command::Queue(_) => true,
             Command::Batch(_) | Command::Schedule(_) | Command::Worker(_) => true,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => false,
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Import(_) => false,
+            Command::Config(_) | Command::Openapi => false,
         }
     }
 
@@ -276,9 +282,8 @@ impl Command {
             Command::Batch(command) => command.ask(remote).await,
             Command::Schedule(command) => command.ask(remote).await,
             Command::Worker(command) => command.ask(remote).await,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => {
-                Ok(String::new())
-            }
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Import(_) => Ok(String::new()),
+            Command::Config(_) | Command::Openapi => Ok(String::new()),
         }
     }
 }
@@ -322,7 +327,7 @@ enum KeyTask {
 }
 
 /// Writes to stderr: a hint for people, while programs read stdout.
-fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     eprintln!("{}", plain(text));
 }
 
