@@ -27,7 +27,7 @@ use crate::state::Api;
 /// The tags of routes that no other API has.
 const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
 /// How the names of our own operations end that are tagged with what they are about.
-const OWN_OPERATION: &str = ".redrive";
+const OWN_OPERATIONS: [&str; 2] = [".redrive", ".create-batch"];
 
 /// What a route of our own knows.
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ impl Known {
     /// What the route of this description knows; none if the route is not our own.
     pub(crate) fn of(operation: &Operation) -> Option<Known> {
         let is_tagged = operation.tags.iter().flatten().any(|tag| OWN_TAGS.contains(&tag.as_str()));
-        let is_named = operation.operation_id.as_ref().is_some_and(|name| name.ends_with(OWN_OPERATION));
+        let is_own = |name: &String| OWN_OPERATIONS.iter().any(|own| name.ends_with(own));
+        let is_named = operation.operation_id.as_ref().is_some_and(is_own);
         if !is_tagged && !is_named {
             return None;
         }
