@@ -288,7 +288,7 @@ async fn read_visible(
     Ok(Piece { rows: visible, next })
 }
 
-fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
+pub(crate) fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     match (&caller.rights, &event_type.feature_flag) {
         (Rights::Environment | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),

@@ -12,6 +12,7 @@ pub mod dispatch;
 pub mod draft;
 pub mod endpoint;
 pub mod event_type;
+pub mod example;
 pub mod fanout;
 pub mod id;
 pub mod job;

@@ -39,6 +39,7 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, place).await?
             },
             Endpoints(q) => self.list_endpoints_once(q.scope.environment, q.scope.application, &q.slice).await?,
+            HasSubscriber(q) => self.has_subscriber_once(q.scope, &q.event_type, &q.channels).await?,
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?

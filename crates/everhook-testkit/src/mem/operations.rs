@@ -214,6 +214,9 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &place)
             },
             Endpoints(q) => self.list_endpoints(q.scope.environment, q.scope.application, &q.slice),
+            HasSubscriber(q) => {
+                append::has_subscriber(&self.lock().0, q.scope, &q.event_type, &q.channels)
+            },
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
                 self.find_resource(q.scope.environment, &place)
