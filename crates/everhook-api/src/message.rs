@@ -121,6 +121,10 @@ pub(crate) struct MessageOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     deliver_at: Option<Timestamp>,
+    /// The message whose dead delivery this message replaces with a corrected payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    redrive_of: Option<MessageId>,
     /// Only with 200, the answer to a call that was not sent: this message has the once-slot.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(required = false)]
@@ -228,7 +232,7 @@ async fn send(
     if payload_until.is_some() && deliver_at > payload_until {
         return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
     }
-    let rest = Rest { deliver_at, payload_until, content_type };
+    let rest = Rest { deliver_at, payload_until, content_type, redrive_of: None };
     let Found { id: application, version } = found;
     let message = wanted.into_new(api, application, payload.bytes(), rest)?;
     let mut keys = Vec::with_capacity(2);
@@ -448,7 +452,7 @@ impl MessageOut<'_> {
 
 impl<'a> MessageOut<'a> {
     /// Shows a message; `payload` is given where it is at hand as JSON.
-    fn new(
+    pub(crate) fn new(
         message: &'a Message,
         now: Timestamp,
         content: &ContentParams,
@@ -470,6 +474,7 @@ impl<'a> MessageOut<'a> {
             payload,
             timestamp: message.created_at,
             deliver_at: message.rest.deliver_at,
+            redrive_of: message.rest.redrive_of,
             suppressed: false,
         }
     }

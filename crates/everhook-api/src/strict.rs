@@ -25,7 +25,7 @@ use crate::input;
 use crate::state::Api;
 
 /// The tags of routes that no other API has.
-const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
+const OWN_TAGS: [&str; 9] = ["Batch", "Delivery", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
 /// How the names of our own operations end that are tagged with what they are about.
 const OWN_OPERATION: &str = ".redrive";
 
