@@ -283,8 +283,12 @@ pub(super) async fn a_message_keeps_what_few_others_have(fx: &Fixture) {
     fx.endpoint().await;
     let mut new = fx.message();
     let at = Timestamp::from_micros(1_614_265_330_123_456);
-    new.message.rest =
-        Rest { deliver_at: Some(at), payload_until: Some(at.plus(HOUR)), content_type: Some("text/csv".to_owned()) };
+    new.message.rest = Rest {
+        deliver_at: Some(at),
+        payload_until: Some(at.plus(HOUR)),
+        content_type: Some("text/csv".to_owned()),
+        redrive_of: Some(MessageId(fx.id())),
+    };
     let sent = append(fx, new.clone()).await;
     assert_eq!(sent.rest, new.message.rest);
     let found = fx
