@@ -12,7 +12,7 @@ use http::request::Parts;
 use crate::auth::Rights;
 use crate::error::ApiError;
 
-const NEEDS: [(&str, &str, Capability); 29] = [
+const NEEDS: [(&str, &str, Capability); 31] = [
     ("GET", "/api/v1/app/{app_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/endpoint/{endpoint_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/attempt/msg/{msg_id}", ViewBase),
@@ -23,6 +23,7 @@ const NEEDS: [(&str, &str, Capability); 29] = [
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
     ("DELETE", "/api/v1/app/{app_id}/endpoint/{endpoint_id}", ManageEndpoint),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/attempt-stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ViewBase),
     ("PUT", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
     ("PATCH", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/headers", ManageEndpoint),
@@ -30,6 +31,7 @@ const NEEDS: [(&str, &str, Capability); 29] = [
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
+    ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/stats", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt", ViewBase),

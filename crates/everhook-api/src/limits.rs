@@ -77,3 +77,7 @@ pub(crate) const WORKER_HELD_MAX: usize = 10_000;
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Slices of one request that puts dead jobs back; what is left is for the next one.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
+/// Longest period of an endpoint's statistics.
+pub(crate) const STATS_PERIOD_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
+/// Largest difference between the clocks of a client and the server in a request for statistics.
+pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);

@@ -24,8 +24,8 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
-    endpoint_message, endpoint_secret, event_type, health, job, job_end, message, node, once, outbox, portal, queue,
-    redrive, schedule, worker,
+    endpoint_message, endpoint_secret, endpoint_stats, event_type, health, job, job_end, message, node, once, outbox,
+    portal, queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
@@ -73,6 +73,7 @@ pub(crate) fn all() -> Routes {
         .merge(attempt::routes())
         .merge(destination::routes())
         .merge(endpoint_message::routes())
+        .merge(endpoint_stats::routes())
         .merge(delivery::routes())
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
