@@ -20,6 +20,7 @@ mod endpoint;
 mod endpoint_headers;
 mod endpoint_message;
 mod endpoint_secret;
+mod endpoint_stats;
 mod error;
 mod event_type;
 mod example;

@@ -24,8 +24,8 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
-    endpoint_message, endpoint_secret, event_type, example, health, job, job_end, message, message_batch, node, once,
-    outbox, portal, precheck, queue, redrive, schedule, worker,
+    endpoint_message, endpoint_secret, endpoint_stats, event_type, example, health, job, job_end, message,
+    message_batch, node, once, outbox, portal, precheck, queue, redrive, schedule, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -76,6 +76,7 @@ pub(crate) fn all() -> Routes {
         .merge(attempt::routes())
         .merge(destination::routes())
         .merge(endpoint_message::routes())
+        .merge(endpoint_stats::routes())
         .merge(delivery::routes())
         .merge(delivery_steer::routes())
         .merge(redrive::routes())

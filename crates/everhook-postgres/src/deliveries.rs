@@ -2,10 +2,12 @@
 
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
 use everhook_store::catalog::Order;
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, Listing, PageBytes, Visited};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
 
@@ -33,6 +35,10 @@ statement! {
     } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
         -> Vec<(Id, TaskKind)>;
+    CountEndpoint<'a> = "count_endpoint" {
+        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
+        below: &'a [u8], rows_max: usize,
+    } -> Option<EndpointCounts>;
 }
 
 impl PostgresStore {
@@ -59,6 +65,18 @@ impl PostgresStore {
         }
         let payloads = self.read_payloads(environment, &listing.messages()).await?;
         Ok(listing.finish(payloads))
+    }
+
+    pub(crate) async fn count_endpoint_once(
+        &self,
+        environment: EnvironmentId,
+        endpoint: EndpointId,
+        period: Period,
+    ) -> Result<EndpointCounts, Fault> {
+        let (range, Period { since, until }) = (period.range(), period);
+        let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
+        let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
+        Ok(self.database.read(count).await?.unwrap_or_default())
     }
 
     /// Returns the subjects of one step, in order.

@@ -2,10 +2,12 @@
 
 use everhook_core::delivery::DeliveryKey;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, MessageId};
+use everhook_core::limits::STATS_ROWS_MAX;
 use everhook_core::message::Message;
 use everhook_core::task::TaskKind;
+use everhook_core::time::Timestamp;
 use everhook_store::catalog::{Locator, Order};
-use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, Listing, PageBytes, Visited};
+use everhook_store::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Listing, PageBytes, Period, Visited};
 use everhook_store::piece::{IdRange, Piece};
 use everhook_store::{fields, statement};
 use rusqlite::Connection;
@@ -31,6 +33,10 @@ statement! {
     } -> Vec<Id>;
     ListDeliveryTask<'a> = "list_delivery_task" { environment: EnvironmentId, step: MessageStep<'a> }
         -> Vec<(Id, TaskKind)>;
+    CountEndpoint<'a> = "count_endpoint" {
+        environment: EnvironmentId, endpoint: EndpointId, since: Timestamp, until: Timestamp, above: &'a [u8],
+        below: &'a [u8], rows_max: usize,
+    } -> Option<EndpointCounts>;
 }
 
 pub(crate) fn list(
@@ -55,6 +61,18 @@ pub(crate) fn list(
     }
     let payloads = read_payloads(conn, environment, &listing.messages())?;
     Ok(listing.finish(payloads))
+}
+
+pub(crate) fn count(
+    conn: &Connection,
+    environment: EnvironmentId,
+    endpoint: EndpointId,
+    period: Period,
+) -> Result<EndpointCounts, Fault> {
+    let (range, Period { since, until }) = (period.range(), period);
+    let (above, below, rows_max) = (range.above.as_slice(), range.below.as_slice(), STATS_ROWS_MAX);
+    let count = CountEndpoint { environment, endpoint, since, until, above, below, rows_max };
+    Ok(run(conn, count)?.unwrap_or_default())
 }
 
 /// Returns the subjects of one step, in order.

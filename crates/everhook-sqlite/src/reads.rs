@@ -38,6 +38,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         Attempts(q) => attempt::list(conn, q.scope.environment, q.scope.application, &q.filter)?,
         Destinations(q) => delivery::list(conn, q.scope.environment, q.scope.application, q.message)?,
         Deliveries(q) => deliveries::list(conn, q.scope.environment, &q.filter)?,
+        CountEndpoint(q) => deliveries::count(conn, q.scope.environment, q.endpoint, q.period)?,
         FindOnce(q) => once::find(conn, q.scope.environment, q.scope.application, &q.key)?,
         OnceSlots(q) => once::list(conn, q.scope.environment, q.scope.application, &q.slice)?,
         FindJob(q) => job::find(conn, q.scope.environment, q.id)?,

@@ -13,7 +13,7 @@ use everhook_core::delivery::{
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, AttemptId, EndpointId, Id, MessageId, TaskId};
 use everhook_core::lifecycle::EndState;
-use everhook_core::limits::{ID_SKEW_MAX, PAGE_BYTES_MAX};
+use everhook_core::limits::{ATTEMPT_SKEW_MAX, ID_SKEW_MAX, PAGE_BYTES_MAX};
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::outcome::Class;
@@ -309,6 +309,36 @@ impl<'f> Listing<'f> {
         let rows = self.rows.into_iter().map(Ok::<_, std::convert::Infallible>);
         let weigh = |row: &DeliveryRecord| message_bytes(&row.message);
         Piece::gather(rows, limit, weigh, DeliveryRecord::key, scanned).unwrap_or_else(|never| match never {})
+    }
+}
+
+/// The attempts to an endpoint that began in a period, by result, and its open deliveries now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounts {
+    pub succeeded: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+    /// Deliveries that wait now.
+    pub pending: usize,
+    /// Deliveries that are being sent now.
+    pub sending: usize,
+    /// Whether there may be more attempts than one search reads.
+    pub is_capped: bool,
+}
+
+/// A period of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub since: Timestamp,
+    /// The end, exclusive.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// Returns the range of ids that attempts of the period can have.
+    pub fn range(&self) -> IdRange {
+        let all = IdRange::beyond(None, Order::Descending);
+        all.between(Some(self.since), Some(self.until), (ID_SKEW_MAX, ATTEMPT_SKEW_MAX))
     }
 }
 

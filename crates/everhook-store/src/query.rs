@@ -26,7 +26,7 @@ use everhook_core::task::Task;
 use crate::backlog::Backlog;
 use crate::batch::BatchRecord;
 use crate::catalog::{ArchivedTypes, Having, Locator, Slice};
-use crate::delivery::{DeliveryFilter, DeliveryRecord};
+use crate::delivery::{DeliveryFilter, DeliveryRecord, EndpointCounts, Period};
 use crate::history::{Attempt, AttemptFilter, Destination, MessageFilter};
 use crate::job::{JobAttempt, JobFilter, JobRecord};
 use crate::lease::SessionRecord;
@@ -184,6 +184,9 @@ queries! {
     /// Deliveries by message and endpoint, newest life of each. One statement reads the tasks and attempts of a message,
     /// as for `Destinations`. Visits a bounded number of messages.
     search Deliveries { scope: Scope, filter: DeliveryFilter } -> Piece<DeliveryRecord, DeliveryKey>;
+
+    /// The attempts to an endpoint in a period, by result. Reads at most `STATS_ROWS_MAX` attempts, newest first.
+    search CountEndpoint { scope: Scope, endpoint: EndpointId, period: Period } -> EndpointCounts;
 
     lookup FindOnce { scope: AppScope, key: Name } -> Option<OnceRecord>;
     /// The once-slots of an application, by key.

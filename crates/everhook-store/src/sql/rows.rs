@@ -19,7 +19,7 @@ use everhook_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::batch::BatchRecord;
-use crate::delivery::{DeliveryRecord, DeliveryRow, LastAttempt};
+use crate::delivery::{DeliveryRecord, DeliveryRow, EndpointCounts, LastAttempt};
 use crate::history::Attempt;
 use crate::job::{self, JobAttempt, JobRecord, OpenTask, state_of};
 use crate::lease::{Holding, SessionRecord};
@@ -119,6 +119,8 @@ row! {
         id, task, epoch, class, end = end_state, status, note = reply, started_at, duration = duration_us,
     }
 }
+
+row! { EndpointCounts in "attempt" { succeeded, failed, cancelled, pending, sending, is_capped } }
 
 /// A message and its endpoint, the time of the endpoint's deletion, the hold of its lane, the newest open task and the
 /// newest attempt.
