@@ -36,4 +36,5 @@ pub mod signing;
 pub mod svix_key;
 pub mod task;
 pub mod time;
+pub mod verify;
 pub mod violation;
