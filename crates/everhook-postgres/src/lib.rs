@@ -39,6 +39,7 @@ mod settle;
 mod sql;
 mod store;
 mod tls;
+mod token;
 mod tx;
 mod url;
 mod value;

@@ -12,11 +12,11 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
-    partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
+    partition, queue, redrive, renew, resource, retention, schedule, session, settle, token, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 30] = [
+const ALL: [&[fn() -> &'static Text]; 31] = [
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
@@ -45,6 +45,7 @@ const ALL: [&[fn() -> &'static Text]; 30] = [
     schedule::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
+    token::STATEMENTS,
     tx::STATEMENTS,
     worker::STATEMENTS,
 ];

@@ -44,6 +44,7 @@ mod delivery;
 mod endpoints;
 pub mod fixture;
 mod history;
+mod integrations;
 mod job;
 mod job_race;
 pub mod job_stage;
@@ -59,6 +60,7 @@ mod schedule;
 mod sessions;
 mod settle;
 pub mod stage;
+mod tokens;
 
 use std::any::Any;
 use std::future::Future;
