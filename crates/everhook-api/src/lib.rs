@@ -21,6 +21,7 @@ mod error;
 mod event_type;
 mod health;
 mod input;
+mod integration;
 mod job;
 mod job_end;
 mod limits;
@@ -42,6 +43,7 @@ mod scope;
 mod serve;
 mod state;
 mod strict;
+mod token_end;
 mod worker;
 
 pub use crate::document::openapi;

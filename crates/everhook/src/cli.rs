@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use everhook_core::id::KeyId;
+use everhook_core::token::TokenKeyChange;
 
 use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, StoreConfig};
@@ -57,6 +58,10 @@ enum Command {
         /// Also serve health and metrics on this address, with connections that API clients cannot use up.
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen_ops: Option<String>,
+        /// Begin links to this server with this URL, such as https://hooks.example.com (EVERHOOK_PUBLIC_URL)
+        /// [default: http:// and the host of the request].
+        #[arg(long, value_name = "URL")]
+        public_url: Option<String>,
         /// Role of the node: all, api (accepts) or worker (delivers) [default: all].
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
@@ -66,6 +71,9 @@ enum Command {
     /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Rotate the key that signs application tokens, also while a server runs.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Show the nodes of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Node(NodeCommand),
@@ -128,6 +136,16 @@ enum KeyCommand {
     Revoke {
         /// Id of the key, as `everhook key list` shows it.
         id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Sign new application tokens with a new key. Tokens of the old key stay valid until they expire.
+    RotateKey {
+        /// End all application tokens of the server. Every replica rejects them within seconds.
+        #[arg(long)]
+        revoke: bool,
     },
 }
 
@@ -209,11 +227,7 @@ impl Cli {
             }
             command => command,
         };
-        let (listen, listen_ops, role) = match &command {
-            Command::Serve { listen, listen_ops, role } => (listen.clone(), listen_ops.clone(), role.clone()),
-            _ => (None, None, None),
-        };
-        let flags = Flags { listen, listen_ops, role, data: self.settings.data, database: self.settings.database };
+        let flags = command.flags(self.settings.data, self.settings.database);
         let settings = Settings::load(self.settings.config.as_deref(), flags)?;
         let config = settings.check()?;
         let logs = logging::init(&config)?;
@@ -223,6 +237,7 @@ impl Cli {
             Command::Serve { .. } => runtime.block_on(serve::serve(config, &logs)),
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
+            Command::Token(TokenCommand::RotateKey { revoke }) => runtime.block_on(rotate_key(revoke, &config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("configuration is valid\n"),
             Command::Outbox(command) => {
@@ -254,13 +269,29 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 impl Command {
+    /// Returns the flags that set values of the configuration.
+    fn flags(&self, data: Option<PathBuf>, database: Option<String>) -> Flags {
+        let flags = Flags { data, database, ..Flags::default() };
+        match self {
+            Command::Serve { listen, listen_ops, public_url, role } => Flags {
+                listen: listen.clone(),
+                listen_ops: listen_ops.clone(),
+                public_url: public_url.clone(),
+                role: role.clone(),
+                ..flags
+            },
+            _ => flags,
+        }
+    }
+
     /// Whether the command talks to a running server.
     fn is_remote(&self) -> bool {
         match self {
             Command::Outbox(command) => !command.is_local(),
             Command::Node(_) | Command::Once(_) | Command::Job(_) | Command::Queue(_) => true,
             Command::Batch(_) | Command::Schedule(_) | Command::Worker(_) => true,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => false,
+            Command::Serve { .. } | Command::Migrate | Command::Config(_) | Command::Openapi => false,
+            Command::Key(_) | Command::Token(_) => false,
         }
     }
 
@@ -276,9 +307,8 @@ impl Command {
             Command::Batch(command) => command.ask(remote).await,
             Command::Schedule(command) => command.ask(remote).await,
             Command::Worker(command) => command.ask(remote).await,
-            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Config(_) | Command::Openapi => {
-                Ok(String::new())
-            }
+            Command::Serve { .. } | Command::Migrate | Command::Config(_) | Command::Openapi => Ok(String::new()),
+            Command::Key(_) | Command::Token(_) => Ok(String::new()),
         }
     }
 }
@@ -309,6 +339,15 @@ async fn run_key(command: KeyCommand, config: &Config) -> anyhow::Result<()> {
         KeyTask::List { json } => keys::list(&*opened.store, json).await?,
         KeyTask::Revoke(id) => keys::revoke(&*opened.store, id).await?,
     };
+    opened.close().await;
+    note(&format!("data: {}", store::place(config)));
+    print(&text)
+}
+
+async fn rotate_key(revoke: bool, config: &Config) -> anyhow::Result<()> {
+    let opened = store::open_beside(config).await?;
+    let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
+    let text = keys::rotate_token_key(&*opened.store, &opened.ids, change).await?;
     opened.close().await;
     note(&format!("data: {}", store::place(config)));
     print(&text)
