@@ -43,6 +43,7 @@ const NEEDS: &[(&str, &str, Capability)] = &[
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/resend", CreateAttempts),
     ("POST", "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/retry-now", CreateAttempts),
+    ("POST", "/api/v1/auth/logout", ViewBase),
     ("GET", "/api/v1/event-type", ViewBase),
     ("GET", "/api/v1/event-type/{event_type_name}", ViewBase),
 ];

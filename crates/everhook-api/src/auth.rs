@@ -1,4 +1,4 @@
-//! Authentication of callers by an API key, or by a token signed with the server's secret.
+//! Authentication of callers by an API key, the key of an integration, or a token.
 //!
 //! Keys and tokens are never logged. The extractors of `scope` decide which routes a caller may use; `access` lists the
 //! routes for application tokens.
@@ -9,18 +9,24 @@ use axum::extract::FromRequestParts;
 use everhook_core::api_key::{ApiKey, KeyScope};
 use everhook_core::capability::Capabilities;
 use everhook_core::id::{ApplicationId, EnvironmentId};
+use everhook_core::integration::IntegrationKey;
 use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
+use everhook_core::time::Timestamp;
+use everhook_core::token::TokenHash;
+use everhook_store::error::StoreError;
+use everhook_store::query;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::access;
-use crate::auth::token::Claims;
+use crate::auth::token::{ApplicationClaims, Claims};
 use crate::error::ApiError;
 use crate::state::Api;
 
 pub(crate) mod environments;
-pub(crate) mod keys;
+pub(crate) mod recent;
 pub(crate) mod token;
 
 /// The environment that a request with an admin key is for: its name or its `org_` id.
@@ -45,7 +51,16 @@ pub(crate) enum Rights {
         /// The feature flags whose event types the caller sees.
         flags: Arc<[Name]>,
         capabilities: Capabilities,
+        /// The token, if the caller has one and not the key of an integration.
+        token: Option<HeldToken>,
     },
+}
+
+/// The application token of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldToken {
+    pub(crate) hash: TokenHash,
+    pub(crate) expires_at: Timestamp,
 }
 
 impl FromRequestParts<Arc<Api>> for Caller {
@@ -68,10 +83,10 @@ async fn authenticate(api: &Api, headers: &HeaderMap) -> Result<Caller, ApiError
     if let Ok(key) = token.parse::<ApiKey>() {
         return by_key(api, &key, headers).await;
     }
-    match &api.tokens {
-        Some(tokens) => by_token(api, tokens.verify(token, api.now())?).await,
-        None => Err(ApiError::unauthenticated("Invalid token")),
+    if let Ok(key) = token.parse::<IntegrationKey>() {
+        return by_integration(api, &key).await;
     }
+    by_token(api, api.tokens.verify(&api.node, token, api.now()).await?).await
 }
 
 const MISSING: &str = "Send an API key as `Authorization: Bearer <key>`.";
@@ -82,7 +97,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 async fn by_key(api: &Api, key: &ApiKey, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let scope = api.keys.find(&api.node, key.hash(), api.now()).await?;
+    let hash = key.hash();
+    let scope = api.keys.get(hash, api.now(), api.read(query::FindKey { hash })).await?;
     match scope.ok_or_else(|| ApiError::unauthenticated("Invalid token"))? {
         KeyScope::Environment(environment) => Ok(Caller { environment, rights: Rights::Environment }),
         KeyScope::Admin => {
@@ -105,15 +121,33 @@ async fn chosen_environment(api: &Api, header: Option<&HeaderValue>) -> Result<E
     })
 }
 
+async fn by_integration(api: &Api, key: &IntegrationKey) -> Result<Caller, ApiError> {
+    let (environment, hash) = (key.environment, key.hash());
+    let read = async {
+        let scope = AppScope::of(environment, key.application);
+        let found = api.read(query::FindIntegration { scope, id: key.id }).await?;
+        Ok::<_, StoreError>(found.filter(|found| found.key == Some(hash)).map(Arc::new))
+    };
+    let found = api.integrations.get(hash, api.now(), read).await?;
+    let integration = found.ok_or_else(|| ApiError::unauthenticated("Invalid token"))?;
+    let (id, flags) = (integration.application, integration.feature_flags.as_slice().into());
+    let rights = Rights::Application { id, flags, capabilities: Capabilities::ALL, token: None };
+    Ok(Caller { environment, rights })
+}
+
 async fn by_token(api: &Api, claims: Claims) -> Result<Caller, ApiError> {
     match claims {
         Claims::Environment(org) => {
             let environment = api.environments.ensure(&api.node, org).await?;
             Ok(Caller { environment, rights: Rights::Environment })
         }
-        Claims::Application { org, id, flags, capabilities } => {
+        Claims::Application(ApplicationClaims { org, id, flags, capabilities, mark, expires_at }) => {
             let environment = api.environments.ensure(&api.node, org).await?;
-            Ok(Caller { environment, rights: Rights::Application { id, flags, capabilities } })
+            if api.tokens.is_ended(&api.node, AppScope::of(environment, id), &mark, api.now()).await? {
+                return Err(ApiError::unauthenticated("The token was ended: get a new one."));
+            }
+            let token = Some(HeldToken { hash: mark.hash, expires_at });
+            Ok(Caller { environment, rights: Rights::Application { id, flags, capabilities, token } })
         }
     }
 }

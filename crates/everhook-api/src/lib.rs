@@ -26,6 +26,7 @@ mod event_type;
 mod example;
 mod health;
 mod input;
+mod integration;
 mod job;
 mod job_end;
 mod limits;
@@ -50,6 +51,7 @@ mod scope;
 mod serve;
 mod state;
 mod strict;
+mod token_end;
 mod worker;
 
 pub use crate::document::openapi;

@@ -29,13 +29,13 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest idempotency key.
 pub(crate) const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
 
-/// Age at which a cached API key is read again.
+/// Age at which a cached key or token is read again.
 pub(crate) const KEY_FRESH: Duration = Duration::from_secs(2);
-/// Age after which a cached API key is not used. On every replica a revoked key stops working within this time.
+/// Age after which a cached key or token is not used. On every replica a revoked one stops working within this time.
 pub(crate) const KEY_STALE: Duration = Duration::from_secs(4);
 /// Time for which other requests use the cached key while one request reads it again.
 pub(crate) const KEY_REFRESH: Duration = Duration::from_millis(500);
-/// API keys in the cache. A full cache is cleared.
+/// Keys or tokens in one cache. A full cache is cleared.
 pub(crate) const KEYS_CACHED_MAX: usize = 10_000;
 /// Environments in the cache. A full cache is cleared.
 pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
@@ -43,8 +43,10 @@ pub(crate) const ENVIRONMENTS_CACHED_MAX: usize = 10_000;
 pub(crate) const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
 /// Shortest lifetime that a request may set for an application token.
 pub(crate) const TOKEN_EXPIRY_MIN: Duration = Duration::from_secs(3600);
-/// Longest lifetime of an application token, and the default.
-pub(crate) const TOKEN_EXPIRY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longest time after which a request may let the tokens of an application end.
+pub(crate) const TOKEN_END_DELAY_MAX: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Sessions whose tokens one request may end.
+pub(crate) const TOKEN_SESSIONS_MAX: usize = 1000;
 /// Longest session id of an application token.
 pub(crate) const TOKEN_SESSION_CHARS_MAX: usize = 64;
 

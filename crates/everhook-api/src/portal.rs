@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::response::{Html, IntoResponse};
 use everhook_core::capability::Capabilities;
-use everhook_core::limits::FEATURE_FLAGS_MAX;
+use everhook_core::limits::{FEATURE_FLAGS_MAX, TOKEN_LIFE_MAX};
 use everhook_core::violation::at;
-use http::StatusCode;
+use http::header::{CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY};
+use http::request::Parts;
+use http::uri::Authority;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -17,10 +20,11 @@ use crate::auth::environments;
 use crate::auth::token::Grant;
 use crate::error::ApiError;
 use crate::input::{self, Input};
-use crate::limits::{TOKEN_EXPIRY_MAX, TOKEN_EXPIRY_MIN, TOKEN_SESSION_CHARS_MAX};
+use crate::limits::TOKEN_EXPIRY_MIN;
 use crate::routes::Routes;
 use crate::scope::{self, ApplicationPath, InEnvironment, PathParams};
 use crate::state::Api;
+use crate::token_end;
 
 /// The options of a token. All members are optional.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -41,8 +45,7 @@ pub(crate) struct AppPortalAccessIn {
     /// Whether the token is only for reading, without secrets. The same as `["ViewBase"]` for `capabilities`.
     #[schema(deprecated)]
     read_only: Option<bool>,
-    /// Your own id for the session of the token. The token contains it. It has no other effect yet: tokens end by
-    /// `expiry`.
+    /// Your own id for the session of the token. `expire-all` ends the tokens of a session by it.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9@_\\-]+$")]
     session_id: Option<String>,
 }
@@ -50,41 +53,61 @@ pub(crate) struct AppPortalAccessIn {
 /// A token of one application.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppPortalAccessOut {
-    /// The path of the page that describes the API.
-    #[schema(value_type = String)]
-    url: &'static str,
+    /// The address of the application's portal. The token is in the fragment, which browsers do not send to servers.
+    #[schema(
+        format = "uri",
+        example = "https://hooks.example.com/portal/app_1srOrx2ZWZBpBUvZwXKQmoEYga2#token=eyJhbGciOi"
+    )]
+    url: String,
+    /// The token, to be sent as `Authorization: Bearer <token>`.
     token: String,
 }
+
+/// The page of an application's portal. The token stays in the browser, because the page has no script.
+const PAGE: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Everhook portal</title>
+<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem }</style>
+<h1>Everhook portal</h1>
+<p>The address of this page ends with a token for one application, after <code>#token=</code>. The token works with the
+API. Send it as <code>Authorization: Bearer &lt;token&gt;</code>, for example to
+<code>/api/v1/app/{app_id}/endpoint</code>, with the application's id from the path of this page.</p>
+<p><a href="/docs">The API</a></p>
+</html>
+"#;
 
 #[expect(deprecated, reason = "old clients use the old path")]
 pub(crate) fn routes() -> Routes {
     Routes::default().add(create, __path_create).add(create_deprecated, __path_create_deprecated)
 }
 
-/// Get a token for one application.
+/// Get a token for one application, and the address of its portal.
 #[utoipa::path(
     post, path = "/api/v1/auth/app-portal-access/{app_id}",
     operation_id = "v1.authentication.app-portal-access", tag = "Authentication",
     params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
-    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "The server has no secret for signing tokens."))
+    responses((status = 200, body = AppPortalAccessOut))
 )]
 async fn create(
     State(api): State<Arc<Api>>,
     InEnvironment { environment }: InEnvironment,
     PathParams(ApplicationPath { app_id }): PathParams<ApplicationPath>,
+    Origin(origin): Origin,
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
     let wanted: AppPortalAccessIn = input.json_or_default()?;
-    let Some(tokens) = &api.tokens else { return Err(no_secret()) };
     let (capabilities, expiry) = (wanted.capabilities()?, wanted.expiry()?);
     let flags = input::names("featureFlags", wanted.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
-    let session = wanted.session_id.map(session).transpose()?;
+    let session = wanted.session_id.map(|id| token_end::session(at("sessionId"), id)).transpose()?;
     let locator = scope::application(&app_id)?;
     let id = application::find_or_create(&api, environment, &locator, wanted.application).await?.id;
     let org = environments::org(&api.node, environment).await?;
     let org = org.ok_or_else(|| ApiError::not_found("environment of the caller"))?;
-    let token = tokens.issue(&Grant { org, id, flags, capabilities, session, expiry }, api.now());
-    Ok(Json(AppPortalAccessOut { url: "/docs", token: token.ok_or_else(no_secret)? }))
+    let grant = Grant { token: api.new_id(), org, id, flags, capabilities, session, expiry };
+    let token = api.tokens.issue(&api.node, &grant, api.now()).await?;
+    Ok(Json(AppPortalAccessOut { url: format!("{origin}/portal/{id}#token={token}"), token }))
 }
 
 /// Get a token for one application. This is the older path of the operation.
@@ -93,15 +116,50 @@ async fn create(
     post, path = "/api/v1/auth/dashboard-access/{app_id}",
     operation_id = "v1.authentication.dashboard-access", tag = "Authentication",
     params(ApplicationPath), request_body = Option<AppPortalAccessIn>,
-    responses((status = 200, body = AppPortalAccessOut), (status = 501, description = "The server has no secret for signing tokens."))
+    responses((status = 200, body = AppPortalAccessOut))
 )]
 async fn create_deprecated(
     state: State<Arc<Api>>,
     caller: InEnvironment,
     path: PathParams<ApplicationPath>,
+    origin: Origin,
     input: Input,
 ) -> Result<Json<AppPortalAccessOut>, ApiError> {
-    create(state, caller, path, input).await
+    create(state, caller, path, origin, input).await
+}
+
+/// The page is the same for every application, and for applications that do not exist.
+pub(crate) async fn page() -> impl IntoResponse {
+    let headers = [
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Html(PAGE))
+}
+
+/// The beginning of links to this server: the configured one, or `http` and the host of the request.
+///
+/// Headers of proxies are not read, because any client could send them.
+struct Origin(String);
+
+impl FromRequestParts<Arc<Api>> for Origin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Origin, ApiError> {
+        if let Some(url) = &api.public_url {
+            return Ok(Origin(url.clone()));
+        }
+        let host = match parts.headers.get(HOST) {
+            Some(host) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            // HTTP/2 has the host in a field of its own.
+            None => parts.uri.authority().cloned(),
+        };
+        let host = host.filter(|host| !host.as_str().contains('@'));
+        host.map(|host| Origin(format!("http://{host}"))).ok_or_else(|| {
+            let detail = "The Host header does not name this server: set EVERHOOK_PUBLIC_URL on the server.";
+            ApiError::bad_request("bad_host", detail)
+        })
+    }
 }
 
 impl AppPortalAccessIn {
@@ -115,25 +173,11 @@ impl AppPortalAccessIn {
     }
 
     fn expiry(&self) -> Result<Duration, ApiError> {
-        let expiry = self.expiry.map_or(TOKEN_EXPIRY_MAX, Duration::from_secs);
-        if (TOKEN_EXPIRY_MIN..=TOKEN_EXPIRY_MAX).contains(&expiry) {
+        let expiry = self.expiry.map_or(TOKEN_LIFE_MAX, Duration::from_secs);
+        if (TOKEN_EXPIRY_MIN..=TOKEN_LIFE_MAX).contains(&expiry) {
             return Ok(expiry);
         }
-        let (min, max) = (TOKEN_EXPIRY_MIN.as_secs(), TOKEN_EXPIRY_MAX.as_secs());
+        let (min, max) = (TOKEN_EXPIRY_MIN.as_secs(), TOKEN_LIFE_MAX.as_secs());
         Err(at("expiry").breaks(format!("must be from {min} to {max} seconds")).into())
     }
-}
-
-fn session(id: String) -> Result<String, ApiError> {
-    let fits = (1..=TOKEN_SESSION_CHARS_MAX).contains(&id.len());
-    if fits && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@_-".contains(&byte)) {
-        return Ok(id);
-    }
-    let rule = format!("must have 1 to {TOKEN_SESSION_CHARS_MAX} letters, digits, '@', '_' and '-'");
-    Err(at("sessionId").breaks(rule).into())
-}
-
-fn no_secret() -> ApiError {
-    let detail = "The server has no secret for signing tokens: set EVERHOOK_JWT_SECRET on the server.";
-    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", detail)
 }

@@ -44,6 +44,11 @@ pub(crate) trait ApiResource: Record + Clone + PartialEq + Sync {
     fn taken() -> ApiError {
         ApiError::conflict(format!("{} with this uid already exists.", capitalized(Self::NOUN)))
     }
+
+    /// The error of a creation beyond the maximum number.
+    fn full(_: &Api) -> ApiError {
+        ApiError::full()
+    }
 }
 
 /// The result of a creation that was not refused.
@@ -71,7 +76,7 @@ impl<R: ApiResource> Creation<R> {
     }
 }
 
-pub(crate) async fn create<C: Create>(
+pub(crate) async fn create<C: Create<Record: ApiResource>>(
     api: &Api,
     environment: EnvironmentId,
     new: C,
@@ -81,12 +86,9 @@ pub(crate) async fn create<C: Create>(
         Created::New(new) | Created::Repeated(new) => Ok(Creation::Done(new)),
         Created::Taken(old) => Ok(Creation::Taken(old)),
         Created::KeyReused => Err(ApiError::key_reused()),
-        // Only endpoints have a parent. The application was deleted during the request.
-        Created::NoParent => Err(ApiError::not_found("application of the endpoint")),
-        Created::Full => {
-            let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
-            Err(ApiError::limit_reached(detail))
-        }
+        // The application was deleted during the request.
+        Created::NoParent => Err(ApiError::not_found(format_args!("application of the {}", bare(C::Record::NOUN)))),
+        Created::Full => Err(C::Record::full(api)),
     }
 }
 
@@ -112,8 +114,13 @@ pub(crate) async fn change<R: ApiResource>(
             Replaced::KeyReused => return Err(ApiError::key_reused()),
         }
     }
-    let (_, noun) = R::NOUN.split_once(' ').unwrap_or(("", R::NOUN));
+    let noun = bare(R::NOUN);
     Err(ApiError::conflict(format!("Other requests keep changing the {noun}: try again.")))
+}
+
+/// Removes the article.
+fn bare(noun: &'static str) -> &'static str {
+    noun.split_once(' ').map_or(noun, |(_, bare)| bare)
 }
 
 fn capitalized(noun: &str) -> String {
@@ -148,6 +155,11 @@ impl ApiResource for Endpoint {
 
     fn changed(self, key: Option<DedupKey>) -> ChangedEndpoint {
         ChangedEndpoint { endpoint: self, key }
+    }
+
+    fn full(api: &Api) -> ApiError {
+        let detail = format!("An application has at most {} endpoints: delete one first.", api.endpoints_max);
+        ApiError::limit_reached(detail)
     }
 }
 

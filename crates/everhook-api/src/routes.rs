@@ -24,8 +24,8 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
-    endpoint_message, endpoint_secret, endpoint_stats, event_type, example, health, job, job_end, message,
-    message_batch, node, once, outbox, portal, precheck, queue, redrive, schedule, worker,
+    endpoint_message, endpoint_secret, endpoint_stats, event_type, example, health, integration, job, job_end, message,
+    message_batch, node, once, outbox, portal, precheck, queue, redrive, schedule, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -54,6 +54,8 @@ pub fn router(node: Arc<Node>, config: ApiConfig) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/docs", get(docs))
         .route("/docs/", get(docs))
+        .route("/portal/{app_id}", get(portal::page))
+        .route("/portal/{app_id}/", get(portal::page))
         .route("/api/v1/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document)))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -81,6 +83,8 @@ pub(crate) fn all() -> Routes {
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
         .merge(portal::routes())
+        .merge(token_end::routes())
+        .merge(integration::routes())
         .merge(node::routes())
         .merge(outbox::routes())
         .merge(job::routes())

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use everhook_core::api_key::{ApiKeyHash, KeyScope};
 use everhook_core::id::Id;
+use everhook_core::integration::Integration;
 use everhook_core::signing::SignatureKind;
 use everhook_core::time::Timestamp;
 use everhook_engine::node::Node;
@@ -12,7 +14,7 @@ use everhook_store::query::Read;
 use everhook_store::uids::Uids;
 
 use crate::auth::environments::Environments;
-use crate::auth::keys::Keys;
+use crate::auth::recent::Recent;
 use crate::auth::token::Tokens;
 use crate::outbox::NamedOutbox;
 use crate::strict::KnownByRoute;
@@ -20,8 +22,11 @@ use crate::strict::KnownByRoute;
 /// The configuration of the API.
 #[derive(Clone)]
 pub struct ApiConfig {
-    /// The secret that tokens are signed with (HS256). Without a secret only API keys are accepted.
+    /// The secret with which users sign tokens (HS256). Without it only the server signs tokens.
     pub jwt_secret: Option<String>,
+    /// The beginning of links to this server, without a slash at the end. Without it links begin with the host of the
+    /// request.
+    pub public_url: Option<String>,
     /// The kind of signing key for endpoints that are created without a secret.
     pub default_signature: SignatureKind,
     /// The rules for the URLs of endpoints and targets.
@@ -44,8 +49,10 @@ pub(crate) struct Api {
     pub(crate) default_signature: SignatureKind,
     pub(crate) egress: Egress,
     pub(crate) version: &'static str,
-    pub(crate) keys: Keys,
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) keys: Recent<ApiKeyHash, KeyScope>,
+    pub(crate) integrations: Recent<ApiKeyHash, Arc<Integration>>,
+    pub(crate) tokens: Tokens,
     pub(crate) environments: Environments,
     pub(crate) uids: Uids,
     pub(crate) outboxes: Vec<NamedOutbox>,
@@ -62,8 +69,10 @@ impl Api {
             default_signature: config.default_signature,
             egress: config.egress,
             version: config.version,
-            keys: Keys::default(),
-            tokens: config.jwt_secret.map(Tokens::new),
+            public_url: config.public_url,
+            keys: Recent::default(),
+            integrations: Recent::default(),
+            tokens: Tokens::new(config.jwt_secret),
             environments: Environments::default(),
             uids: Uids::default(),
             outboxes: config.outboxes,

@@ -31,12 +31,7 @@ pub struct BadApiKey;
 
 impl ApiKey {
     pub fn generate(random: [u8; KEY_RANDOM_BYTES]) -> ApiKey {
-        // 248 = 4 × 62: larger bytes would make some characters more likely than others.
-        let fair = random.iter().filter(|byte| **byte < 248).chain(random.iter());
-        let mut text = String::from(PREFIX);
-        text.extend(fair.take(RANDOM_CHARS).map(|byte| char::from(ALPHABET[usize::from(byte % 62)])));
-        let check = checksum(&text);
-        ApiKey(text + &check)
+        ApiKey(compose(PREFIX.to_owned(), random))
     }
 
     /// Returns the secret text: show it once, never log it.
@@ -45,7 +40,7 @@ impl ApiKey {
     }
 
     pub fn hash(&self) -> ApiKeyHash {
-        digest::digest(&digest::SHA256, self.0.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
+        hash_of(&self.0)
     }
 
     /// Returns the first and last characters: enough to recognise a key in a list, too few to use it.
@@ -58,14 +53,7 @@ impl FromStr for ApiKey {
     type Err = BadApiKey;
 
     fn from_str(text: &str) -> Result<ApiKey, BadApiKey> {
-        let well_formed = text.len() == PREFIX.len() + RANDOM_CHARS + CHECK_CHARS
-            && text.starts_with(PREFIX)
-            && text[PREFIX.len()..].bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if !well_formed {
-            return Err(BadApiKey);
-        }
-        let (body, check) = text.split_at(text.len() - CHECK_CHARS);
-        if checksum(body) == check { Ok(ApiKey(text.to_owned())) } else { Err(BadApiKey) }
+        address_of(text, PREFIX, 0).map(|_| ApiKey(text.to_owned())).ok_or(BadApiKey)
     }
 }
 
@@ -91,6 +79,29 @@ pub struct KeyRecord {
     pub hint: String,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// Adds randomness and a checksum to the beginning of a key.
+pub(crate) fn compose(mut text: String, random: [u8; KEY_RANDOM_BYTES]) -> String {
+    // 248 = 4 × 62: larger bytes would make some characters more likely than others.
+    let fair = random.iter().filter(|byte| **byte < 248).chain(random.iter());
+    text.extend(fair.take(RANDOM_CHARS).map(|byte| char::from(ALPHABET[usize::from(byte % 62)])));
+    let check = checksum(&text);
+    text + &check
+}
+
+/// Returns the `chars` characters after the prefix of a well-formed key with a valid checksum.
+pub(crate) fn address_of<'t>(text: &'t str, prefix: &str, chars: usize) -> Option<&'t str> {
+    let body = text.strip_prefix(prefix)?;
+    if body.len() != chars + RANDOM_CHARS + CHECK_CHARS || !body.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let (signed, check) = text.split_at(text.len() - CHECK_CHARS);
+    (checksum(signed) == check).then(|| &body[..chars])
+}
+
+pub(crate) fn hash_of(text: &str) -> ApiKeyHash {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 fn checksum(text: &str) -> String {

@@ -213,6 +213,12 @@ macro_rules! prefixed_ids {
             }
         }
 
+        impl From<$name> for Id {
+            fn from(id: $name) -> Id {
+                id.0
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str($prefix)?;
@@ -262,6 +268,9 @@ prefixed_ids! {
     SessionId = "sess_";
     /// The public handle of an API key.
     KeyId = "key_";
+    /// A key of the server's own that signs application tokens.
+    TokenKeyId = "tokkey_";
+    IntegrationId = "integ_";
     /// The record of a job, which outlives its tasks.
     JobId = "job_";
     BatchId = "batch_";

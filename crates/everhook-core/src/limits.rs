@@ -18,8 +18,12 @@ pub const DESCRIPTION_CHARS_MAX: usize = 4096;
 pub const SEARCH_CHARS_MAX: usize = 256;
 /// Event types in the filter of a list.
 pub const SEARCH_TYPES_MAX: usize = 500;
-/// Feature flags of an application token.
+/// Feature flags of an application token or an integration.
 pub const FEATURE_FLAGS_MAX: usize = 25;
+/// Longest life of an application token that the server signs.
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Time for which the records of a token are kept after it has expired, because clocks differ.
+pub const TOKEN_MARGIN: Duration = Duration::from_secs(3600);
 /// Versions of an event type's schema.
 pub const SCHEMAS_MAX: usize = 100;
 /// Size of all schemas of an event type, as JSON text.
@@ -121,6 +125,8 @@ pub const STATS_ROWS_MAX: usize = 100_000;
 pub const REDRIVE_BATCH_MAX: usize = 1000;
 /// Endpoints one application may have.
 pub const ENDPOINTS_MAX: usize = 10_000;
+/// Integrations one application may have.
+pub const INTEGRATIONS_MAX: usize = 100;
 
 /// Default number of attempts of a job.
 pub const JOB_ATTEMPTS_DEFAULT: u32 = 10;

@@ -11,9 +11,10 @@ pub enum ResourceKind {
     EventType,
     Queue,
     Schedule,
+    Integration,
 }
 
-stored_as!(ResourceKind { Application = 0, Endpoint = 1, EventType = 2, Queue = 3, Schedule = 4 });
+stored_as!(ResourceKind { Application = 0, Endpoint = 1, EventType = 2, Queue = 3, Schedule = 4, Integration = 5 });
 
 impl ResourceKind {
     /// Whether the id follows from the name, so that resources of the same name are one resource.
@@ -22,9 +23,9 @@ impl ResourceKind {
     }
 
     /// Whether a deleted resource keeps its row. Old messages show deleted endpoints, and a repeated request returns
-    /// the application that it created.
+    /// the application or integration that it created.
     pub const fn is_kept_when_deleted(self) -> bool {
-        matches!(self, ResourceKind::Application | ResourceKind::Endpoint)
+        matches!(self, ResourceKind::Application | ResourceKind::Endpoint | ResourceKind::Integration)
     }
 }
 

@@ -12,8 +12,9 @@ use everhook_core::job::report::Progress;
 use everhook_core::job::{JobAction, LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
+use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, Replaced};
+use everhook_store::catalog::{Created, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{Expunge, Resend, Resent};
@@ -75,7 +76,9 @@ impl Node {
         let (is_queue, enables) = match &changed.resource {
             Resource::Queue(_) => (true, false),
             Resource::Endpoint(endpoint) => (false, endpoint.state == EndpointState::Enabled),
-            Resource::Application(_) | Resource::EventType(_) | Resource::Schedule(_) => (false, false),
+            Resource::Application(_) | Resource::EventType(_) | Resource::Schedule(_) | Resource::Integration(_) => {
+                (false, false)
+            }
         };
         let replaced = self.store.replace_resource(scope, changed).await?.map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
@@ -100,6 +103,16 @@ impl Node {
     /// Returns the environment with this public id; creates it with `name` if it does not exist.
     pub async fn ensure_environment(&self, org: OrgId, name: String) -> Result<Environment, StoreError> {
         self.store.ensure_environment(org, name).await
+    }
+
+    /// Stores a key that signs application tokens.
+    pub async fn put_token_key(&self, key: NewTokenKey, change: TokenKeyChange) -> Result<(), StoreError> {
+        self.store.put_token_key(key, change).await
+    }
+
+    /// Ends tokens of an application before they expire.
+    pub async fn end_tokens(&self, scope: AppScope, ends: Vec<TokenEnd>) -> Result<(), StoreError> {
+        self.store.end_tokens(scope, ends).await
     }
 
     /// Handles a changed queue: it may have a new target, or capacity for more jobs.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use everhook_core::id::{EnvironmentId, Id, JobId, ScheduleId};
 use everhook_core::job::Job;
 use everhook_core::job::report::Report;
-use everhook_core::limits::MESSAGES_KEPT;
+use everhook_core::limits::{MESSAGES_KEPT, TOKEN_LIFE_MAX, TOKEN_MARGIN};
 use everhook_core::name::Name;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::schedule::{Cadence, Overlap, Schedule};
@@ -98,6 +98,8 @@ impl Ages {
             Prunable::Sessions => self.sessions,
             Prunable::Batches => self.batches,
             Prunable::Runs => self.runs,
+            // A token of a superseded key lives at most this long.
+            Prunable::Tokens => TOKEN_LIFE_MAX + TOKEN_MARGIN,
         }
     }
 }

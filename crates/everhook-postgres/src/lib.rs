@@ -41,6 +41,7 @@ mod sql;
 mod store;
 mod svix;
 mod tls;
+mod token;
 mod tx;
 mod url;
 mod value;

@@ -12,9 +12,10 @@ use everhook_core::lane::Feed;
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
+use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::hints::Hints;
@@ -213,6 +214,14 @@ impl Store for PostgresStore {
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         let KeyChange::Revoke = change;
         self.run_plain(Op::ChangeKey, || self.revoke_key_once(id)).await
+    }
+
+    async fn put_token_key(&self, key: NewTokenKey, change: TokenKeyChange) -> Result<(), StoreError> {
+        self.run_plain(Op::PutTokenKey, || self.put_token_key_once(&key, change)).await
+    }
+
+    async fn end_tokens(&self, scope: AppScope, ends: Vec<TokenEnd>) -> Result<(), StoreError> {
+        self.run_plain(Op::EndTokens, || self.end_tokens_once(scope, &ends)).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {

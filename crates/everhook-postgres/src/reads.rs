@@ -29,6 +29,8 @@ impl PostgresStore {
             Environments(_) => self.list_environments_once().await?,
             Keys(_) => self.list_keys_once().await?,
             FindKey(q) => self.find_key_once(&q.hash).await?,
+            TokenKeys(_) => self.list_token_keys_once().await?,
+            FindTokenEnd(q) => self.find_token_end_once(q.scope, &q.mark).await?,
             FindApplication(q) => {
                 self.find_resource_once(q.scope.environment, ResourcePlace::application(&q.locator)).await?
             },
@@ -38,7 +40,12 @@ impl PostgresStore {
                 let place = ResourcePlace::endpoint(q.scope.application, &q.locator);
                 self.find_resource_once(q.scope.environment, place).await?
             },
-            Endpoints(q) => self.list_endpoints_once(q.scope.environment, q.scope.application, &q.slice).await?,
+            Endpoints(q) => self.list_children_once(q.scope, q.slice.ids()).await?,
+            FindIntegration(q) => {
+                let place = ResourcePlace::integration(q.scope.application, q.id);
+                self.find_resource_once(q.scope.environment, place).await?
+            },
+            Integrations(q) => self.list_children_once(q.scope, q.slice.ids()).await?,
             HasSubscriber(q) => self.has_subscriber_once(q.scope, &q.event_type, &q.channels).await?,
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);

@@ -6,12 +6,12 @@
 mod projection;
 
 use everhook_core::application::Application;
-use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
+use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::name::Name;
 use everhook_core::resource::ResourceKind;
+use everhook_core::scope::AppScope;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
 use everhook_store::piece::{IdRange, Piece, names_beyond};
@@ -204,15 +204,15 @@ impl PostgresStore {
         self.list_by_id(environment, Parent::NONE, having, range, (slice.order, slice.limit)).await
     }
 
-    pub(crate) async fn list_endpoints_once(
+    /// Lists the resources of a kind that an application has.
+    pub(crate) async fn list_children_once<R: Record>(
         &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<EndpointId>,
-    ) -> Result<Vec<Endpoint>, Fault> {
-        let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
-        let parent = Parent::of(application);
-        self.list_by_id(environment, parent, Having::Anything, range, (slice.order, slice.limit)).await
+        scope: AppScope,
+        slice: Slice<Id>,
+    ) -> Result<Vec<R>, Fault> {
+        let range = IdRange::beyond(slice.after, slice.order);
+        let parent = Parent::of(scope.application);
+        self.list_by_id(scope.environment, parent, Having::Anything, range, (slice.order, slice.limit)).await
     }
 
     async fn list_by_id<R: Record>(
@@ -332,10 +332,12 @@ async fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> R
             let kind = ResourceKind::Endpoint;
             let endpoints = tx.run(MarkResourceDeleted { environment, kind, parent, id: None }).await?;
             projection::close_lanes(tx, environment, &endpoints).await?;
+            let kind = ResourceKind::Integration;
+            tx.run(MarkResourceDeleted { environment, kind, parent, id: None }).await?;
         }
         ResourceKind::Endpoint => projection::close_lanes(tx, environment, &[id]).await?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id).await?,
-        ResourceKind::EventType | ResourceKind::Queue => {}
+        ResourceKind::EventType | ResourceKind::Queue | ResourceKind::Integration => {}
     }
     Ok(true)
 }

@@ -24,6 +24,7 @@ use crate::error::Fault;
 use crate::job::enqueue::{CreateLaneQueue, QueueLane, QueueLanes};
 use crate::partition::{self, FindOrphanedTask, Week};
 use crate::store::PostgresStore;
+use crate::token::{PruneTokenEnd, PruneTokenKey};
 
 statement! {
     PruneMessage = "prune_message" { floor: Id, limit: usize };
@@ -96,6 +97,11 @@ impl PostgresStore {
             Prunable::Sessions => self.prune_sessions(before, limit).await?,
             Prunable::Batches => database.write(PruneBatch { before, intake: Intake::Sealed, limit }).await?,
             Prunable::Runs => database.write(PruneScheduleRun { before, kept: RUNS_KEPT, limit }).await?,
+            Prunable::Tokens => {
+                database.write(PruneTokenKey { before }).await?;
+                let now = self.read_clock().await?;
+                database.write(PruneTokenEnd { now, limit }).await?
+            }
         };
         Ok(usize::try_from(pruned).unwrap_or(usize::MAX))
     }

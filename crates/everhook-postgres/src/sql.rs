@@ -12,11 +12,11 @@ use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
     append, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once, optimistic_append,
-    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
+    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, token, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 32] = [
+const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
@@ -47,6 +47,7 @@ const ALL: [&[fn() -> &'static Text]; 32] = [
     schedule::STATEMENTS,
     session::STATEMENTS,
     settle::STATEMENTS,
+    token::STATEMENTS,
     tx::STATEMENTS,
     worker::STATEMENTS,
 ];

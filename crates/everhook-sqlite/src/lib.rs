@@ -45,6 +45,7 @@ mod schedule;
 mod session;
 mod settle;
 mod sql;
+mod token;
 mod worker;
 mod writer;
 

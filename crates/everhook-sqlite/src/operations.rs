@@ -12,9 +12,10 @@ use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKeyChange};
 use everhook_store::backlog::PoolUse;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
+use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{Expunge, Resend, Resent};
@@ -39,7 +40,7 @@ use crate::job::{self, steer};
 use crate::queue::stats;
 use crate::schedule::fire;
 use crate::writer::{Tx, WriteAsk, WriteClass};
-use crate::{append, batch, deliveries, environment, lease, once, reads, resource, session, settle, worker};
+use crate::{append, batch, deliveries, environment, lease, once, reads, resource, session, settle, token, worker};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -217,6 +218,15 @@ impl Store for SqliteStore {
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<bool, StoreError> {
         let KeyChange::Revoke = change;
         self.change(Op::ChangeKey, move |tx| environment::revoke_key(tx, id)).await
+    }
+
+    async fn put_token_key(&self, key: NewTokenKey, change: TokenKeyChange) -> Result<(), StoreError> {
+        self.change(Op::PutTokenKey, move |tx| token::put_key(tx, &key, change)).await
+    }
+
+    async fn end_tokens(&self, scope: AppScope, ends: Vec<TokenEnd>) -> Result<(), StoreError> {
+        let ask = WriteAsk { op: Op::EndTokens, class: WriteClass::Change, rows: ends.len() };
+        self.write(ask, move |tx| token::end(tx, scope, &ends)).await
     }
 
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {

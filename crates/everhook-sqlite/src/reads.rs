@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{append, backlog, batch, deliveries, environment, once, resource, schedule, session, worker};
+use crate::{append, backlog, batch, deliveries, environment, once, resource, schedule, session, token, worker};
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -19,13 +19,19 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
         Environments(_) => environment::list(conn)?,
         Keys(_) => environment::list_keys(conn)?,
         FindKey(q) => environment::find_key(conn, &q.hash)?,
+        TokenKeys(_) => token::list_keys(conn)?,
+        FindTokenEnd(q) => token::find_end(conn, q.scope, &q.mark)?,
         FindApplication(q) => resource::find(conn, q.scope.environment, &ResourcePlace::application(&q.locator))?,
         ResolveApplication(q) => resource::resolve_application(conn, q.scope.environment, &q.uid)?,
         Applications(q) => resource::list_applications(conn, q.scope.environment, q.having, &q.slice)?,
         FindEndpoint(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::endpoint(q.scope.application, &q.locator))?
         },
-        Endpoints(q) => resource::list_endpoints(conn, q.scope.environment, q.scope.application, &q.slice)?,
+        Endpoints(q) => resource::list_children(conn, q.scope, &q.slice.ids())?,
+        FindIntegration(q) => {
+            resource::find(conn, q.scope.environment, &ResourcePlace::integration(q.scope.application, q.id))?
+        },
+        Integrations(q) => resource::list_children(conn, q.scope, &q.slice.ids())?,
         HasSubscriber(q) => append::has_subscriber(conn, q.scope, &q.event_type, &q.channels)?,
         FindEventType(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::EventType, &q.name))?

@@ -11,6 +11,7 @@ use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
 use everhook_core::queue::{Queue, Target};
 use everhook_core::resource::ResourceKind;
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
@@ -205,6 +206,8 @@ pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
             let (kind, parent) = (ResourceKind::Endpoint, Parent(Some(id)));
             let endpoints = run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: tx.now })?;
             projection::close_lanes(tx, environment, &endpoints)?;
+            let kind = ResourceKind::Integration;
+            run(tx.conn, MarkResourceDeleted { environment, kind, parent, id: None, now: tx.now })?;
         }
         ResourceKind::Endpoint => {
             projection::touch_parent(tx, environment, parent)?;
@@ -212,7 +215,7 @@ pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey)
         }
         ResourceKind::Queue => projection::delete_group(tx, environment, id)?,
         ResourceKind::Schedule => projection::delete_schedule(tx, environment, id)?,
-        ResourceKind::EventType => {}
+        ResourceKind::EventType | ResourceKind::Integration => {}
     }
     Ok(true)
 }
@@ -279,15 +282,11 @@ pub(crate) fn list_applications(
     list_by_id(conn, environment, Parent::NONE, having, &range, (slice.order, slice.limit))
 }
 
-pub(crate) fn list_endpoints(
-    conn: &Connection,
-    environment: EnvironmentId,
-    application: ApplicationId,
-    slice: &Slice<EndpointId>,
-) -> Result<Vec<Endpoint>, Fault> {
-    let range = IdRange::beyond(slice.after.map(|id| id.0), slice.order);
-    let parent = Parent::of(application);
-    list_by_id(conn, environment, parent, Having::Anything, &range, (slice.order, slice.limit))
+/// Lists the resources of a kind that an application has.
+pub(crate) fn list_children<R: Record>(conn: &Connection, scope: AppScope, slice: &Slice<Id>) -> Result<Vec<R>, Fault> {
+    let range = IdRange::beyond(slice.after, slice.order);
+    let parent = Parent::of(scope.application);
+    list_by_id(conn, scope.environment, parent, Having::Anything, &range, (slice.order, slice.limit))
 }
 
 fn list_by_id<R: Record>(

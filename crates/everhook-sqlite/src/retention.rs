@@ -20,6 +20,7 @@ use crate::SqliteStore;
 use crate::error::Fault;
 use crate::rows::Reader;
 use crate::sql::limit;
+use crate::token;
 use crate::writer::{Tx, WriteAsk, WriteClass};
 
 /// The number of young rows in sequence after which no old row is expected: tables are read in the order of writing.
@@ -92,6 +93,11 @@ impl Rule {
                 ages: vec![Value::Integer(before.as_micros()), Value::Integer(limit(RUNS_KEPT))],
                 ..plain(query!("list_expired_schedule_run"), query!("prune_schedule_run"))
             },
+            Prunable::Tokens => Rule {
+                ages: vec![Value::Integer(now.as_micros())],
+                is_asked_again: true,
+                ..plain(query!("list_expired_token_end"), query!("prune_token_end"))
+            },
         }
     }
 
@@ -157,7 +163,14 @@ impl SqliteStore {
         let (rule, chosen) = self.read(Op::Prune, choose).await?;
         let ask = WriteAsk { op: Op::Prune, class: WriteClass::Maintenance, rows: chosen.len() };
         let removed = self.write(ask, move |tx| rule.remove(tx, &chosen)).await?;
-        Ok(if what == Prunable::Sessions { removed + self.prune_lanes(limit).await? } else { removed })
+        match what {
+            Prunable::Sessions => Ok(removed + self.prune_lanes(limit).await?),
+            Prunable::Tokens => {
+                self.change(Op::Prune, move |tx| token::prune_keys(tx, before)).await?;
+                Ok(removed)
+            }
+            _ => Ok(removed),
+        }
     }
 
     /// Prunes lanes of concurrency keys without a job. The queue's own lane stays, and is created if it is missing: a

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::error::Fault;
 use crate::rows::Reader;
-use crate::{append, deliveries, environment, feed, history, queue, resource, schedule, settle};
+use crate::{append, deliveries, environment, feed, history, queue, resource, schedule, settle, token};
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
@@ -142,7 +142,7 @@ pub(crate) fn limit(rows: usize) -> i64 {
 }
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 11] = [
+const ALL: &[&[fn() -> &'static Text]] = &[
     append::STATEMENTS,
     deliveries::STATEMENTS,
     deliveries::steer::STATEMENTS,
@@ -154,6 +154,7 @@ const ALL: [&[fn() -> &'static Text]; 11] = [
     resource::PROJECTION_STATEMENTS,
     schedule::fire::STATEMENTS,
     settle::STATEMENTS,
+    token::STATEMENTS,
 ];
 
 /// Returns the text of a declared statement, for tests; lists in ascending order.

@@ -4,8 +4,9 @@
 //! therefore never undo each other, and the rules of a change stay in one place above the stores.
 
 use everhook_core::api_key::{ApiKeyHash, KeyScope};
-use everhook_core::id::KeyId;
+use everhook_core::id::{Id, KeyId, TokenKeyId};
 use everhook_core::name::Name;
+use everhook_core::token::TokenSecret;
 
 /// The name of an object in a request: Everhook's id, or the uid that the user gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,13 @@ pub struct Slice<K> {
     pub after: Option<K>,
     pub order: Order,
     pub limit: usize,
+}
+
+impl<K: Copy + Into<Id>> Slice<K> {
+    /// Returns the same part of a list by bare ids.
+    pub fn ids(&self) -> Slice<Id> {
+        Slice { after: self.after.map(K::into), order: self.order, limit: self.limit }
+    }
 }
 
 /// The result of a creation.
@@ -97,6 +105,13 @@ pub struct NewKey {
     /// The first characters, by which a user recognises the key.
     pub hint: String,
     pub scope: KeyScope,
+}
+
+/// A key that signs application tokens, to store.
+#[derive(Clone, Debug)]
+pub struct NewTokenKey {
+    pub id: TokenKeyId,
+    pub secret: TokenSecret,
 }
 
 /// A filter of applications by their endpoints.

@@ -15,13 +15,17 @@ use everhook_core::delivery::DeliveryKey;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{
-    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, JobId, MessageId, ScheduleId, SessionId,
+    ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, IntegrationId, JobId, MessageId, ScheduleId,
+    SessionId,
 };
+use everhook_core::integration::Integration;
 use everhook_core::message::Message;
 use everhook_core::name::Name;
 use everhook_core::queue::Queue;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::task::Task;
+use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenKey, TokenMark};
 
 use crate::backlog::Backlog;
 use crate::batch::BatchRecord;
@@ -151,6 +155,10 @@ queries! {
     lookup Keys {} -> Vec<KeyRecord>;
     /// The permissions of an API key; none if it is unknown or revoked.
     lookup FindKey { hash: ApiKeyHash } -> Option<KeyScope>;
+    /// The keys that sign application tokens, newest first.
+    lookup TokenKeys {} -> Vec<TokenKey>;
+    /// The time at which an application token ends before it expires; none if no record ends it.
+    lookup FindTokenEnd { scope: AppScope, mark: TokenMark } -> Option<Timestamp>;
 
     lookup FindApplication { scope: Scope, locator: Locator<ApplicationId> } -> Option<Application>;
     /// The application that has a uid, with the version of its lane group.
@@ -162,6 +170,9 @@ queries! {
     search Endpoints { scope: AppScope, slice: Slice<EndpointId> } -> Vec<Endpoint>;
     /// Whether an enabled endpoint of the application wants such a message. Reads all endpoints of the application.
     search HasSubscriber { scope: AppScope, event_type: Name, channels: Vec<Name> } -> bool;
+    lookup FindIntegration { scope: AppScope, id: IntegrationId } -> Option<Integration>;
+    /// The integrations of an application, by id.
+    search Integrations { scope: AppScope, slice: Slice<IntegrationId> } -> Vec<Integration>;
     /// An event type, archived or not.
     lookup FindEventType { scope: Scope, name: Name } -> Option<EventType>;
     /// Event types by name.

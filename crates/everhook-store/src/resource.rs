@@ -1,4 +1,4 @@
-//! Resources: configured objects of five kinds, created, replaced and deleted through the same three operations.
+//! Resources: configured objects of six kinds, created, replaced and deleted through the same three operations.
 //!
 //! The enum [`Resource`] crosses the seam. [`Resources`](crate::store::Resources) returns the record type of each kind.
 //! Stores keep resources as rows of one table, see [`encoding`].
@@ -8,7 +8,8 @@
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, Id};
+use everhook_core::id::{ApplicationId, EndpointId, Id, IntegrationId};
+use everhook_core::integration::Integration;
 use everhook_core::name::Name;
 use everhook_core::queue::Queue;
 use everhook_core::resource::ResourceKind;
@@ -26,6 +27,7 @@ pub enum Resource {
     EventType(EventType),
     Queue(Queue),
     Schedule(ScheduleRecord),
+    Integration(Integration),
 }
 
 /// A resource to create. The store sets `created_at`, `updated_at`, `revision` and the state of a schedule.
@@ -34,7 +36,7 @@ pub enum Resource {
 #[derive(Clone, Debug)]
 pub struct NewResource {
     pub resource: Resource,
-    /// The number of endpoints that the application may have; concurrent creations never exceed it.
+    /// The number of resources of this kind that the application may have; concurrent creations never exceed it.
     pub max: usize,
 }
 
@@ -43,6 +45,14 @@ pub struct NewResource {
 pub struct NewEndpoint {
     pub endpoint: Endpoint,
     /// The number of endpoints that the application may have; concurrent creations never exceed it.
+    pub max: usize,
+}
+
+/// An integration to create.
+#[derive(Clone, Debug)]
+pub struct NewIntegration {
+    pub integration: Integration,
+    /// The number of integrations that the application may have; concurrent creations never exceed it.
     pub max: usize,
 }
 
@@ -68,7 +78,7 @@ pub struct ChangedEndpoint {
 /// The key of a resource to delete.
 #[derive(Clone, Debug)]
 pub enum ResourceKey {
-    /// Deletes its endpoints too, frees its uid, and cancels open deliveries.
+    /// Deletes its endpoints and integrations too, frees its uid, and cancels open deliveries.
     Application(ApplicationId),
     /// Frees its uid, and cancels open deliveries.
     Endpoint(ApplicationId, EndpointId),
@@ -78,6 +88,8 @@ pub enum ResourceKey {
     Queue(Name),
     /// Deletes its history too; the jobs and messages that it started stay.
     Schedule(Name),
+    /// Its key ends.
+    Integration(ApplicationId, IntegrationId),
 }
 
 /// The address of a resource: kind, parent application, and id or name.
@@ -117,6 +129,11 @@ impl ResourcePlace {
         ResourcePlace { kind: ResourceKind::Endpoint, parent: Parent::of(application), locator }
     }
 
+    pub fn integration(application: ApplicationId, id: IntegrationId) -> ResourcePlace {
+        let (kind, locator) = (ResourceKind::Integration, Locator::Id(id.0));
+        ResourcePlace { kind, parent: Parent::of(application), locator }
+    }
+
     pub fn named(kind: ResourceKind, name: &Name) -> ResourcePlace {
         ResourcePlace { kind, parent: Parent::NONE, locator: Locator::Uid(name.clone()) }
     }
@@ -130,6 +147,7 @@ impl ResourceKey {
             ResourceKey::EventType(name) => ResourcePlace::named(ResourceKind::EventType, name),
             ResourceKey::Queue(name) => ResourcePlace::named(ResourceKind::Queue, name),
             ResourceKey::Schedule(name) => ResourcePlace::named(ResourceKind::Schedule, name),
+            ResourceKey::Integration(application, id) => ResourcePlace::integration(*application, *id),
         }
     }
 }
@@ -198,6 +216,7 @@ records! {
     EventType(EventType);
     Queue(Queue);
     Schedule(ScheduleRecord);
+    Integration(Integration);
 }
 
 macro_rules! creates {
@@ -226,6 +245,16 @@ impl Create for NewEndpoint {
     type Record = Endpoint;
 }
 
+impl From<NewIntegration> for NewResource {
+    fn from(NewIntegration { integration, max }: NewIntegration) -> NewResource {
+        NewResource { resource: integration.into(), max }
+    }
+}
+
+impl Create for NewIntegration {
+    type Record = Integration;
+}
+
 macro_rules! changes {
     ($($record:ty),*) => {$(
         impl From<$record> for ChangedResource {
@@ -240,7 +269,7 @@ macro_rules! changes {
     )*};
 }
 
-changes!(Application, EventType, Queue, ScheduleRecord);
+changes!(Application, EventType, Integration, Queue, ScheduleRecord);
 
 impl From<ChangedEndpoint> for ChangedResource {
     fn from(ChangedEndpoint { endpoint, key }: ChangedEndpoint) -> ChangedResource {

@@ -23,10 +23,12 @@ pub enum Prunable {
     Batches,
     /// Runs of schedules, except the latest runs of each.
     Runs,
+    /// Records that end application tokens, after their own expiry at any age, and signing keys superseded since.
+    Tokens,
 }
 
 impl Prunable {
-    pub const ALL: [Prunable; 9] = [
+    pub const ALL: [Prunable; 10] = [
         Prunable::Messages,
         Prunable::DeadDeliveries,
         Prunable::Payloads,
@@ -36,6 +38,7 @@ impl Prunable {
         Prunable::Sessions,
         Prunable::Batches,
         Prunable::Runs,
+        Prunable::Tokens,
     ];
 
     /// Returns the name in configurations, schedules and logs.
@@ -50,6 +53,7 @@ impl Prunable {
             Prunable::Sessions => "sessions",
             Prunable::Batches => "batches",
             Prunable::Runs => "runs",
+            Prunable::Tokens => "tokens",
         }
     }
 }

@@ -17,10 +17,11 @@ use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKeyChange};
 
 use crate::backlog::PoolUse;
 use crate::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use crate::catalog::{Created, KeyChange, NewKey, Replaced};
+use crate::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use crate::dedup::DedupKey;
 use crate::error::StoreError;
 use crate::hints::Hints;
@@ -225,6 +226,11 @@ store! {
         [CreateKey] fn create_key(key: NewKey) -> ();
         /// Changes an API key. Returns false if no active key has this id.
         [ChangeKey] fn change_key(id: KeyId, change: KeyChange) -> bool;
+        /// Stores a key that signs application tokens. Repeatable.
+        [PutTokenKey] fn put_token_key(key: NewTokenKey, change: TokenKeyChange) -> ();
+        /// Ends tokens of an application before they expire. An earlier end of the same tokens stays in force.
+        /// Repeatable.
+        [EndTokens] fn end_tokens(scope: AppScope, ends: Vec<TokenEnd>) -> ();
 
         /// Prunes old rows and returns how many. A number below `limit` means that no older rows are left.
         [Prune] fn prune(prune: Prune) -> usize;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use everhook_core::token::TokenKeyChange;
 
 use crate::app::AppCommand;
 use crate::attempt::AttemptCommand;
@@ -77,6 +78,10 @@ enum Command {
         /// Also serve health and metrics on this address, with connections that API clients cannot use up.
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen_ops: Option<String>,
+        /// Begin links to this server with this URL, such as https://hooks.example.com (EVERHOOK_PUBLIC_URL)
+        /// [default: http:// and the host of the request].
+        #[arg(long, value_name = "URL")]
+        public_url: Option<String>,
         /// Role of the node: all, api (accepts) or worker (delivers) [default: all].
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
@@ -89,6 +94,9 @@ enum Command {
     /// Create, list and revoke API keys, also while a server runs.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Rotate the key that signs application tokens, also while a server runs.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Copy applications, endpoints and event types from another product, also while a server runs.
     #[command(subcommand)]
     Import(ImportCommand),
@@ -242,6 +250,20 @@ enum KeyCommand {
 }
 
 #[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Sign new application tokens with a new key. Tokens of the old key stay valid until they expire.
+    RotateKey {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// End all application tokens of the server. Every replica rejects them within seconds.
+        #[arg(long)]
+        revoke: bool,
+        #[command(flatten)]
+        consent: Consent,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Print a template with every setting and its default.
     Init,
@@ -260,8 +282,8 @@ enum ConfigCommand {
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
-            Command::Serve { settings, listen, listen_ops, role } => {
-                let flags = Flags { listen, listen_ops, role, ..Flags::default() };
+            Command::Serve { settings, listen, listen_ops, public_url, role } => {
+                let flags = Flags { listen, listen_ops, public_url, role, ..Flags::default() };
                 let (config, logs) = settings.start(flags)?;
                 runtime()?.block_on(serve::serve(config, &logs, Announce::Print))
             }
@@ -270,6 +292,7 @@ impl Cli {
                 runtime()?.block_on(store::migrate(&config))
             }
             Command::Key(command) => command.run(),
+            Command::Token(command) => command.run(),
             Command::Import(ImportCommand::Svix(mut import)) => {
                 let (config, _logs) = std::mem::take(&mut import.settings).start(Flags::default())?;
                 runtime()?.block_on(import.run(&config))
@@ -405,6 +428,18 @@ impl ConfigCommand {
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Runtime::new().context("could not start the runtime")
+}
+
+impl TokenCommand {
+    fn run(self) -> anyhow::Result<()> {
+        let TokenCommand::RotateKey { settings, revoke, consent } = self;
+        let change = if revoke { TokenKeyChange::Revoke } else { TokenKeyChange::Rotate };
+        if revoke {
+            consent.to("end all application tokens of the server", None)?;
+        }
+        let text = beside(settings, async |opened| keys::rotate_token_key(&*opened.store, &opened.ids, change).await)?;
+        print(&text)
+    }
 }
 
 /// Writes to stderr: a hint for people, while programs read stdout.

@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Second listener for health and metrics.
     pub(crate) listen_ops: Option<SocketAddr>,
+    /// The beginning of links to this server, without a slash at the end.
+    pub(crate) public_url: Option<String>,
     pub(crate) connections_per_address: usize,
     pub(crate) role: Role,
     pub(crate) store: StoreConfig,
@@ -104,6 +106,7 @@ pub(crate) enum LogFormat {
 pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
     pub(crate) listen_ops: Option<String>,
+    pub(crate) public_url: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) database: Option<String>,
@@ -124,9 +127,10 @@ enum Kind {
 }
 
 /// All keys. `TEMPLATE` documents them; a test compares both.
-const KEYS: [(&str, Kind); 42] = [
+const KEYS: [(&str, Kind); 43] = [
     ("listen", Kind::Text),
     ("listen_ops", Kind::Text),
+    ("public_url", Kind::Text),
     ("connections_per_address", Kind::Number),
     ("role", Kind::Text),
     ("data", Kind::Text),
@@ -257,6 +261,7 @@ impl Settings {
         let flags = [
             ("listen", flags.listen),
             ("listen_ops", flags.listen_ops),
+            ("public_url", flags.public_url),
             ("role", flags.role),
             ("data", data),
             ("database", flags.database),

@@ -1,11 +1,12 @@
-//! `everhook key`: create, list and revoke API keys.
+//! `everhook key`: create, list and revoke API keys. `everhook token`: rotate the key that signs application tokens.
 
 use anyhow::Context;
-use everhook_core::api_key::{ApiKey, KEY_RANDOM_BYTES, KeyScope};
+use everhook_core::api_key::{ApiKey, KeyScope};
 use everhook_core::application::Environment;
-use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId};
+use everhook_core::id::{DEFAULT_ORG, KeyId, OrgId, TokenKeyId};
 use everhook_core::name::Name;
-use everhook_store::catalog::{KeyChange, NewKey};
+use everhook_core::token::{TokenKeyChange, TokenSecret};
+use everhook_store::catalog::{KeyChange, NewKey, NewTokenKey};
 use everhook_store::ids::Ids;
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
@@ -101,9 +102,22 @@ pub(crate) async fn revoke(store: &dyn Store, id: KeyId) -> anyhow::Result<()> {
     Err(Failure::new(Exit::NotFound, format!("active key {id} not found: `everhook key list` shows all keys")))
 }
 
+/// Stores a new key that signs application tokens from now on.
+pub(crate) async fn rotate_token_key(store: &dyn Store, ids: &Ids, change: TokenKeyChange) -> anyhow::Result<String> {
+    let key = NewTokenKey { id: TokenKeyId(ids.next(store.now().await?)), secret: TokenSecret(random()) };
+    let id = key.id;
+    store.put_token_key(key, change).await.context("could not store the key")?;
+    Ok(match change {
+        TokenKeyChange::Revoke => format!("{id} signs application tokens; all earlier tokens have ended\n"),
+        TokenKeyChange::First | TokenKeyChange::Rotate => {
+            format!("{id} signs application tokens; earlier tokens stay valid until they expire\n")
+        }
+    })
+}
+
 #[expect(clippy::disallowed_methods, reason = "new keys are made of the system's randomness")]
-fn random() -> [u8; KEY_RANDOM_BYTES] {
-    let mut random = [0; KEY_RANDOM_BYTES];
+fn random<const BYTES: usize>() -> [u8; BYTES] {
+    let mut random = [0; BYTES];
     getrandom::fill(&mut random).expect("the system has randomness");
     random
 }

@@ -66,6 +66,7 @@ pub(crate) async fn serve(mut config: Config, logs: &Logs, announce: Announce) -
     let named = outboxes.iter().map(|source| NamedOutbox { name: source.name.clone(), outbox: source.outbox.clone() });
     let api = ApiConfig {
         jwt_secret: config.jwt_secret.clone().map(|secret| secret.0),
+        public_url: config.public_url.clone(),
         default_signature: config.default_signature,
         egress,
         version: VERSION,

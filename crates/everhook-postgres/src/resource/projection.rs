@@ -1,7 +1,8 @@
 //! The narrow tables that are derived from resources: lanes, lane groups, and the states of schedules.
 
-use everhook_core::endpoint::EndpointState;
+use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::integration::Integration;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -41,8 +42,10 @@ statement! {
 /// Locks the application of a resource, and invalidates its cached endpoints. Returns false if it does not exist.
 pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<bool, Fault> {
     match resource {
-        Resource::Endpoint(endpoint) => lock_parent_of(tx, environment, Parent::of(endpoint.application)).await,
-        _ => Ok(true),
+        Resource::Endpoint(Endpoint { application, .. }) | Resource::Integration(Integration { application, .. }) => {
+            lock_parent_of(tx, environment, Parent::of(*application)).await
+        }
+        Resource::Application(_) | Resource::EventType(_) | Resource::Queue(_) | Resource::Schedule(_) => Ok(true),
     }
 }
 
@@ -79,7 +82,7 @@ pub(super) async fn write(
             let create = CreateLane { environment, id, application, state };
             tx.run((create, SetLaneState { environment, id, state })).await?;
         }
-        Resource::EventType(_) => {}
+        Resource::EventType(_) | Resource::Integration(_) => {}
         Resource::Queue(queue) => {
             let id = everhook_core::queue::queue_id(environment, &queue.name);
             tx.run(put_group(environment, id, &LaneGroup::of(queue))).await?;

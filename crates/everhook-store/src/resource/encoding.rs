@@ -8,10 +8,12 @@
 
 use std::collections::BTreeMap;
 
+use everhook_core::api_key::ApiKeyHash;
 use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, IntegrationId, ScheduleId};
+use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::queue::{Queue, QueueState, Rate, Target, queue_id};
 use everhook_core::resource::{ResourceKind, event_type_id};
@@ -98,6 +100,15 @@ struct QueueSpec {
     target_keys: Option<KeysForm>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IntegrationInfo {
+    name: String,
+    feature_flags: Vec<Name>,
+    /// The hash of the key in hexadecimal digits.
+    key: Option<String>,
+}
+
 /// The JSON of a kind that has no members in this text.
 #[derive(Serialize)]
 struct Empty {}
@@ -116,6 +127,7 @@ impl Resource {
             Resource::EventType(_) => ResourceKind::EventType,
             Resource::Queue(_) => ResourceKind::Queue,
             Resource::Schedule(_) => ResourceKind::Schedule,
+            Resource::Integration(_) => ResourceKind::Integration,
         }
     }
 
@@ -126,6 +138,7 @@ impl Resource {
             Resource::EventType(event_type) => of_event_type(event_type),
             Resource::Queue(queue) => of_queue(environment, queue),
             Resource::Schedule(record) => of_schedule(record),
+            Resource::Integration(integration) => of_integration(integration),
         }
     }
 
@@ -137,6 +150,7 @@ impl Resource {
             ResourceKind::EventType => Resource::EventType(event_type(row)?),
             ResourceKind::Queue => Resource::Queue(queue(row)?),
             ResourceKind::Schedule => Resource::Schedule(schedule_record(row, firing)?),
+            ResourceKind::Integration => Resource::Integration(integration(row)?),
         })
     }
 }
@@ -332,6 +346,44 @@ fn schedule_record(row: &ResourceRow, firing: Option<&FiringRow>) -> Result<Sche
         updated_at: row.updated_at,
         revision: row.revision,
     })
+}
+
+fn of_integration(integration: &Integration) -> Columns {
+    let info = IntegrationInfo {
+        name: integration.name.clone(),
+        feature_flags: integration.feature_flags.clone(),
+        key: integration.key.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect()),
+    };
+    Columns {
+        kind: ResourceKind::Integration,
+        parent: Parent::of(integration.application),
+        id: integration.id.0,
+        name: None,
+        state: 0,
+        revision: integration.revision,
+        spec: json(&Empty {}),
+        info: json(&info),
+    }
+}
+
+fn integration(row: &ResourceRow) -> Result<Integration, &'static str> {
+    let info: IntegrationInfo = text(&row.info, "info")?;
+    Ok(Integration {
+        id: IntegrationId(row.id),
+        application: ApplicationId(row.parent.0.ok_or("parent")?),
+        name: info.name,
+        feature_flags: info.feature_flags,
+        key: info.key.map(|digits| hash(&digits).ok_or("info")).transpose()?,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        revision: row.revision,
+    })
+}
+
+fn hash(digits: &str) -> Option<ApiKeyHash> {
+    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect::<Option<_>>()?;
+    bytes.try_into().ok()
 }
 
 impl KeysForm {

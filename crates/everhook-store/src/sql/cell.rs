@@ -7,7 +7,7 @@ use everhook_core::batch::{Announcement, Intake};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{
     ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, Id, JobId, KeyId, LaneId, MessageId, OrgId,
-    ScheduleId, SessionId, TaskId,
+    ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::Priority;
 use everhook_core::lane::LaneState;
@@ -20,6 +20,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::Timestamp;
+use everhook_core::token::TokenSecret;
 use serde::de::DeserializeOwned;
 
 use crate::resource::Parent;
@@ -145,6 +146,7 @@ cells! {
     Timestamp: cells => cells.int().map(Timestamp::from_micros);
     Duration: cells => cells.int().and_then(|span| span.try_into().ok()).map(Duration::from_micros);
     Name: cells => cells.text().and_then(|text| Name::try_from(text.to_owned()).ok());
+    TokenSecret: cells => cells.bytes().and_then(|bytes| bytes.try_into().ok()).map(TokenSecret);
     Phase: cells => cells.int().map(Phase::from_db);
     Rate: cells => cells.int().and_then(Rate::from_db);
     Priority: cells => cells.int().and_then(|number| Priority::new(number).ok());
@@ -181,7 +183,8 @@ ids!(
     OrgId,
     ScheduleId,
     SessionId,
-    TaskId
+    TaskId,
+    TokenKeyId
 );
 
 macro_rules! coded {

@@ -7,7 +7,7 @@ use everhook_core::batch::{Announcement, Intake};
 use everhook_core::endpoint::EndpointState;
 use everhook_core::id::{
     ApplicationId, AttemptId, BatchId, EndpointId, EnvironmentId, ID_BYTES, Id, JobId, KeyId, LaneId, MessageId, OrgId,
-    ScheduleId, SessionId, TaskId,
+    ScheduleId, SessionId, TaskId, TokenKeyId,
 };
 use everhook_core::job::{JobState, Priority};
 use everhook_core::lifecycle::EndState;
@@ -19,6 +19,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::role::Role;
 use everhook_core::task::{TaskKind, TaskState, Trigger};
 use everhook_core::time::{Timestamp, micros};
+use everhook_core::token::TokenSecret;
 
 use crate::catalog::{Having, Order};
 use crate::dedup::DedupScope;
@@ -177,6 +178,7 @@ params! {
     &str as Text: value => Scalar::Text(Cow::Borrowed(value));
     &Name as Text: value => Scalar::Text(Cow::Borrowed(value.as_str()));
     &[u8] as Bytes: value => Scalar::Bytes(value);
+    &TokenSecret as Bytes: value => Scalar::Bytes(&value.0);
     EnvironmentId as Int4: value => Scalar::Int(value.0.into());
     Timestamp as Int8: value => Scalar::Int(value.as_micros());
     Duration as Int8: value => Scalar::Int(micros(value));
@@ -216,7 +218,8 @@ ids!(
     OrgId,
     ScheduleId,
     SessionId,
-    TaskId
+    TaskId,
+    TokenKeyId
 );
 
 macro_rules! coded {

@@ -16,6 +16,7 @@ use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
 use everhook_core::task::{Task, TaskKey, TaskState};
 use everhook_core::time::Timestamp;
+use everhook_core::token::TokenKey;
 use serde::Serialize;
 
 use crate::batch::BatchRecord;
@@ -32,6 +33,8 @@ use crate::sql::cell::{Cells, Json, JsonOrDefault, Part, Read};
 use crate::worker::{Takes, WorkerRecord};
 
 row! { Environment in "environment" { id, org, name } }
+
+row! { TokenKey in "token_key" { id, secret, created_at, superseded_at } }
 
 row! { KeyRecord in "api_key" { id, scope = environment, hint, created_at, revoked_at } }
 

@@ -309,6 +309,11 @@ macro_rules! conformance_resources {
             unknown_and_archived_event_types_are_told
             an_application_keeps_its_place_when_its_uid_moves
         }
+        $crate::conformance_cases! { $backend, integrations:
+            an_integration_is_found_changed_and_deleted
+            an_application_has_no_more_integrations_than_it_may
+            integrations_are_listed_piece_by_piece_and_end_with_their_application
+        }
     };
 }
 
@@ -323,6 +328,11 @@ macro_rules! conformance_full {
         $crate::conformance_cases! { $backend, keys:
             an_environment_is_made_once
             a_key_works_until_it_is_revoked
+        }
+        $crate::conformance_cases! { $backend, tokens:
+            a_signing_key_is_superseded_or_replaced
+            tokens_of_an_application_end
+            one_token_or_a_session_ends_and_is_forgotten
         }
         $crate::conformance_cases! { $backend, history:
             a_message_is_found_by_id_and_event_id_exactly_as_accepted

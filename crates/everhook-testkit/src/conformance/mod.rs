@@ -45,6 +45,7 @@ mod delivery;
 mod endpoints;
 pub mod fixture;
 mod history;
+mod integrations;
 mod job;
 mod job_race;
 pub mod job_stage;
@@ -60,6 +61,7 @@ mod schedule;
 mod sessions;
 mod settle;
 pub mod stage;
+mod tokens;
 
 use std::any::Any;
 use std::future::Future;

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everhook_core::application::Environment;
+use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{BatchId, EnvironmentId, JobId, KeyId, OrgId, SessionId};
+use everhook_core::integration::Integration;
 use everhook_core::job::report::Progress;
 use everhook_core::job::{LeaseLost, LeaseProof};
 use everhook_core::name::Name;
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKeyChange};
 
 use crate::mem::{MemStore, append, backlog, job, lease, sessions, settle};
 use everhook_store::answers;
 use everhook_store::batch::{BatchRecord, NewBatch, Resolve, Resolved};
-use everhook_store::catalog::{Created, KeyChange, NewKey, Replaced};
+use everhook_store::catalog::{Created, KeyChange, NewKey, NewTokenKey, Replaced};
 use everhook_store::dedup::DedupKey;
 use everhook_store::error::StoreError;
 use everhook_store::history::{AttemptsOf, Expunge, Resend, Resent};
@@ -198,6 +201,14 @@ impl Store for MemStore {
         Err(refused(Op::ChangeKey))
     }
 
+    async fn put_token_key(&self, _: NewTokenKey, _: TokenKeyChange) -> Result<(), StoreError> {
+        Err(refused(Op::PutTokenKey))
+    }
+
+    async fn end_tokens(&self, _: AppScope, _: Vec<TokenEnd>) -> Result<(), StoreError> {
+        Err(refused(Op::EndTokens))
+    }
+
     async fn prune(&self, prune: Prune) -> Result<usize, StoreError> {
         self.prune_now(prune.what, prune.before, prune.limit)
     }
@@ -222,7 +233,12 @@ impl Store for MemStore {
                 let place = ResourcePlace::endpoint(q.scope.application, &q.locator);
                 self.find_resource(q.scope.environment, &place)
             },
-            Endpoints(q) => self.list_endpoints(q.scope.environment, q.scope.application, &q.slice),
+            Endpoints(q) => self.list_children(q.scope, |endpoint: &Endpoint| endpoint.id, &q.slice),
+            FindIntegration(q) => {
+                let place = ResourcePlace::integration(q.scope.application, q.id);
+                self.find_resource(q.scope.environment, &place)
+            },
+            Integrations(q) => self.list_children(q.scope, |integration: &Integration| integration.id, &q.slice),
             HasSubscriber(q) => {
                 append::has_subscriber(&self.lock().0, q.scope, &q.event_type, &q.channels)
             },

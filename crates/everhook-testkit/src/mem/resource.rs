@@ -4,9 +4,11 @@ use everhook_core::application::Application;
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
+use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
 use everhook_core::queue::{Queue, queue_id};
 use everhook_core::resource::ResourceKind;
+use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
@@ -173,14 +175,13 @@ impl MemStore {
         cut(all, |application: &Application| application.id, slice)
     }
 
-    pub(super) fn list_endpoints(
+    pub(super) fn list_children<R: Record, K: Ord + Clone>(
         &self,
-        environment: EnvironmentId,
-        application: ApplicationId,
-        slice: &Slice<EndpointId>,
-    ) -> Vec<Endpoint> {
-        let all = records(&self.lock().0, environment, Parent::of(application));
-        cut(all, |endpoint: &Endpoint| endpoint.id, slice)
+        scope: AppScope,
+        id: impl Fn(&R) -> K,
+        slice: &Slice<K>,
+    ) -> Vec<R> {
+        cut(records(&self.lock().0, scope.environment, Parent::of(scope.application)), id, slice)
     }
 
     pub(super) fn list_event_types(
@@ -223,7 +224,7 @@ pub(super) fn write(
             touch_group(tables, environment, endpoint.application);
             put_lane(tables, environment, endpoint);
         }
-        Resource::EventType(_) => {}
+        Resource::EventType(_) | Resource::Integration(_) => {}
         Resource::Queue(queue) => {
             put_group(tables, environment, queue_id(environment, &queue.name), LaneGroup::of(queue), now);
         }
@@ -326,6 +327,10 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
                 let place = ResourcePlace::endpoint(endpoint.application, &Locator::Id(endpoint.id));
                 delete(tables, environment, &place);
             }
+            let integrations: Vec<Integration> = records(tables, environment, Parent(Some(key.2)));
+            for integration in integrations {
+                delete(tables, environment, &ResourcePlace::integration(integration.application, integration.id));
+            }
         }
         ResourceKind::Endpoint => {
             place.parent.0.into_iter().for_each(|id| touch_group(tables, environment, ApplicationId(id)));
@@ -337,7 +342,7 @@ fn delete(tables: &mut Tables, environment: EnvironmentId, place: &ResourcePlace
             tables.last_jobs.remove(&(environment, id));
             tables.runs.retain(|(env, schedule, _), _| (*env, *schedule) != (environment, id));
         }
-        ResourceKind::EventType => {}
+        ResourceKind::EventType | ResourceKind::Integration => {}
     }
     true
 }
@@ -405,6 +410,7 @@ fn created_at(resource: &Resource) -> Timestamp {
         Resource::EventType(event_type) => event_type.created_at,
         Resource::Queue(queue) => queue.updated_at,
         Resource::Schedule(record) => record.created_at,
+        Resource::Integration(integration) => integration.created_at,
     }
 }
 
@@ -415,5 +421,6 @@ fn stamped(resource: Resource, created_at: Timestamp, updated_at: Timestamp, rev
         Resource::EventType(record) => EventType { created_at, updated_at, revision, ..record }.into(),
         Resource::Queue(record) => Queue { updated_at, revision, ..record }.into(),
         Resource::Schedule(record) => ScheduleRecord { created_at, updated_at, revision, ..record }.into(),
+        Resource::Integration(record) => Integration { created_at, updated_at, revision, ..record }.into(),
     }
 }

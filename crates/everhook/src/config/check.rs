@@ -50,6 +50,7 @@ impl Settings {
             wakeups: self.switch("wakeups"),
             listen: self.parsed("listen", "an address and port, such as 127.0.0.1:8071")?,
             listen_ops: self.listen_ops()?,
+            public_url: self.public_url()?,
             connections_per_address: self.number("connections_per_address", 1..=CONNECTIONS_MAX)?,
             database_wait: self.seconds("database_wait_seconds", 0..=86_400)?,
             auto_migrate: self.switch("auto_migrate"),
@@ -91,6 +92,19 @@ impl Settings {
             bail!("`listen_ops` equals `listen`, which already serves health and metrics: use another port");
         }
         Ok(Some(listen_ops))
+    }
+
+    fn public_url(&self) -> anyhow::Result<Option<String>> {
+        let Some(url) = self.text("public_url").map(str::trim).filter(|url| !url.is_empty()) else {
+            return Ok(None);
+        };
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
+        let is_odd = |char: char| char.is_whitespace() || char.is_control() || "?#@\"<>\\".contains(char);
+        if rest.is_empty() || rest.starts_with('/') || rest.contains(is_odd) {
+            let source = self.source("public_url");
+            bail!("invalid `public_url` {url:?} ({source}): use the form https://hooks.example.com");
+        }
+        Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
     fn store(&self) -> anyhow::Result<StoreConfig> {

@@ -252,3 +252,17 @@ fn the_listener_for_operators_is_one_of_its_own() {
     let flags = Flags { listen_ops: Some("127.0.0.1:9".to_owned()), ..Flags::default() };
     assert_eq!(check("", &[("listen_ops", "127.0.0.1:8")], flags).unwrap().listen_ops.unwrap().port(), 9);
 }
+
+#[test]
+fn the_public_url_is_the_beginning_of_links() {
+    let public = |url: &str| check("", &[("public_url", url)], Flags::default()).map(|config| config.public_url);
+    assert_eq!(public(""), Ok(None));
+    assert_eq!(public("https://hooks.example.com"), Ok(Some("https://hooks.example.com".to_owned())));
+    assert_eq!(public("http://a.example:81/hooks/"), Ok(Some("http://a.example:81/hooks".to_owned())));
+    for bad in
+        ["hooks.example.com", "ftp://a.example", "https://", "https:///a", "https://a?b", "https://a#b", "https://u@a"]
+    {
+        let refused = public(bad).unwrap_err();
+        assert!(refused.contains("invalid `public_url`") && refused.contains("EVERHOOK_PUBLIC_URL"), "{refused}");
+    }
+}

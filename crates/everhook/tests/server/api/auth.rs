@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use everhook_core::api_key::ApiKey;
-use everhook_core::id::DEFAULT_ORG;
-use everhook_store::catalog::KeyChange;
+use everhook_core::id::{DEFAULT_ORG, TokenKeyId};
+use everhook_core::token::{TokenKeyChange, TokenSecret};
+use everhook_store::catalog::{KeyChange, NewTokenKey};
 use everhook_store::query;
 use everhook_store::store::{Reads, Store};
 use http::Method;
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::json;
 
-use crate::api::world::{Answer, Call, OTHER_ORG, SECRET, World};
+use crate::api::world::{Answer, Call, HOST, OTHER_ORG, SECRET, Switches, World};
 
 /// A time that no test lives to see.
 const LATER: i64 = 9_000_000_000;
@@ -214,13 +215,86 @@ async fn the_old_path_of_portal_tokens_works_without_a_body() {
 }
 
 #[tokio::test]
-async fn access_tokens_need_a_secret_to_be_signed_with() {
-    let world = World::with_secret(None).await;
-    world.application("acme").await;
-    insta::assert_snapshot!(world.post("/auth/app-portal-access/acme", "{}").await, @r#"501 {"code":"not_implemented","detail":"The server has no secret for signing tokens: set EVERHOOK_JWT_SECRET on the server."}"#);
+async fn the_server_signs_portal_tokens_with_a_key_of_its_own() {
+    for secret in [None, Some(SECRET)] {
+        let world = World::with_secret(secret).await;
+        world.application("acme").await;
+        let access = async || world.post("/auth/app-portal-access/acme", "{}").await.text("/token");
+        let (first, second) = (access().await, access().await);
+        assert_ne!(first, second, "tokens of the same second differ");
+        let keys = world.store.read(query::TokenKeys {}).await.unwrap();
+        assert_eq!(keys.len(), 1, "it is made once");
+        let header = jsonwebtoken::decode_header(&first).unwrap();
+        assert_eq!(header.kid, Some(keys[0].id.to_string()));
+        for token in [&first, &second] {
+            assert_eq!(as_bearer(&world, token, "/app/acme").await.status, 200);
+        }
+        // The key signs for applications only.
+        let header = Header { kid: header.kid, ..Header::default() };
+        let sign = |claims, key: &[u8]| jsonwebtoken::encode(&header, &claims, &EncodingKey::from_secret(key)).unwrap();
+        let claims = json!({"sub": DEFAULT_ORG, "exp": LATER});
+        assert_eq!(as_bearer(&world, &sign(claims.clone(), &keys[0].secret.0), "/app").await.status, 401);
+        assert_eq!(as_bearer(&world, &sign(claims, SECRET.as_bytes()), "/app").await.status, 401);
+    }
     let world = World::new().await;
     assert_eq!(world.post("/auth/app-portal-access/nobody", "{}").await.status, 404);
     let body = r#"{"application": {"name": "New", "uid": "new"}}"#;
     assert_eq!(world.post("/auth/app-portal-access/new", body).await.status, 200);
     assert_eq!(world.get("/app/new").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_rotated_key_verifies_old_tokens_and_a_revoked_one_does_not() {
+    let world = World::with_secret(None).await;
+    world.application("acme").await;
+    let access = async || world.post("/auth/app-portal-access/acme", "{}").await.text("/token");
+    let works = async |token: &str| as_bearer(&world, token, "/app/acme").await.status == 200;
+    let put = async |byte, change| {
+        let key = NewTokenKey { id: TokenKeyId(world.node.new_id()), secret: TokenSecret([byte; 32]) };
+        world.store.put_token_key(key, change).await.unwrap();
+    };
+    let first = access().await;
+    put(1, TokenKeyChange::Rotate).await;
+    let second = access().await;
+    world.pass(Duration::from_secs(5)).await;
+    assert!(works(&first).await && works(&second).await);
+    put(2, TokenKeyChange::Revoke).await;
+    let third = access().await;
+    world.pass(Duration::from_secs(4)).await;
+    assert!(!works(&first).await && !works(&second).await && works(&third).await);
+}
+
+#[tokio::test]
+async fn the_link_to_the_portal_has_the_token_in_its_fragment() {
+    let world = World::new().await;
+    let id = world.application("acme").await;
+    let path = "/auth/app-portal-access/acme";
+    let answer = world.post(path, "{}").await;
+    assert_eq!(answer.text("/url"), format!("http://{HOST}/portal/{id}#token={}", answer.text("/token")));
+    let call = Call::new(Method::POST, path)
+        .header("host", "here.example")
+        .header("x-forwarded-host", "evil.example")
+        .header("forwarded", "host=evil.example;proto=https");
+    assert!(world.call(call).await.text("/url").starts_with("http://here.example/portal/app_"));
+    for bad in ["user@here.example", "a b", ""] {
+        let answer = world.call(Call::new(Method::POST, path).header("host", bad)).await;
+        insta::allow_duplicates!(
+            insta::assert_snapshot!(answer, @r#"400 {"code":"bad_host","detail":"The Host header does not name this server: set EVERHOOK_PUBLIC_URL on the server."}"#)
+        );
+    }
+    let public = Switches { public_url: Some("https://hooks.example.com/x"), ..Switches::default() };
+    let world = World::with_switches(public).await;
+    world.application("acme").await;
+    assert!(world.post(path, "{}").await.text("/url").starts_with("https://hooks.example.com/x/portal/app_"));
+}
+
+#[tokio::test]
+async fn the_portal_page_runs_no_script() {
+    let world = World::new().await;
+    let page = world.call(Call::new(Method::GET, "/!/portal/app_1").anonymous()).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("#token=") && !page.body.contains("<script"), "{page}");
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert_eq!(policy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+    assert_eq!(page.headers["referrer-policy"], "no-referrer");
 }

@@ -40,6 +40,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 pub(crate) const SECRET: &str = "the secret that tokens are signed with";
+/// The name of the server in requests.
+pub(crate) const HOST: &str = "hooks.example:8071";
 pub(crate) const OTHER_ORG: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMv";
 
 /// A server with two environments and a key for each.
@@ -60,11 +62,18 @@ pub(crate) struct Switches {
     pub(crate) schedules: bool,
     pub(crate) signature: SignatureKind,
     pub(crate) endpoints_max: usize,
+    pub(crate) public_url: Option<&'static str>,
 }
 
 impl Default for Switches {
     fn default() -> Switches {
-        Switches { jobs: true, schedules: true, signature: SignatureKind::Hmac256, endpoints_max: ENDPOINTS_MAX }
+        Switches {
+            jobs: true,
+            schedules: true,
+            signature: SignatureKind::Hmac256,
+            endpoints_max: ENDPOINTS_MAX,
+            public_url: None,
+        }
     }
 }
 
@@ -175,6 +184,7 @@ impl World {
         let egress = Egress::new(vec!["127.0.0.0/8".parse().unwrap()], false);
         let config = ApiConfig {
             jwt_secret: secret.map(str::to_owned),
+            public_url: switches.public_url.map(str::to_owned),
             default_signature: switches.signature,
             egress,
             version: "1.2.3",
@@ -257,6 +267,9 @@ impl World {
         let mut request = Request::builder().method(call.method).uri(path);
         if !call.headers.contains_key("authorization") {
             request = request.header("authorization", format!("Bearer {}", self.key));
+        }
+        if !call.headers.contains_key("host") {
+            request = request.header("host", HOST);
         }
         for (name, value) in &call.headers {
             if !value.is_empty() {
@@ -459,7 +472,7 @@ fn mask(text: &str) -> String {
 }
 
 fn leading_id(text: &str) -> Option<(&'static str, &str)> {
-    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_", "job_", "batch_", "sched_"]
+    let prefix = ["app_", "ep_", "msg_", "atmpt_", "org_", "sess_", "job_", "batch_", "sched_", "integ_"]
         .into_iter()
         .find(|prefix| text.starts_with(*prefix))?;
     let id = text.get(prefix.len()..prefix.len() + 27)?;

@@ -1,0 +1,271 @@
+//! Integrations: lasting, named keys of one application, for tools that act on its behalf.
+//!
+//! A key has all capabilities of an application token and the feature flags of its integration, and does not expire.
+//! The server stores only its hash, so that a key is shown once, when it is rotated.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, State};
+use everhook_core::api_key::KEY_RANDOM_BYTES;
+use everhook_core::id::{ApplicationId, EnvironmentId, IntegrationId};
+use everhook_core::integration::{Integration, IntegrationKey};
+use everhook_core::limits::{FEATURE_FLAGS_MAX, INTEGRATIONS_MAX, TITLE_CHARS_MAX};
+use everhook_core::name::Name;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
+use everhook_core::violation::Violation;
+use everhook_store::catalog::Order;
+use everhook_store::dedup::DedupKey;
+use everhook_store::error::StoreError;
+use everhook_store::query;
+use everhook_store::resource::{NewIntegration, ResourceKey};
+use http::StatusCode;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::input::{self, Input};
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::Query;
+use crate::resource::{self, ApiResource};
+use crate::routes::Routes;
+use crate::scope::{self, ApplicationPath, InApplication, PathParams};
+use crate::state::Api;
+
+/// An integration to create or to replace.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IntegrationIn {
+    /// A name for people.
+    #[schema(min_length = 1, example = "No-code tool")]
+    name: String,
+    /// The feature flags of the key. It sees event types with these flags, and types without a flag.
+    feature_flags: Option<Vec<String>>,
+}
+
+/// An integration, without its key.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IntegrationOut {
+    #[schema(value_type = String, example = "integ_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: IntegrationId,
+    /// A name for people.
+    name: String,
+    /// The feature flags of the key.
+    #[schema(value_type = Vec<String>)]
+    feature_flags: Vec<Name>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// The new key of an integration.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct IntegrationKeyOut {
+    /// The key, to be sent as `Authorization: Bearer <key>`. It is not shown again.
+    #[schema(example = "integsk_")]
+    key: String,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct IntegrationPath {
+    /// The id of the integration.
+    pub(crate) integ_id: String,
+}
+
+/// Routes of one integration of one application.
+struct AtIntegration {
+    environment: EnvironmentId,
+    application: ApplicationId,
+    id: IntegrationId,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(put, __path_put)
+        .add(delete, __path_delete)
+        .add(rotate_key, __path_rotate_key)
+}
+
+/// List the integrations of an application.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/integration", operation_id = "v1.integration.list", tag = "Integration",
+    params(ApplicationPath, PageParams, OrderParams),
+    responses((status = 200, body = Page<IntegrationOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+) -> Result<Json<Page<IntegrationOut>>, ApiError> {
+    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
+    let scope = AppScope::of(environment, application.id);
+    let rows = api.read(query::Integrations { scope, slice: cursor.slice() }).await?;
+    Ok(Json(cursor.page(rows, |row| row.id, IntegrationOut::from)))
+}
+
+/// Create an integration. It has no key until the first rotation.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/integration", operation_id = "v1.integration.create", tag = "Integration",
+    params(ApplicationPath), request_body = IntegrationIn,
+    responses((status = 201, body = IntegrationOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InApplication { environment, application }: InApplication,
+    input: Input,
+) -> Result<(StatusCode, Json<IntegrationOut>), ApiError> {
+    let now = api.now();
+    let blank = Integration {
+        id: IntegrationId(api.new_id()),
+        application: application.id,
+        name: String::new(),
+        feature_flags: Vec::new(),
+        key: None,
+        created_at: now,
+        updated_at: now,
+        revision: 0,
+    };
+    let integration = input.json::<IntegrationIn>()?.check(blank)?;
+    let new = NewIntegration { integration, max: INTEGRATIONS_MAX };
+    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Get an integration.
+#[utoipa::path(
+    get, path = "/api/v1/app/{app_id}/integration/{integ_id}", operation_id = "v1.integration.get",
+    tag = "Integration", params(ApplicationPath, IntegrationPath),
+    responses((status = 200, body = IntegrationOut))
+)]
+async fn get(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationOut>, ApiError> {
+    let found = Integration::find(&api, at.environment, &(at.application, at.id)).await?;
+    Ok(Json(found.ok_or_else(|| at.missing())?.into()))
+}
+
+/// Replace the name and the feature flags of an integration. Its key stays.
+#[utoipa::path(
+    put, path = "/api/v1/app/{app_id}/integration/{integ_id}", operation_id = "v1.integration.update",
+    tag = "Integration", params(ApplicationPath, IntegrationPath), request_body = IntegrationIn,
+    responses((status = 200, body = IntegrationOut))
+)]
+async fn put(State(api): State<Arc<Api>>, at: AtIntegration, input: Input) -> Result<Json<IntegrationOut>, ApiError> {
+    let wanted = input.json::<IntegrationIn>()?;
+    let changed = at.change(&api, |old| Ok(wanted.clone().check(old)?)).await?;
+    Ok(Json(changed.into()))
+}
+
+/// Delete an integration. Its key ends.
+#[utoipa::path(
+    delete, path = "/api/v1/app/{app_id}/integration/{integ_id}", operation_id = "v1.integration.delete",
+    tag = "Integration", params(ApplicationPath, IntegrationPath),
+    responses((status = 204, description = "The integration is deleted."))
+)]
+async fn delete(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<StatusCode, ApiError> {
+    let key = ResourceKey::Integration(at.application, at.id);
+    if !api.node.delete(Scope::of(at.environment), key).await?.is_done() {
+        return Err(at.missing());
+    }
+    api.integrations.clear();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give an integration a new key, and return it. The old key ends.
+#[utoipa::path(
+    post, path = "/api/v1/app/{app_id}/integration/{integ_id}/key/rotate",
+    operation_id = "v1.integration.rotate-key", tag = "Integration",
+    params(ApplicationPath, IntegrationPath),
+    responses((status = 200, body = IntegrationKeyOut))
+)]
+async fn rotate_key(State(api): State<Arc<Api>>, at: AtIntegration) -> Result<Json<IntegrationKeyOut>, ApiError> {
+    let random = random();
+    let key_of = |integration: &Integration| IntegrationKey::generate(at.environment, integration, random);
+    let rotate = |old: Integration| Ok(Integration { key: Some(key_of(&old).hash()), ..old });
+    let changed = at.change(&api, rotate).await?;
+    Ok(Json(IntegrationKeyOut { key: key_of(&changed).expose().to_owned() }))
+}
+
+impl AtIntegration {
+    /// Changes the integration. This node obeys the change at once.
+    async fn change(
+        &self,
+        api: &Api,
+        change: impl Fn(Integration) -> Result<Integration, ApiError>,
+    ) -> Result<Integration, ApiError> {
+        let changed = resource::change(api, self.environment, &(self.application, self.id), None, change).await?;
+        api.integrations.clear();
+        changed.ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> ApiError {
+        ApiError::not_found(format_args!("integration {}", self.id))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for AtIntegration {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtIntegration, ApiError> {
+        let InApplication { environment, application } = InApplication::from_request_parts(parts, api).await?;
+        let PathParams(IntegrationPath { integ_id }) = PathParams::from_request_parts(parts, api).await?;
+        let id = integ_id.parse().map_err(|_| ApiError::not_found(scope::named("integration", &integ_id)))?;
+        Ok(AtIntegration { environment, application: application.id, id })
+    }
+}
+
+impl ApiResource for Integration {
+    type Place = (ApplicationId, IntegrationId);
+    type Changed = Integration;
+
+    const NOUN: &'static str = "an integration";
+
+    async fn find(api: &Api, environment: EnvironmentId, place: &Self::Place) -> Result<Option<Self>, StoreError> {
+        api.read(query::FindIntegration { scope: AppScope::of(environment, place.0), id: place.1 }).await
+    }
+
+    fn changed(self, _: Option<DedupKey>) -> Integration {
+        self
+    }
+
+    fn full(_: &Api) -> ApiError {
+        ApiError::limit_reached(format!(
+            "An application has at most {INTEGRATIONS_MAX} integrations: delete one first."
+        ))
+    }
+}
+
+impl IntegrationIn {
+    /// Checks the form, and puts it in the place of `old`.
+    fn check(self, old: Integration) -> Result<Integration, Violation> {
+        let name = input::some_text("name", self.name, TITLE_CHARS_MAX)?;
+        let feature_flags = input::names("featureFlags", self.feature_flags.unwrap_or_default(), FEATURE_FLAGS_MAX)?;
+        Ok(Integration { name, feature_flags, ..old })
+    }
+}
+
+impl From<Integration> for IntegrationOut {
+    fn from(integration: Integration) -> IntegrationOut {
+        IntegrationOut {
+            id: integration.id,
+            name: integration.name,
+            feature_flags: integration.feature_flags,
+            created_at: integration.created_at,
+            updated_at: integration.updated_at,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a key has to be unpredictable, and no decision depends on it")]
+fn random() -> [u8; KEY_RANDOM_BYTES] {
+    let mut random = [0; KEY_RANDOM_BYTES];
+    getrandom::fill(&mut random).expect("the system has randomness");
+    random
+}

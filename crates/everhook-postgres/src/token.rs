@@ -1,0 +1,88 @@
+//! Application tokens: the keys that sign them, and the records that end them.
+
+use std::collections::BTreeMap;
+
+use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
+use everhook_core::scope::AppScope;
+use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark, TokenSecret};
+use everhook_store::catalog::NewTokenKey;
+use everhook_store::{columns, statement};
+
+use crate::error::Fault;
+use crate::store::PostgresStore;
+
+columns! {
+    TokenEnds of TokenEndRow<'a> {
+        subject: &'a [u8], issued_until: Timestamp, ends_at: Timestamp, forget_at: Timestamp,
+    }
+}
+
+statement! {
+    CreateTokenKey<'a> = "create_token_key" { id: TokenKeyId, secret: &'a TokenSecret, is_first: bool };
+    SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId };
+    DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
+    ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
+    pub(crate) PruneTokenKey = "prune_token_key" { before: Timestamp };
+    CreateTokenEnd<'a> = "create_token_end" {
+        environment: EnvironmentId, application: ApplicationId, ends: TokenEnds<'a>,
+    };
+    DeleteTokenEnd<'a> = "delete_token_end" {
+        environment: EnvironmentId, application: ApplicationId, subjects: Vec<&'a [u8]>,
+    };
+    FindTokenEnd<'a> = "find_token_end" {
+        environment: EnvironmentId, application: ApplicationId, all: &'a [u8], session: &'a [u8], token: &'a [u8],
+        issued_at: Timestamp,
+    } -> Option<Timestamp>;
+    pub(crate) PruneTokenEnd = "prune_token_end" { now: Timestamp, limit: usize };
+}
+
+impl PostgresStore {
+    pub(crate) async fn put_token_key_once(&self, key: &NewTokenKey, change: TokenKeyChange) -> Result<(), Fault> {
+        let NewTokenKey { id, secret } = key;
+        let id = *id;
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        tx.run(CreateTokenKey { id, secret, is_first: change == TokenKeyChange::First }).await?;
+        match change {
+            TokenKeyChange::First => {}
+            TokenKeyChange::Rotate => drop(tx.run(SupersedeTokenKey { id }).await?),
+            TokenKeyChange::Revoke => drop(tx.run(DeleteTokenKey { id }).await?),
+        }
+        tx.commit().await
+    }
+
+    pub(crate) async fn list_token_keys_once(&self) -> Result<Vec<TokenKey>, Fault> {
+        self.database.read(ListTokenKey {}).await
+    }
+
+    pub(crate) async fn end_tokens_once(&self, scope: AppScope, ends: &[TokenEnd]) -> Result<(), Fault> {
+        let AppScope { environment, application } = scope;
+        // One statement must not write a row twice.
+        let ends: BTreeMap<(Vec<u8>, Timestamp), &TokenEnd> =
+            ends.iter().map(|end| ((end.subject.key(), end.issued_until), end)).collect();
+        let rows = ends.iter().map(|((subject, issued_until), end)| TokenEndRow {
+            subject,
+            issued_until: *issued_until,
+            ends_at: end.ends_at,
+            forget_at: end.forget_at,
+        });
+        let create = CreateTokenEnd { environment, application, ends: rows.collect() };
+        let subjects = ends.keys().map(|(subject, _)| subject.as_slice()).collect();
+        let tx = self.database.tx().await?;
+        tx.begin(()).await?;
+        tx.run(create).await?;
+        tx.finish(DeleteTokenEnd { environment, application, subjects }).await.map(drop)
+    }
+
+    pub(crate) async fn find_token_end_once(
+        &self,
+        scope: AppScope,
+        mark: &TokenMark,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let AppScope { environment, application } = scope;
+        let [all, session, token] = &mark.subjects();
+        let issued_at = mark.issued_at;
+        self.database.read(FindTokenEnd { environment, application, all, session, token, issued_at }).await
+    }
+}

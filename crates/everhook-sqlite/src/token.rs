@@ -1,0 +1,72 @@
+//! Application tokens: the keys that sign them, and the records that end them.
+
+use everhook_core::id::{ApplicationId, EnvironmentId, TokenKeyId};
+use everhook_core::scope::AppScope;
+use everhook_core::time::Timestamp;
+use everhook_core::token::{TokenEnd, TokenKey, TokenKeyChange, TokenMark, TokenSecret};
+use everhook_store::catalog::NewTokenKey;
+use everhook_store::statement;
+use rusqlite::Connection;
+
+use crate::error::Fault;
+use crate::sql::run;
+use crate::writer::Tx;
+
+statement! {
+    CreateTokenKey<'a> = "create_token_key" {
+        id: TokenKeyId, secret: &'a TokenSecret, is_first: bool, now: Timestamp,
+    };
+    SupersedeTokenKey = "supersede_token_key" { id: TokenKeyId, now: Timestamp };
+    DeleteTokenKey = "delete_token_key" { id: TokenKeyId };
+    ListTokenKey = "list_token_key" {} -> Vec<TokenKey>;
+    PruneTokenKey = "prune_token_key" { before: Timestamp };
+    CreateTokenEnd<'a> = "create_token_end" {
+        environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], issued_until: Timestamp,
+        ends_at: Timestamp, forget_at: Timestamp,
+    };
+    DeleteTokenEnd<'a> = "delete_token_end" {
+        environment: EnvironmentId, application: ApplicationId, subject: &'a [u8], now: Timestamp,
+    };
+    FindTokenEnd<'a> = "find_token_end" {
+        environment: EnvironmentId, application: ApplicationId, all: &'a [u8], session: &'a [u8], token: &'a [u8],
+        issued_at: Timestamp,
+    } -> Option<Timestamp>;
+}
+
+pub(crate) fn put_key(tx: &Tx<'_>, key: &NewTokenKey, change: TokenKeyChange) -> Result<(), Fault> {
+    let NewTokenKey { id, secret } = key;
+    let is_first = change == TokenKeyChange::First;
+    run(tx.conn, CreateTokenKey { id: *id, secret, is_first, now: tx.now })?;
+    match change {
+        TokenKeyChange::First => {}
+        TokenKeyChange::Rotate => drop(run(tx.conn, SupersedeTokenKey { id: *id, now: tx.now })?),
+        TokenKeyChange::Revoke => drop(run(tx.conn, DeleteTokenKey { id: *id })?),
+    }
+    Ok(())
+}
+
+pub(crate) fn list_keys(conn: &Connection) -> Result<Vec<TokenKey>, Fault> {
+    run(conn, ListTokenKey {})
+}
+
+pub(crate) fn prune_keys(tx: &Tx<'_>, before: Timestamp) -> Result<(), Fault> {
+    run(tx.conn, PruneTokenKey { before }).map(drop)
+}
+
+pub(crate) fn end(tx: &Tx<'_>, scope: AppScope, ends: &[TokenEnd]) -> Result<(), Fault> {
+    let AppScope { environment, application } = scope;
+    for TokenEnd { subject, issued_until, ends_at, forget_at } in ends {
+        let (key, issued_until, ends_at, forget_at) = (subject.key(), *issued_until, *ends_at, *forget_at);
+        let subject = key.as_slice();
+        run(tx.conn, CreateTokenEnd { environment, application, subject, issued_until, ends_at, forget_at })?;
+        run(tx.conn, DeleteTokenEnd { environment, application, subject, now: tx.now })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn find_end(conn: &Connection, scope: AppScope, mark: &TokenMark) -> Result<Option<Timestamp>, Fault> {
+    let AppScope { environment, application } = scope;
+    let [all, session, token] = &mark.subjects();
+    let issued_at = mark.issued_at;
+    run(conn, FindTokenEnd { environment, application, all, session, token, issued_at })
+}
