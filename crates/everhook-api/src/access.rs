@@ -28,6 +28,7 @@ const NEEDS: [(&str, &str, Capability); 26] = [
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret", ViewEndpointSecret),
     ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate", ManageEndpointSecret),
+    ("POST", "/api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example", CreateAttempts),
     ("GET", "/api/v1/app/{app_id}/msg", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}", ViewBase),
     ("GET", "/api/v1/app/{app_id}/msg/{msg_id}/attempt", ViewBase),

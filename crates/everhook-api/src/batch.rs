@@ -232,7 +232,7 @@ async fn seal(
     Ok(Json(sealed.ok_or_else(|| path.not_found())?.into()))
 }
 
-/// Retry dead jobs of a batch with all their attempts. A new phase begins, whose outcome is announced again.
+/// Retry dead jobs of a batch with a fresh set of attempts. A new phase begins, whose outcome is announced again.
 #[utoipa::path(
     post, path = "/api/v1/batch/{batch_id}/retry", operation_id = "v1.batch.retry", tag = "Batch",
     params(BatchPath), request_body = SelectionIn, responses((status = 200, body = BatchOut))

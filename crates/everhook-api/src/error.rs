@@ -139,6 +139,19 @@ impl ApiError {
         ApiError::violated("path", violation)
     }
 
+    /// Puts the path of an entry of the body before the path in it.
+    #[must_use]
+    pub(crate) fn in_entry(self, list: &'static str, index: usize) -> ApiError {
+        match self {
+            ApiError::Invalid(mut invalid) => {
+                let entry = [Cow::Borrowed(list), Cow::Owned(format!("[{index}]"))];
+                invalid.loc.splice(1..1, entry);
+                ApiError::Invalid(invalid)
+            }
+            other => other,
+        }
+    }
+
     fn violated(part: &'static str, Violation { path, rule }: Violation) -> ApiError {
         ApiError::invalid(std::iter::once(Cow::Borrowed(part)).chain(path), rule)
     }

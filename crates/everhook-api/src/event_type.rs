@@ -288,7 +288,7 @@ async fn read_visible(
     Ok(Piece { rows: visible, next })
 }
 
-fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
+pub(crate) fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
     match (&caller.rights, &event_type.feature_flag) {
         (Rights::Environment | Rights::Admin, _) | (_, None) => true,
         (Rights::Application { flags, .. }, Some(flag)) => flags.contains(flag),
@@ -297,7 +297,7 @@ fn is_visible(caller: &Caller, event_type: &EventType) -> bool {
 
 /// Checks that schemas are JSON Schemas of draft 7, without fetching references. If they equal the schemas of `old`,
 /// keeps the stored text, byte for byte.
-fn check_schemas(
+pub(crate) fn check_schemas(
     schemas: Option<BTreeMap<String, Value>>,
     old: Option<EventType>,
 ) -> Result<Option<String>, Violation> {
@@ -331,7 +331,7 @@ fn check_flag(one: Option<String>, list: Option<Vec<String>>) -> Result<Option<N
     at("featureFlag").check(one.or(flags.pop()).map(Name::try_from).transpose())
 }
 
-fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
+pub(crate) fn check_group(group: Option<String>) -> Result<Option<String>, Violation> {
     group.map(|group| input::text("groupName", group, TITLE_CHARS_MAX)).transpose()
 }
 

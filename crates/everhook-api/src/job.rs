@@ -126,8 +126,9 @@ async fn create(
     enqueue_one(&api, environment, input.json()?, None, input.key.clone()).await
 }
 
-/// Enqueue up to 1,000 jobs in one transaction. If a job is invalid, the whole request is refused. Otherwise the
-/// response has one result per job.
+/// Enqueue up to 1,000 jobs in one transaction.
+///
+/// If a job is invalid, the whole request is refused. Otherwise the response has one result per job.
 #[utoipa::path(
     post, path = "/api/v1/job/bulk", operation_id = "v1.job.create-bulk", tag = "Job", request_body = JobsIn,
     responses((status = 202, body = EnqueuedListOut))
@@ -190,7 +191,7 @@ async fn cancel(
     show(&api, environment, id).await
 }
 
-/// Run a job now. A pending job becomes due at once; a dead job becomes pending again with all its attempts.
+/// Run a job now. A pending job becomes due at once; a dead job becomes pending again with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/job/{job_id}/retry", operation_id = "v1.job.retry", tag = "Job",
     params(JobPath), responses((status = 200, body = JobOut))

@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use everhook_core::draft::{self, Draft};
+use everhook_core::fanout::Audience;
 use everhook_core::id::{ApplicationId, EnvironmentId, MessageId};
 use everhook_core::limits::{CONTENT_TYPE_BYTES_MAX, SCAN_ROWS_MAX};
 use everhook_core::message::{self, Message, Rest};
@@ -217,31 +218,14 @@ async fn send(
     input: &Input,
     content: &ContentParams,
 ) -> Result<Option<Response>, ApiError> {
-    let mut wanted: MessageIn<'_> = input.json()?;
+    let wanted: MessageIn<'_> = input.json()?;
     application::check_uid(wanted.application.as_ref(), locator)?;
-    let content_type = wanted.content_type()?;
-    let payload = wanted.payload()?;
-    let once = wanted.once.take().map(OnceIn::check).transpose()?;
-    let deliver_at = draft::check_deliver_at(wanted.deliver_at, api.now())?;
-    let payload_until = wanted.payload_until(api.now())?;
-    if payload_until.is_some() && deliver_at > payload_until {
-        return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
-    }
-    let rest = Rest { deliver_at, payload_until, content_type };
-    let Found { id: application, version } = found;
-    let message = wanted.into_new(api, application, payload.bytes(), rest)?;
-    let mut keys = Vec::with_capacity(2);
-    keys.extend(input.key.clone());
-    keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
-    let new = NewMessage { environment, message, keys, version, once, deliver_at };
+    let (new, payload) = wanted.prepare(api, environment, found, input.key.clone())?;
+    let application = found.id;
     match api.node.accept(new).await? {
-        Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload.verbatim()))),
+        Appended::Accepted { message: new, .. } => Ok(Some(show(&new, api.now(), content, payload))),
         Appended::Repeated(id) => {
-            let found = api
-                .read(query::FindMessage { scope: AppScope::of(environment, application), locator: Locator::Id(id) })
-                .await?;
-            let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
-            Ok(Some(show(&found, api.now(), content, None)))
+            show_repeated(api, AppScope::of(environment, application), id, content).await.map(Some)
         }
         Appended::KeyReused => Err(ApiError::key_reused()),
         Appended::EventIdTaken => Err(ApiError::conflict("A message with this eventId already exists.")),
@@ -250,6 +234,18 @@ async fn send(
         }
         Appended::NoApplication => Ok(None),
     }
+}
+
+/// Shows the message that an earlier request with the same key created.
+pub(crate) async fn show_repeated(
+    api: &Api,
+    scope: AppScope,
+    id: MessageId,
+    content: &ContentParams,
+) -> Result<Response, ApiError> {
+    let found = api.read(query::FindMessage { scope, locator: Locator::Id(id) }).await?;
+    let found = found.ok_or_else(|| ApiError::not_found(format_args!("message {id}")))?;
+    Ok(show(&found, api.now(), content, None))
 }
 
 /// List the messages of an application, newest first.
@@ -306,7 +302,7 @@ async fn expunge(State(api): State<Arc<Api>>, _: InEnvironment, of: OfMessage) -
     if found { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found(format_args!("message {}", of.message.id))) }
 }
 
-fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {
+pub(crate) fn show(message: &Message, now: Timestamp, content: &ContentParams, payload: Option<&RawValue>) -> Response {
     (StatusCode::ACCEPTED, Json(MessageOut::new(message, now, content, payload))).into_response()
 }
 
@@ -362,6 +358,38 @@ impl<'a> Payload<'a> {
 }
 
 impl<'a> MessageIn<'a> {
+    /// Checks the message, and returns it with its payload if that is JSON.
+    pub(crate) fn prepare(
+        mut self,
+        api: &Api,
+        environment: EnvironmentId,
+        found: Found,
+        key: Option<DedupKey>,
+    ) -> Result<(NewMessage, Option<&'a RawValue>), ApiError> {
+        let content_type = self.content_type()?;
+        let payload = self.payload()?;
+        let once = self.once.take().map(OnceIn::check).transpose()?;
+        let deliver_at = draft::check_deliver_at(self.deliver_at, api.now())?;
+        let payload_until = self.payload_until(api.now())?;
+        if payload_until.is_some() && deliver_at > payload_until {
+            return Err(at("deliverAt").breaks("must be before the payload's retention ends").into());
+        }
+        let rest = Rest { deliver_at, payload_until, content_type };
+        let Found { id: application, version } = found;
+        let message = self.into_new(api, application, payload.bytes(), rest)?;
+        let mut keys = Vec::with_capacity(2);
+        keys.extend(key);
+        keys.extend(message.event_id.as_ref().map(|event_id| DedupKey::event_id(application, event_id)));
+        let audience = Audience::Subscribers;
+        let new = NewMessage { environment, message, keys, version, once, deliver_at, audience };
+        Ok((new, payload.verbatim()))
+    }
+
+    /// Whether the message asks for an application to be created.
+    pub(crate) fn has_application(&self) -> bool {
+        self.application.is_some()
+    }
+
     fn payload(&mut self) -> Result<Payload<'a>, ApiError> {
         let raw = self.transformations_params.take().and_then(|params| params.raw_payload);
         let json = self.payload.or(self.data);
@@ -496,6 +524,8 @@ fn json(text: &'static str) -> Cow<'static, RawValue> {
 }
 
 impl ContentParams {
+    pub(crate) const ALL: ContentParams = ContentParams { with_content: Some(true) };
+
     pub(crate) fn is_wanted(&self) -> bool {
         self.with_content.unwrap_or(true)
     }

@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default().add(redrive_endpoint, __path_redrive_endpoint).add(redrive_message, __path_redrive_message)
 }
 
-/// Make the dead deliveries of an endpoint pending again, due now, with all their attempts.
+/// Make the dead deliveries of an endpoint pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive", operation_id = "v1.endpoint.redrive",
     tag = "Endpoint", params(ApplicationPath, EndpointPath), request_body = Option<RedriveIn>,
@@ -61,7 +61,7 @@ async fn redrive_endpoint(
     redrive(&api, at.environment, &wish).await
 }
 
-/// Make the dead delivery of a message to an endpoint pending again, due now, with all its attempts.
+/// Make the dead delivery of a message to an endpoint pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/redrive",
     operation_id = "v1.message-attempt.redrive", tag = "Message Attempt",

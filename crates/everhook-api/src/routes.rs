@@ -24,8 +24,8 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
-    event_type, health, integration, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule,
-    token_end, worker,
+    event_type, example, health, integration, job, job_end, message, message_batch, node, once, outbox, portal,
+    precheck, queue, redrive, schedule, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -71,6 +71,9 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint_secret::routes())
         .merge(event_type::routes())
         .merge(message::routes())
+        .merge(message_batch::routes())
+        .merge(precheck::routes())
+        .merge(example::routes())
         .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())

@@ -26,8 +26,8 @@ use crate::state::Api;
 
 /// The tags of Everhook's own routes.
 const OWN_TAGS: [&str; 8] = ["Batch", "Job", "Node", "Once", "Outbox", "Queue", "Schedule", "Worker"];
-/// The suffix of Everhook's own operations whose tag belongs to the compatible API.
-const OWN_OPERATION: &str = ".redrive";
+/// The suffixes of Everhook's own operations whose tag belongs to the compatible API.
+const OWN_OPERATIONS: [&str; 2] = [".redrive", ".create-batch"];
 
 /// The parameters of one of Everhook's own routes, and whether it takes a body.
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ impl Known {
     /// Reads the parameters from the description of a route, or returns none for a route of the compatible API.
     pub(crate) fn of(operation: &Operation) -> Option<Known> {
         let is_tagged = operation.tags.iter().flatten().any(|tag| OWN_TAGS.contains(&tag.as_str()));
-        let is_named = operation.operation_id.as_ref().is_some_and(|name| name.ends_with(OWN_OPERATION));
+        let is_own = |name: &String| OWN_OPERATIONS.iter().any(|own| name.ends_with(own));
+        let is_named = operation.operation_id.as_ref().is_some_and(is_own);
         if !is_tagged && !is_named {
             return None;
         }

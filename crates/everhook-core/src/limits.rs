@@ -166,6 +166,8 @@ pub const WORKER_QUEUES_MAX: usize = 100;
 pub const WORKER_KINDS_MAX: usize = 100;
 /// Jobs that one lease of a remote worker returns.
 pub const WORKER_LEASE_MAX: usize = 500;
+/// Messages in one batch request.
+pub const MESSAGE_BATCH_MAX: usize = 1000;
 /// Jobs in one bulk request.
 pub const JOBS_BULK_MAX: usize = 1000;
 /// Longest text of a progress report.

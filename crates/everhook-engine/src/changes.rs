@@ -40,6 +40,14 @@ impl Node {
         self.accepting.submit(message).await
     }
 
+    /// Commits messages in one transaction, all of them or none, and returns one result for each, in order.
+    pub async fn accept_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AcceptError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.batching.submit(messages).await
+    }
+
     /// Commits jobs in one transaction and returns one result for each; returns when they are durable.
     pub async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, AcceptError> {
         self.check_jobs(Op::Enqueue).map_err(AcceptError::Store)?;

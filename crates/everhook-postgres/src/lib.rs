@@ -38,6 +38,7 @@ mod session;
 mod settle;
 mod sql;
 mod store;
+mod svix;
 mod tls;
 mod token;
 mod tx;
@@ -53,6 +54,7 @@ pub use crate::migrate::{PostgresMigrationReport, migrate};
 pub use crate::outbox::PostgresOutbox;
 pub use crate::sql::{StoreStatement, statements};
 pub use crate::store::{PostgresConfig, PostgresStore};
+pub use crate::svix::{SvixApplication, SvixDatabase, SvixEndpoint, SvixEventType, SvixOrganization};
 pub use crate::url::{check_url, shown_url};
 
 /// The dialect for query files.

@@ -46,6 +46,7 @@ impl PostgresStore {
                 self.find_resource_once(q.scope.environment, place).await?
             },
             Integrations(q) => self.list_children_once(q.scope, q.slice.ids()).await?,
+            HasSubscriber(q) => self.has_subscriber_once(q.scope, &q.event_type, &q.channels).await?,
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
                 self.find_resource_once(q.scope.environment, place).await?

@@ -7,8 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use everhook_core::endpoint::Endpoint;
+use everhook_core::fanout;
 use everhook_core::id::{ApplicationId, EnvironmentId, LaneId};
 use everhook_core::message::Message;
+use everhook_core::name::Name;
+use everhook_core::scope::AppScope;
 use everhook_core::task::{Task, TaskState};
 use everhook_store::append::{PlannedTask, accepted, judge, kept_by_suppressed, plan};
 use everhook_store::cache::EndpointSet;
@@ -16,7 +19,7 @@ use everhook_store::capacity::Slot;
 use everhook_store::lease::{Append, Appended, FastPath, NewMessage};
 use everhook_store::once::{Suppression, Suppressions};
 use everhook_store::statement;
-use rusqlite::{CachedStatement, params};
+use rusqlite::{CachedStatement, Connection, params};
 
 use crate::dedup::{self, Claims};
 use crate::error::Fault;
@@ -171,7 +174,8 @@ impl AppendBatch<'_> {
 
     fn write(&mut self, new: NewMessage, endpoints: &EndpointSet) -> Result<Appended, Fault> {
         let tx = self.tx;
-        let NewMessage { environment, message, deliver_at, .. } = new;
+        let addressing = new.addressing();
+        let NewMessage { environment, message, .. } = new;
         let message = Arc::new(Message { created_at: tx.now, ..message });
         self.append_message.execute(params![
             environment.0,
@@ -191,7 +195,7 @@ impl AppendBatch<'_> {
             tx.conn.prepare_cached(APPEND_PAYLOAD_EXPIRY)?.execute(params)?;
         }
         let mut fault = None;
-        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, deliver_at, |lane| {
+        let planned = plan(environment, &message, endpoints, tx.ids, tx.now, addressing, |lane| {
             self.take_slot(environment, lane).unwrap_or_else(|failed| {
                 fault = Some(failed);
                 None
@@ -271,6 +275,18 @@ impl Applications {
         self.0.insert((environment, application), endpoints.clone());
         Ok(endpoints)
     }
+}
+
+/// Returns whether an endpoint of the application wants such a message.
+pub(crate) fn has_subscriber(
+    conn: &Connection,
+    scope: AppScope,
+    event_type: &Name,
+    channels: &[Name],
+) -> Result<bool, Fault> {
+    let AppScope { environment, application } = scope;
+    let endpoints = run(conn, ListEndpointApplication { environment, application })?;
+    Ok(endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels)))
 }
 
 fn read_endpoints(

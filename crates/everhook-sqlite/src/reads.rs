@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::history::{self, attempt, delivery};
 use crate::job::query as job;
 use crate::queue::{self, stats};
-use crate::{backlog, batch, environment, once, resource, schedule, session, token, worker};
+use crate::{append, backlog, batch, environment, once, resource, schedule, session, token, worker};
 
 /// Answers a query. The caller applies the deadline and the share.
 pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<Answer, Fault> {
@@ -32,6 +32,7 @@ pub(crate) fn answer(conn: &Connection, now: Timestamp, query: Query) -> Result<
             resource::find(conn, q.scope.environment, &ResourcePlace::integration(q.scope.application, q.id))?
         },
         Integrations(q) => resource::list_children(conn, q.scope, &q.slice.ids())?,
+        HasSubscriber(q) => append::has_subscriber(conn, q.scope, &q.event_type, &q.channels)?,
         FindEventType(q) => {
             resource::find(conn, q.scope.environment, &ResourcePlace::named(ResourceKind::EventType, &q.name))?
         },

@@ -9,6 +9,7 @@ use everhook_core::token::TokenKeyChange;
 
 use crate::batch::BatchCommand;
 use crate::config::{Config, Flags, Settings, StoreConfig};
+use crate::import::ImportCommand;
 use crate::job::JobCommand;
 use crate::keys::Wanted;
 use crate::outbox::OutboxCommand;
@@ -105,6 +106,9 @@ enum Command {
     /// Show the workers of a running server (EVERHOOK_URL, EVERHOOK_KEY).
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Copy applications, endpoints and event types from another product, also while a server runs.
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Print a configuration template, or check and show the current configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -238,6 +242,7 @@ impl Cli {
             Command::Migrate => runtime.block_on(store::migrate(&config)),
             Command::Key(command) => runtime.block_on(run_key(command, &config)),
             Command::Token(TokenCommand::RotateKey { revoke }) => runtime.block_on(rotate_key(revoke, &config)),
+            Command::Import(command) => runtime.block_on(command.run(&config)),
             Command::Config(ConfigCommand::Show) => print(&settings.show()),
             Command::Config(_) => print("configuration is valid\n"),
             Command::Outbox(command) => {
@@ -290,8 +295,8 @@ impl Command {
             Command::Outbox(command) => !command.is_local(),
             Command::Node(_) | Command::Once(_) | Command::Job(_) | Command::Queue(_) => true,
             Command::Batch(_) | Command::Schedule(_) | Command::Worker(_) => true,
-            Command::Serve { .. } | Command::Migrate | Command::Config(_) | Command::Openapi => false,
-            Command::Key(_) | Command::Token(_) => false,
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Token(_) => false,
+            Command::Import(_) | Command::Config(_) | Command::Openapi => false,
         }
     }
 
@@ -307,8 +312,8 @@ impl Command {
             Command::Batch(command) => command.ask(remote).await,
             Command::Schedule(command) => command.ask(remote).await,
             Command::Worker(command) => command.ask(remote).await,
-            Command::Serve { .. } | Command::Migrate | Command::Config(_) | Command::Openapi => Ok(String::new()),
-            Command::Key(_) | Command::Token(_) => Ok(String::new()),
+            Command::Serve { .. } | Command::Migrate | Command::Key(_) | Command::Token(_) => Ok(String::new()),
+            Command::Import(_) | Command::Config(_) | Command::Openapi => Ok(String::new()),
         }
     }
 }
@@ -361,7 +366,7 @@ enum KeyTask {
 }
 
 /// Writes to stderr: a hint for people, while programs read stdout.
-fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     eprintln!("{}", plain(text));
 }
 

@@ -50,7 +50,8 @@ pub(crate) async fn keep(store: &dyn Store, ids: &Ids, key: &ApiKey, wanted: &Wa
     store.create_key(new.clone()).await.context("could not store the key")
 }
 
-async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result<Environment> {
+/// Returns the environment of this name. Creates it if it does not exist.
+pub(crate) async fn environment(store: &dyn Store, ids: &Ids, name: &str) -> anyhow::Result<Environment> {
     if let Some(known) = store.read(query::Environments {}).await?.into_iter().find(|known| known.name == name) {
         return Ok(known);
     }

@@ -8,6 +8,7 @@ mod config;
 mod environment;
 mod files;
 mod first_key;
+mod import;
 mod job;
 mod keys;
 mod logging;

@@ -127,7 +127,7 @@ pub(crate) struct JobsRedrivenOut {
     done: bool,
 }
 
-/// Make dead jobs pending again, due now, with all their attempts.
+/// Make dead jobs pending again, due now, with a fresh set of attempts.
 #[utoipa::path(
     post, path = "/api/v1/job/redrive", operation_id = "v1.job.redrive", tag = "Job",
     request_body = Option<RedriveJobsIn>, responses((status = 202, body = JobsRedrivenOut))

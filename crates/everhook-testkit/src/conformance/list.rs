@@ -20,6 +20,8 @@ macro_rules! conformance_lease {
             a_message_of_a_deleted_application_is_refused
             nothing_to_append_is_nothing
             one_bad_neighbour_does_not_cost_the_batch
+            a_message_for_one_endpoint_goes_nowhere_else
+            the_store_tells_whether_any_endpoint_wants_a_message
             a_message_for_later_waits_until_then
             a_message_for_earlier_is_delivered_now
             a_message_for_later_keeps_no_other_waiting

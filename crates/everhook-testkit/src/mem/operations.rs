@@ -230,6 +230,9 @@ impl Store for MemStore {
                 self.find_resource(q.scope.environment, &place)
             },
             Integrations(q) => self.list_children(q.scope, |integration: &Integration| integration.id, &q.slice),
+            HasSubscriber(q) => {
+                append::has_subscriber(&self.lock().0, q.scope, &q.event_type, &q.channels)
+            },
             FindEventType(q) => {
                 let place = ResourcePlace::named(ResourceKind::EventType, &q.name);
                 self.find_resource(q.scope.environment, &place)

@@ -105,7 +105,11 @@ async fn bad_schedules_are_refused_by_field() {
             "message.tags.[0]",
             "may only",
         ),
-        (json!({ "job": none, "message": message, "overlap": "skip" }), "overlap", "must be allow for a message"),
+        (
+            json!({ "job": none, "message": message, "overlap": "skip" }),
+            "overlap",
+            "must be allow for a schedule of messages",
+        ),
     ] {
         let answer = create(&world, more.clone()).await;
         let (at, said) = broken(&answer);

@@ -63,7 +63,9 @@ fn flags_without_effect_are_refused() {
 fn help_names_every_command() {
     let help = prints(&["--help"]);
     let jobs = ["job", "queue", "batch", "schedule", "worker"];
-    for command in ["serve", "migrate", "key", "node", "once", "config", "--data", "--database", "--config"] {
+    for command in
+        ["serve", "migrate", "key", "token", "node", "once", "import", "config", "--data", "--database", "--config"]
+    {
         assert!(help.contains(command), "{help}");
     }
     for command in jobs {

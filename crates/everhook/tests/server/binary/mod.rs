@@ -16,6 +16,7 @@ mod endpoint_state;
 pub(crate) mod environment;
 mod examples;
 mod fields;
+mod import;
 mod input;
 mod isolation;
 mod job_replicas;
