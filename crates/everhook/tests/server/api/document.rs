@@ -41,8 +41,14 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/redrive post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret get
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/secret/rotate post
+    /api/v1/app/{app_id}/endpoint/{endpoint_id}/send-example post
     /api/v1/app/{app_id}/endpoint/{endpoint_id}/stats get
+    /api/v1/app/{app_id}/integration get post
+    /api/v1/app/{app_id}/integration/{integ_id} delete get put
+    /api/v1/app/{app_id}/integration/{integ_id}/key/rotate post
     /api/v1/app/{app_id}/msg get post
+    /api/v1/app/{app_id}/msg/batch post
+    /api/v1/app/{app_id}/msg/precheck/active post
     /api/v1/app/{app_id}/msg/{msg_id} get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt get
     /api/v1/app/{app_id}/msg/{msg_id}/attempt/{attempt_id} get
@@ -60,7 +66,9 @@ fn the_document_lists_every_route() {
     /api/v1/app/{app_id}/once get
     /api/v1/app/{app_id}/once/{key} delete get
     /api/v1/auth/app-portal-access/{app_id} post
+    /api/v1/auth/app/{app_id}/expire-all post
     /api/v1/auth/dashboard-access/{app_id} post
+    /api/v1/auth/logout post
     /api/v1/batch get post
     /api/v1/batch/{batch_id} get
     /api/v1/batch/{batch_id}/job post

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use everhook_testkit::wait::{until, until_true};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::binary::client::{api_key, text};
 use crate::binary::environment::everhook;
@@ -14,6 +14,7 @@ on_both_stores! {
     keys_are_created_listed_and_revoked_beside_a_running_server,
     without_a_terminal_the_first_key_goes_to_a_file_of_its_owner,
     a_given_first_key_counts_on_an_empty_store_only,
+    the_key_of_tokens_is_rotated_beside_a_running_server,
 }
 
 fn keys_are_created_listed_and_revoked_beside_a_running_server(backend: Arc<Backend>) {
@@ -78,6 +79,52 @@ fn a_given_first_key_counts_on_an_empty_store_only(backend: Arc<Backend>) {
     server.client_with(&other).get("/app").expect(401);
     until_true("it says so", || server.log().contains("`bootstrap_key` is ignored"));
     assert!(!server.log().contains(&other));
+}
+
+fn the_key_of_tokens_is_rotated_beside_a_running_server(backend: Arc<Backend>) {
+    let mut server = Server::start(&backend, &[]);
+    let id = server.client().application("acme").id;
+    let access = |server: &Server| {
+        let reply = server.client().post(&format!("/auth/app-portal-access/{id}"), &json!({})).expect(200);
+        let url = text(&reply["url"]);
+        assert!(url.starts_with(&format!("{}/portal/{id}#token=", server.url())), "{url}");
+        text(&reply["token"])
+    };
+    let path = format!("/app/{id}");
+    let first = access(&server);
+    server.terminate();
+    assert!(server.wait().success());
+    server.start_again();
+    server.client_with(&first).get(&path).expect(200);
+    let told = backend.run(&["token", "rotate-key"]);
+    assert!(told.starts_with("tokkey_") && told.contains("stay valid"), "{told}");
+    let second = access(&server);
+    for token in [&first, &second] {
+        server.client_with(token).get(&path).expect(200);
+    }
+    let told = backend.run(&["token", "rotate-key", "--revoke"]);
+    assert!(told.contains("have ended"), "{told}");
+    for token in [&first, &second] {
+        until_true("the token has ended", || server.client_with(token).get(&path).status == 401);
+    }
+    server.client_with(&access(&server)).get(&path).expect(200);
+}
+
+#[test]
+fn replicas_share_the_key_and_the_ends_of_tokens() {
+    let backend = Backend::postgres();
+    let server = Server::start(&backend, &[("PUBLIC_URL", "https://hooks.example.com/")]);
+    let mut other = server.another();
+    other.start_again();
+    let id = server.client().application("acme").id;
+    let reply = server.client().post(&format!("/auth/app-portal-access/{id}"), &json!({})).expect(200);
+    assert!(text(&reply["url"]).starts_with("https://hooks.example.com/portal/app_"), "{reply}");
+    let token = text(&reply["token"]);
+    let path = format!("/app/{id}");
+    other.client_with(&token).get(&path).expect(200);
+    assert_eq!(server.client_with(&token).send("POST", "/auth/logout", &[], b"").unwrap().status, 204);
+    server.client_with(&token).get(&path).expect(401);
+    until_true("the token has ended", || other.client_with(&token).get(&path).status == 401);
 }
 
 #[test]

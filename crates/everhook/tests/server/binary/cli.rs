@@ -127,7 +127,7 @@ fn help_names_every_command() {
     let help = prints(&["--help"]);
     let jobs =
         ["app", "endpoint", "event-type", "msg", "attempt", "dead", "job", "queue", "batch", "schedule", "worker"];
-    for command in ["serve", "migrate", "key", "node", "once", "import", "config", "context"] {
+    for command in ["serve", "migrate", "key", "token", "node", "once", "import", "config", "context"] {
         assert!(help.contains(command), "{help}");
     }
     for command in jobs {
