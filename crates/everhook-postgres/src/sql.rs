@@ -11,12 +11,12 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, optimistic_append, outbox,
-    partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
+    append, backlog, batch, dedup, endpoints, environment, feed, history, lease, once, operational, optimistic_append,
+    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, tx, worker,
 };
 
 /// The statements of every module.
-const ALL: [&[fn() -> &'static Text]; 30] = [
+const ALL: [&[fn() -> &'static Text]; 31] = [
     append::STATEMENTS,
     backlog::STATEMENTS,
     batch::STATEMENTS,
@@ -33,6 +33,7 @@ const ALL: [&[fn() -> &'static Text]; 30] = [
     lease::STATEMENTS,
     query::STATEMENTS,
     once::STATEMENTS,
+    operational::STATEMENTS,
     outbox::STATEMENTS,
     output::STATEMENTS,
     partition::STATEMENTS,

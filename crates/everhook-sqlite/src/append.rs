@@ -273,7 +273,8 @@ impl Applications {
     }
 }
 
-fn read_endpoints(
+/// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
+pub(crate) fn read_endpoints(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     application: ApplicationId,

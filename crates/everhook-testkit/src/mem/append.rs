@@ -86,7 +86,7 @@ fn write(tables: &mut Tables, fast: Option<&FastPath>, planned: &PlannedTask, no
     }
 }
 
-fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
+pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
     EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
 }
