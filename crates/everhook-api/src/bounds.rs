@@ -12,10 +12,10 @@ use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr};
 
-use crate::limits::{IDEMPOTENCY_KEY_CHARS_MAX, WORKER_HELD_MAX};
+use crate::limits::{EVENT_TYPES_MOVED_MAX, IDEMPOTENCY_KEY_CHARS_MAX, WORKER_HELD_MAX};
 
 /// Texts that are no names, by field, or by schema and field.
-const TEXTS: [(&str, usize); 10] = [
+const TEXTS: [(&str, usize); 11] = [
     ("name", TITLE_CHARS_MAX),
     ("environment", TITLE_CHARS_MAX),
     ("groupName", TITLE_CHARS_MAX),
@@ -24,6 +24,7 @@ const TEXTS: [(&str, usize); 10] = [
     ("targetUrl", URL_BYTES_MAX),
     ("payload", BODY_BYTES_MAX),
     ("rawPayload", BODY_BYTES_MAX),
+    ("specRaw", BODY_BYTES_MAX),
     ("error", SEARCH_CHARS_MAX),
     ("idempotency-key", IDEMPOTENCY_KEY_CHARS_MAX),
 ];
@@ -32,8 +33,9 @@ const TEXTS: [(&str, usize); 10] = [
 const ITERATOR_CHARS_MAX: usize = NAME_CHARS_MAX + 1;
 
 /// Lists whose field says nothing of it.
-const LISTS: [(&str, usize); 8] = [
+const LISTS: [(&str, usize); 9] = [
     ("eventTypes", ENDPOINT_EVENT_TYPES_MAX),
+    ("EnvironmentIn.eventTypes", EVENT_TYPES_MOVED_MAX),
     ("filterTypes", ENDPOINT_EVENT_TYPES_MAX),
     ("event_types", SEARCH_TYPES_MAX),
     ("channels", ENDPOINT_CHANNELS_MAX),

@@ -11,6 +11,7 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
 use everhook_core::name::{Metadata, Name};
+use everhook_core::operational::OperationalEvent;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -42,39 +43,39 @@ use crate::state::Api;
 pub(crate) struct EndpointIn {
     /// Where deliveries go.
     #[schema(format = "uri")]
-    url: String,
+    pub(crate) url: String,
     /// A text for people.
-    description: Option<String>,
+    pub(crate) description: Option<String>,
     /// Whether it gets nothing: open deliveries wait until it is enabled, and messages accepted meanwhile are not delivered to it.
-    disabled: Option<bool>,
+    pub(crate) disabled: Option<bool>,
     /// The event types it wants; none means all.
-    event_types: Option<Vec<String>>,
+    pub(crate) event_types: Option<Vec<String>>,
     /// The same as `eventTypes`, under an older name.
     #[schema(deprecated)]
-    filter_types: Option<Vec<String>>,
+    pub(crate) filter_types: Option<Vec<String>>,
     /// The channels it listens to; none means all.
     #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
+    pub(crate) channels: Option<Vec<String>>,
     /// What deliveries are signed with; random where none is given.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
-    secret: Option<String>,
+    pub(crate) secret: Option<String>,
     /// The user's own id for it, unique in the application.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<Option<String>>,
+    pub(crate) uid: Option<Option<String>>,
     /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
     #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
+    pub(crate) throttle_rate: Option<u16>,
     /// The same as `throttleRate`, under an older name.
     #[schema(minimum = 1, deprecated)]
-    rate_limit: Option<u16>,
+    pub(crate) rate_limit: Option<u16>,
     /// Never interpreted.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
-    metadata: Option<Metadata>,
+    pub(crate) metadata: Option<Metadata>,
     /// Sent along with every delivery.
-    headers: Option<BTreeMap<String, String>>,
+    pub(crate) headers: Option<BTreeMap<String, String>>,
     /// A number of the user's.
-    version: Option<u16>,
+    pub(crate) version: Option<u16>,
 }
 
 /// An endpoint. Its secret and headers have routes of their own.
@@ -243,7 +244,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
 }
 
 /// The surroundings that an endpoint is checked against.
-struct Checks<'a> {
+pub(crate) struct Checks<'a> {
     api: &'a Api,
     /// The event types of the request that do not exist or are archived.
     unknown: Vec<Name>,
@@ -257,6 +258,13 @@ impl Checks<'_> {
             return Ok(Checks { api, unknown: names });
         }
         let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
+        Ok(Checks { api, unknown })
+    }
+
+    /// Compares the event types of an operational endpoint with the operational events.
+    pub(crate) fn of_operational<'a>(api: &'a Api, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
+        let names = check_names(wanted.wanted_types())?.unwrap_or_default();
+        let unknown = names.into_iter().filter(|name| OperationalEvent::find(name).is_none()).collect();
         Ok(Checks { api, unknown })
     }
 
@@ -362,7 +370,7 @@ impl EndpointIn {
     }
 
     /// The endpoint that is wanted: a new one of `application`, or one in the place of `old`.
-    fn check(
+    pub(crate) fn check(
         self,
         checks: &Checks<'_>,
         application: ApplicationId,

@@ -40,9 +40,9 @@ use crate::state::Api;
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct EventTypeIn {
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "user.signup")]
-    name: String,
+    pub(crate) name: String,
     #[serde(flatten)]
-    content: EventTypeUpdate,
+    pub(crate) content: EventTypeUpdate,
 }
 
 /// An event type to put in the place of another.
@@ -50,20 +50,20 @@ pub(crate) struct EventTypeIn {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeUpdate {
     /// A text for people.
-    description: String,
+    pub(crate) description: String,
     /// Whether it is no longer offered to new endpoints.
-    archived: Option<bool>,
+    pub(crate) archived: Option<bool>,
     /// Whether it is on its way out.
-    deprecated: Option<bool>,
+    pub(crate) deprecated: Option<bool>,
     /// JSON Schemas (draft 7) by version.
     #[schema(value_type = Option<Object>)]
-    schemas: Option<BTreeMap<String, Value>>,
+    pub(crate) schemas: Option<BTreeMap<String, Value>>,
     /// Application tokens without this flag do not see it.
-    feature_flag: Option<String>,
+    pub(crate) feature_flag: Option<String>,
     /// The same as a list of at most one.
-    feature_flags: Option<Vec<String>>,
+    pub(crate) feature_flags: Option<Vec<String>>,
     /// The group it is listed under.
-    group_name: Option<String>,
+    pub(crate) group_name: Option<String>,
 }
 
 /// An event type.
@@ -372,7 +372,7 @@ impl Form for EventTypeUpdate {
 
 impl EventTypeUpdate {
     /// The event type that is wanted: a new one, or one in the place of `old`.
-    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
+    pub(crate) fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
         let now = api.now();
         let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));
         Ok(EventType {

@@ -77,3 +77,5 @@ pub(crate) const WORKER_HELD_MAX: usize = 10_000;
 pub(crate) const RUNS_SHOWN: usize = 20;
 /// Slices of one request that puts dead jobs back; what is left is for the next one.
 pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
+/// The most event types of one import or export.
+pub(crate) const EVENT_TYPES_MOVED_MAX: usize = 2_000;

@@ -24,7 +24,8 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, destination, document, endpoint, endpoint_headers, endpoint_secret,
-    event_type, health, job, job_end, message, node, once, outbox, portal, queue, redrive, schedule, worker,
+    environment, event_type, event_type_import, health, job, job_end, message, node, once, operational_webhook, outbox,
+    portal, queue, redrive, schedule, worker,
 };
 
 /// How long a browser may remember what it may send.
@@ -67,11 +68,14 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint_headers::routes())
         .merge(endpoint_secret::routes())
         .merge(event_type::routes())
+        .merge(event_type_import::routes())
+        .merge(environment::routes())
         .merge(message::routes())
         .merge(once::routes())
         .merge(attempt::routes())
         .merge(destination::routes())
         .merge(redrive::routes())
+        .merge(operational_webhook::routes())
         .merge(portal::routes())
         .merge(node::routes())
         .merge(outbox::routes())

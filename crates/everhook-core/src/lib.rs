@@ -22,6 +22,7 @@ pub mod message;
 pub mod name;
 pub mod nearest;
 pub mod once;
+pub mod openapi;
 pub mod operational;
 pub mod outcome;
 pub mod queue;

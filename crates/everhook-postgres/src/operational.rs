@@ -7,15 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, LaneId, MessageId, TaskId};
 use everhook_core::name::Name;
 use everhook_core::operational::{
     AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
 };
 use everhook_core::resource::ResourceKind;
+use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::made::Made;
-use everhook_store::operational::{AttemptEvent, is_wanted, message};
+use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::{Parent, Record};
 use everhook_store::statement;
 
@@ -33,6 +34,12 @@ statement! {
         "lane_application",
         "select application from everhook.lane where environment = :environment and id = :id"
     ) { environment: EnvironmentId, id: LaneId } -> Option<ApplicationId>;
+    // The kind limits the search to the partitions of deliveries.
+    DeadAttempt = (
+        "dead_attempt",
+        "select epoch from everhook.attempt where kind = :kind and environment = :environment and subject = :subject \
+        and task = :task and end_state = 2 limit 1"
+    ) { kind: TaskKind, environment: EnvironmentId, subject: MessageId, task: TaskId } -> Option<u32>;
 }
 
 /// An endpoint that was deleted, or disabled at the wish of its receiver.
@@ -169,12 +176,16 @@ async fn attempt_news(
     listeners: &Listeners,
     told: &AttemptEvent,
 ) -> Result<Option<(EnvironmentId, News)>, Fault> {
-    let AttemptEvent { event, environment, message, lane, last } = *told;
+    let AttemptEvent { event, environment, message, task, lane, only_if, last } = *told;
     if !listeners.want(environment, event) {
         return Ok(None);
     }
     let application = tx.run(LaneApplication { environment, id: lane }).await?;
     let Some(application) = application.filter(|id| *id != OPERATIONAL_APPLICATION) else { return Ok(None) };
+    let dead = DeadAttempt { kind: TaskKind::Delivery, environment, subject: message, task };
+    if only_if == OnlyIf::WasDead && tx.run(dead).await?.is_none() {
+        return Ok(None);
+    }
     let wanted = [MessageKey { environment, application, id: message }].into_iter().collect();
     let found = tx.run(FindMessage { wanted }).await?.pop();
     let news = AttemptNews {

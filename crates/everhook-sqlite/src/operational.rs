@@ -5,7 +5,7 @@
 
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
-use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId};
+use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
 use everhook_core::name::Name;
 use everhook_core::operational::{
     AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
@@ -13,7 +13,7 @@ use everhook_core::operational::{
 use everhook_store::catalog::Locator;
 use everhook_store::lease::Append;
 use everhook_store::made::Made;
-use everhook_store::operational::{AttemptEvent, is_wanted, message};
+use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::ResourcePlace;
 use everhook_store::statement;
 
@@ -29,6 +29,11 @@ statement! {
         "lane_application",
         "select application from lane where environment = :environment and id = :id"
     ) { environment: EnvironmentId, id: LaneId } -> Option<ApplicationId>;
+    DeadAttempt = (
+        "dead_attempt",
+        "select epoch from attempt where environment = :environment and subject = :subject and task = :task \
+        and end_state = 2 limit 1"
+    ) { environment: EnvironmentId, subject: MessageId, task: TaskId } -> Option<u32>;
 }
 
 /// Reports events of an endpoint. Returns the number of messages.
@@ -76,9 +81,12 @@ pub(crate) fn tell_lost_endpoint(
 
 /// Reports an event of a delivery, unless its endpoint is operational.
 pub(crate) fn tell_attempt(tx: &Tx<'_>, told: &AttemptEvent) -> Result<Made, Fault> {
-    let AttemptEvent { event, environment, message, lane, last } = *told;
+    let AttemptEvent { event, environment, message, task, lane, only_if, last } = *told;
     let Some(application) = application_of(tx, environment, lane)? else { return Ok(Made::default()) };
     if wanted(tx, environment, application, &[event])?.is_empty() {
+        return Ok(Made::default());
+    }
+    if only_if == OnlyIf::WasDead && run(tx.conn, DeadAttempt { environment, subject: message, task })?.is_none() {
         return Ok(Made::default());
     }
     let found = history::find(tx.conn, environment, application, &Locator::Id(message))?;

@@ -5,7 +5,7 @@
 //! environments have no such endpoint and most settlements cause no event, so neither pays for this.
 
 use everhook_core::fanout;
-use everhook_core::id::{EndpointId, EnvironmentId, LaneId, MessageId};
+use everhook_core::id::{EndpointId, EnvironmentId, LaneId, MessageId, TaskId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::message::{Message, Rest};
 use everhook_core::operational::{FAILING_TRIES, LastAttempt, News, OPERATIONAL_APPLICATION, OperationalEvent};
@@ -22,8 +22,18 @@ pub struct AttemptEvent {
     pub event: OperationalEvent,
     pub environment: EnvironmentId,
     pub message: MessageId,
+    pub task: TaskId,
     pub lane: LaneId,
+    pub only_if: OnlyIf,
     pub last: LastAttempt,
+}
+
+/// The condition of an event that only the attempt log can decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnlyIf {
+    Always,
+    /// An earlier attempt ended the task as dead. A redrive resets the tries, so that they do not tell.
+    WasDead,
 }
 
 impl AttemptEvent {
@@ -38,24 +48,32 @@ impl AttemptEvent {
         if settlement.kind != TaskKind::Delivery {
             return None;
         }
-        let event = match settlement.row {
-            NextRow::Dead => OperationalEvent::AttemptExhausted,
+        let (event, only_if) = match settlement.row {
+            NextRow::Dead => (OperationalEvent::AttemptExhausted, OnlyIf::Always),
             // A crash or an interruption after the fourth failure leaves the tries as they are, and is no news.
             NextRow::Pending { .. }
                 if settlement.tries == FAILING_TRIES
                     && !matches!(attempt.class, Class::Abandoned | Class::Interrupted) =>
             {
-                OperationalEvent::AttemptFailing
+                (OperationalEvent::AttemptFailing, OnlyIf::Always)
             }
-            // The success is a try, too.
-            NextRow::Gone if attempt.end == EndState::Succeeded && settlement.tries > FAILING_TRIES => {
-                OperationalEvent::AttemptRecovered
+            NextRow::Gone if attempt.end == EndState::Succeeded => {
+                // The success is a try, too.
+                if settlement.tries > FAILING_TRIES {
+                    (OperationalEvent::AttemptRecovered, OnlyIf::Always)
+                } else if settlement.epoch > settlement.tries + settlement.crashes {
+                    // The task was leased more often than its tries tell: it was redriven, handed back or interrupted.
+                    (OperationalEvent::AttemptRecovered, OnlyIf::WasDead)
+                } else {
+                    return None;
+                }
             }
             NextRow::Pending { .. } | NextRow::Gone => return None,
         };
         let (environment, message) = (settlement.key.environment, MessageId(settlement.key.subject));
         let last = LastAttempt { id: attempt.id, response_status_code: attempt.status, timestamp: attempt.started_at };
-        Some(AttemptEvent { event, environment, message, lane: settlement.lane, last })
+        let (task, lane) = (settlement.key.id, settlement.lane);
+        Some(AttemptEvent { event, environment, message, task, lane, only_if, last })
     }
 }
 

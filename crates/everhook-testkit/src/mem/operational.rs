@@ -3,6 +3,7 @@
 use everhook_core::application::Application;
 use everhook_core::endpoint::Endpoint;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, MessageId};
+use everhook_core::lifecycle::EndState;
 use everhook_core::name::Name;
 use everhook_core::operational::{
     AttemptNews, DisabledBy, EndpointNews, News, OPERATIONAL_APPLICATION, OperationalEvent,
@@ -11,12 +12,12 @@ use everhook_core::time::Timestamp;
 use everhook_store::catalog::Locator;
 use everhook_store::ids::Ids;
 use everhook_store::made::Made;
-use everhook_store::operational::{AttemptEvent, is_wanted, message};
+use everhook_store::operational::{AttemptEvent, OnlyIf, is_wanted, message};
 use everhook_store::resource::ResourcePlace;
 
 use crate::mem::append::{append_one, endpoints_of};
 use crate::mem::resource;
-use crate::mem::tables::Tables;
+use crate::mem::tables::{AttemptRow, Tables};
 
 /// Reports events of an endpoint, even a deleted one.
 pub(super) fn tell_endpoint(
@@ -47,10 +48,15 @@ pub(super) fn tell_endpoint(
 
 /// Reports an event of a delivery.
 pub(super) fn tell_attempt(tables: &mut Tables, ids: &Ids, now: Timestamp, told: &AttemptEvent) -> Made {
-    let AttemptEvent { event, environment, message, lane, last } = *told;
+    let AttemptEvent { event, environment, message, task, lane, only_if, last } = *told;
     let Some(application) = tables.lanes.get(&(environment, lane)).map(|lane| lane.application) else {
         return Made::default();
     };
+    let died = |row: &AttemptRow| row.attempt.end == EndState::Dead;
+    let mut attempts = tables.attempts.iter().filter(|((key, _), _)| key.environment == environment && key.id == task);
+    if only_if == OnlyIf::WasDead && !attempts.any(|(_, row)| died(row)) {
+        return Made::default();
+    }
     let found = tables.messages.get(&(environment, application, message));
     let news = AttemptNews {
         app_id: application,

@@ -9,7 +9,7 @@ use crate::api::world::{Call, World};
 
 /// A body that every route reads.
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
-    "headers": {}}"#;
+    "headers": {}, "spec": {"webhooks": {"b": {}}}}"#;
 
 /// An operation of the document.
 struct Operation {
@@ -83,7 +83,7 @@ fn is_of_jobs(path: &str) -> bool {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 6],
+    slots: [(&'static str, String); 7],
 }
 
 impl Everything {
@@ -95,7 +95,10 @@ impl Everything {
         let message = world.post("/app/acme/msg", body).await.created();
         world.deliver(200, b"", NextRow::Gone).await;
         let attempt = world.get("/app/acme/attempt/msg/e-1").await.text("/data/0/id");
+        let operational = r#"{"url": "https://example.com/", "disabled": true}"#;
+        let operational = world.post("/operational-webhook/endpoint", operational).await.created();
         let slots = [
+            ("/operational-webhook/endpoint/{endpoint_id}", format!("/operational-webhook/endpoint/{operational}")),
             ("{app_id}", application),
             ("{endpoint_id}", endpoint),
             ("{msg_id}", message),
