@@ -13,10 +13,10 @@ use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr};
 
-use crate::limits::{IDEMPOTENCY_KEY_CHARS_MAX, WORKER_HELD_MAX};
+use crate::limits::{EVENT_TYPES_MOVED_MAX, IDEMPOTENCY_KEY_CHARS_MAX, WORKER_HELD_MAX};
 
 /// Bounds of texts other than names. The key is a field, or a schema and a field.
-const TEXTS: [(&str, usize); 10] = [
+const TEXTS: &[(&str, usize)] = &[
     ("name", TITLE_CHARS_MAX),
     ("environment", TITLE_CHARS_MAX),
     ("groupName", TITLE_CHARS_MAX),
@@ -25,6 +25,7 @@ const TEXTS: [(&str, usize); 10] = [
     ("targetUrl", URL_BYTES_MAX),
     ("payload", BODY_BYTES_MAX),
     ("rawPayload", BODY_BYTES_MAX),
+    ("specRaw", BODY_BYTES_MAX),
     ("error", SEARCH_CHARS_MAX),
     ("idempotency-key", IDEMPOTENCY_KEY_CHARS_MAX),
 ];
@@ -33,8 +34,9 @@ const TEXTS: [(&str, usize); 10] = [
 const ITERATOR_CHARS_MAX: usize = NAME_CHARS_MAX + 1;
 
 /// Bounds of lists that are not declared at the field.
-const LISTS: [(&str, usize); 8] = [
+const LISTS: &[(&str, usize)] = &[
     ("eventTypes", ENDPOINT_EVENT_TYPES_MAX),
+    ("EnvironmentIn.eventTypes", EVENT_TYPES_MOVED_MAX),
     ("filterTypes", ENDPOINT_EVENT_TYPES_MAX),
     ("event_types", SEARCH_TYPES_MAX),
     ("channels", ENDPOINT_CHANNELS_MAX),

@@ -11,6 +11,7 @@ use everhook_core::limits::{
     DESCRIPTION_CHARS_MAX, ENDPOINT_CHANNELS_MAX, ENDPOINT_EVENT_TYPES_BYTES_MAX, ENDPOINT_EVENT_TYPES_MAX,
 };
 use everhook_core::name::{Metadata, Name};
+use everhook_core::operational::OperationalEvent;
 use everhook_core::scope::{AppScope, Scope};
 use everhook_core::signing::{SigningKey, SigningKeys};
 use everhook_core::time::Timestamp;
@@ -42,40 +43,40 @@ use crate::state::Api;
 pub(crate) struct EndpointIn {
     /// The URL that deliveries are sent to.
     #[schema(format = "uri")]
-    url: String,
+    pub(crate) url: String,
     /// A description for display.
-    description: Option<String>,
+    pub(crate) description: Option<String>,
     /// Whether deliveries are stopped. Open deliveries wait until the endpoint is enabled. Messages that are accepted
     /// while it is disabled are not delivered to it.
-    disabled: Option<bool>,
+    pub(crate) disabled: Option<bool>,
     /// The event types that the endpoint gets. Without a list it gets all types.
-    event_types: Option<Vec<String>>,
+    pub(crate) event_types: Option<Vec<String>>,
     /// The older name of `eventTypes`.
     #[schema(deprecated)]
-    filter_types: Option<Vec<String>>,
+    pub(crate) filter_types: Option<Vec<String>>,
     /// The channels that the endpoint listens to. Without a list it listens to all channels.
     #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
+    pub(crate) channels: Option<Vec<String>>,
     /// The secret that deliveries are signed with. Default: a random secret.
     #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
-    secret: Option<String>,
+    pub(crate) secret: Option<String>,
     /// Your own id for the endpoint, unique in the application.
     #[serde(default, deserialize_with = "input::present")]
     #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    uid: Option<Option<String>>,
+    pub(crate) uid: Option<Option<String>>,
     /// Deliveries per second. The value is stored and returned, but does not limit deliveries yet.
     #[schema(minimum = 1)]
-    throttle_rate: Option<u16>,
+    pub(crate) throttle_rate: Option<u16>,
     /// The older name of `throttleRate`.
     #[schema(minimum = 1, deprecated)]
-    rate_limit: Option<u16>,
+    pub(crate) rate_limit: Option<u16>,
     /// Your own data. Everhook does not interpret it.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
-    metadata: Option<Metadata>,
+    pub(crate) metadata: Option<Metadata>,
     /// Headers to add to every delivery.
-    headers: Option<BTreeMap<String, String>>,
+    pub(crate) headers: Option<BTreeMap<String, String>>,
     /// Your own version number. Everhook does not interpret it.
-    version: Option<u16>,
+    pub(crate) version: Option<u16>,
 }
 
 /// An endpoint. Separate routes return its secret and its headers.
@@ -244,7 +245,7 @@ async fn delete(State(api): State<Arc<Api>>, at: AtEndpoint) -> Result<StatusCod
 }
 
 /// Data from outside the request that an endpoint is checked against.
-struct Checks<'a> {
+pub(crate) struct Checks<'a> {
     api: &'a Api,
     /// The event types of the request that do not exist or are archived.
     unknown: Vec<Name>,
@@ -258,6 +259,13 @@ impl Checks<'_> {
             return Ok(Checks { api, unknown: names });
         }
         let unknown = api.read(query::UnknownEventTypes { scope: Scope::of(environment), names }).await?;
+        Ok(Checks { api, unknown })
+    }
+
+    /// Compares the event types of an operational endpoint with the operational events.
+    pub(crate) fn of_operational<'a>(api: &'a Api, wanted: &EndpointIn) -> Result<Checks<'a>, ApiError> {
+        let names = check_names(wanted.wanted_types())?.unwrap_or_default();
+        let unknown = names.into_iter().filter(|name| OperationalEvent::find(name).is_none()).collect();
         Ok(Checks { api, unknown })
     }
 
@@ -361,7 +369,7 @@ impl EndpointIn {
     }
 
     /// Builds a new endpoint of `application`, or the replacement of `old`.
-    fn check(
+    pub(crate) fn check(
         self,
         checks: &Checks<'_>,
         application: ApplicationId,

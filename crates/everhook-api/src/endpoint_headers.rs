@@ -99,6 +99,15 @@ pub(crate) struct EndpointHeadersOut {
     sensitive: BTreeSet<String>,
 }
 
+impl EndpointHeadersOut {
+    /// Shows headers without the values of sensitive ones.
+    pub(crate) fn of(endpoint: Endpoint) -> EndpointHeadersOut {
+        let (sensitive, headers): (BTreeMap<_, _>, _) =
+            endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &SENSITIVE));
+        EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() }
+    }
+}
+
 pub(crate) fn routes() -> Routes {
     Routes::default().add(get, __path_get).add(put, __path_put).add(patch, __path_patch)
 }
@@ -109,9 +118,7 @@ pub(crate) fn routes() -> Routes {
     tag = "Endpoint", params(ApplicationPath, EndpointPath), responses((status = 200, body = EndpointHeadersOut))
 )]
 async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointHeadersOut> {
-    let (sensitive, headers): (BTreeMap<_, _>, _) =
-        endpoint.headers.into_iter().partition(|(name, _)| is_one_of(name, &SENSITIVE));
-    Json(EndpointHeadersOut { headers, sensitive: sensitive.into_keys().collect() })
+    Json(EndpointHeadersOut::of(endpoint))
 }
 
 /// Replace the headers of an endpoint.
@@ -121,8 +128,13 @@ async fn get(AtEndpoint { endpoint, .. }: AtEndpoint) -> Json<EndpointHeadersOut
     responses((status = 204))
 )]
 async fn put(State(api): State<Arc<Api>>, at: AtEndpoint, input: Input) -> Result<StatusCode, ApiError> {
+    put_at(&api, &at, &input).await
+}
+
+/// Sets the headers of an endpoint of any application.
+pub(crate) async fn put_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<StatusCode, ApiError> {
     let headers = check(input.json::<EndpointHeadersIn>()?.headers)?;
-    change(&api, &at, |_| Ok(headers.clone())).await
+    change(api, at, |_| Ok(headers.clone())).await
 }
 
 /// Change the headers of an endpoint. Absent headers keep their values, and null removes a header.

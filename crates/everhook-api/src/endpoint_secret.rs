@@ -66,6 +66,11 @@ async fn rotate(
     at: AtEndpoint,
     input: Input,
 ) -> Result<Json<EndpointSecretOut>, ApiError> {
+    rotate_at(&api, &at, &input).await
+}
+
+/// Rotates the secret of an endpoint of any application.
+pub(crate) async fn rotate_at(api: &Api, at: &AtEndpoint, input: &Input) -> Result<Json<EndpointSecretOut>, ApiError> {
     let wanted: EndpointSecretRotateIn = input.json()?;
     let grace = wanted.grace_period_seconds.map_or(ROTATE_GRACE_DEFAULT, Duration::from_secs);
     if grace > ROTATE_GRACE_MAX {
@@ -84,7 +89,7 @@ async fn rotate(
         Ok(Endpoint { keys, ..old })
     };
     let place = (at.application, Locator::Id(at.endpoint.id));
-    let changed = resource::change(&api, at.environment, &place, input.key.as_ref(), change).await?;
+    let changed = resource::change(api, at.environment, &place, input.key.as_ref(), change).await?;
     let changed = changed.ok_or_else(|| scope::no_endpoint(&at.endpoint.id.to_string()))?;
     Ok(Json(EndpointSecretOut::of(&changed.keys)))
 }

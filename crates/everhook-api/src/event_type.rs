@@ -40,9 +40,9 @@ use crate::state::Api;
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct EventTypeIn {
     #[schema(max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$", example = "user.signup")]
-    name: String,
+    pub(crate) name: String,
     #[serde(flatten)]
-    content: EventTypeUpdate,
+    pub(crate) content: EventTypeUpdate,
 }
 
 /// The new content of an event type.
@@ -50,20 +50,20 @@ pub(crate) struct EventTypeIn {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeUpdate {
     /// A description for display.
-    description: String,
+    pub(crate) description: String,
     /// Whether the type is archived. New endpoints cannot select archived types.
-    archived: Option<bool>,
+    pub(crate) archived: Option<bool>,
     /// Whether the type is deprecated.
-    deprecated: Option<bool>,
+    pub(crate) deprecated: Option<bool>,
     /// JSON Schemas (draft 7) by version.
     #[schema(value_type = Option<Object>)]
-    schemas: Option<BTreeMap<String, Value>>,
+    pub(crate) schemas: Option<BTreeMap<String, Value>>,
     /// The feature flag of the type. Application tokens without this flag do not see the type.
-    feature_flag: Option<String>,
+    pub(crate) feature_flag: Option<String>,
     /// The feature flag as a list of at most one entry.
-    feature_flags: Option<Vec<String>>,
+    pub(crate) feature_flags: Option<Vec<String>>,
     /// The group of the type in lists.
-    group_name: Option<String>,
+    pub(crate) group_name: Option<String>,
 }
 
 /// An event type.
@@ -370,7 +370,7 @@ impl Form for EventTypeUpdate {
 
 impl EventTypeUpdate {
     /// Builds a new event type, or the replacement of `old`.
-    fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
+    pub(crate) fn check(self, api: &Api, name: &Name, old: Option<EventType>) -> Result<EventType, Violation> {
         let now = api.now();
         let (created_at, revision) = old.as_ref().map_or((now, 0), |old| (old.created_at, old.revision));
         Ok(EventType {

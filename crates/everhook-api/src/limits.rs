@@ -84,3 +84,5 @@ pub(crate) const JOB_REDRIVE_ROUNDS_MAX: usize = 40;
 pub(crate) const STATS_PERIOD_MAX: Duration = Duration::from_secs(28 * 24 * 3600);
 /// Largest difference between the clocks of a client and the server in a request for statistics.
 pub(crate) const STATS_CLOCK_SKEW: Duration = Duration::from_secs(300);
+/// The most event types of one import or export.
+pub(crate) const EVENT_TYPES_MOVED_MAX: usize = 2_000;

@@ -24,8 +24,9 @@ use crate::state::{Api, ApiConfig};
 use crate::strict::{self, Known, KnownByRoute};
 use crate::{
     application, attempt, batch, bounds, delivery, delivery_steer, destination, document, endpoint, endpoint_headers,
-    endpoint_message, endpoint_secret, endpoint_stats, event_type, example, health, integration, job, job_end, message,
-    message_batch, node, once, outbox, portal, precheck, queue, redrive, schedule, token_end, worker,
+    endpoint_message, endpoint_secret, endpoint_stats, environment, event_type, event_type_import, example, health,
+    integration, job, job_end, message, message_batch, node, once, operational_webhook, outbox, portal, precheck,
+    queue, redrive, schedule, token_end, worker,
 };
 
 /// Time for which a browser may cache the answer to a preflight request.
@@ -70,6 +71,8 @@ pub(crate) fn all() -> Routes {
         .merge(endpoint_headers::routes())
         .merge(endpoint_secret::routes())
         .merge(event_type::routes())
+        .merge(event_type_import::routes())
+        .merge(environment::routes())
         .merge(message::routes())
         .merge(message_batch::routes())
         .merge(precheck::routes())
@@ -82,6 +85,7 @@ pub(crate) fn all() -> Routes {
         .merge(delivery::routes())
         .merge(delivery_steer::routes())
         .merge(redrive::routes())
+        .merge(operational_webhook::routes())
         .merge(portal::routes())
         .merge(token_end::routes())
         .merge(integration::routes())

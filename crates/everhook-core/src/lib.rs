@@ -24,6 +24,8 @@ pub mod message;
 pub mod name;
 pub mod nearest;
 pub mod once;
+pub mod openapi;
+pub mod operational;
 pub mod outcome;
 pub mod queue;
 pub mod relay;

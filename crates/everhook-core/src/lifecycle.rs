@@ -22,6 +22,8 @@ pub enum DeathCause {
     /// The retry policy has no attempts left.
     AttemptsExhausted,
     EndpointGone,
+    /// The receiver wants no further attempt of this delivery.
+    Aborted,
     /// Too many holders crashed while running the task.
     Poison,
 }
@@ -86,13 +88,19 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         Outcome::Abandoned | Outcome::Interrupted | Outcome::Cancelled | Outcome::Snoozed { .. } | Outcome::Stopped => {
             task.tries
         }
-        Outcome::Success | Outcome::Gone | Outcome::Throttled { .. } | Outcome::Failure { .. } => task.tries + 1,
+        Outcome::Success
+        | Outcome::LastSuccess
+        | Outcome::Gone
+        | Outcome::Aborted
+        | Outcome::Throttled { .. }
+        | Outcome::Failure { .. } => task.tries + 1,
     };
     let crashes = task.crashes + u32::from(outcome == Outcome::Abandoned);
     let verdict = match outcome {
-        Outcome::Success => Verdict::Succeed,
+        Outcome::Success | Outcome::LastSuccess => Verdict::Succeed,
         Outcome::Cancelled => Verdict::Cancel,
         Outcome::Gone => Verdict::Die(DeathCause::EndpointGone),
+        Outcome::Aborted => Verdict::Die(DeathCause::Aborted),
         // A cancel request outranks retries and poison, but not a result: finished work stays finished.
         _ if task.cancel => Verdict::Cancel,
         Outcome::Abandoned if crashes >= CRASHES_MAX => Verdict::Die(DeathCause::Poison),
@@ -116,7 +124,7 @@ pub fn decide(task: &Task, outcome: Outcome, policy: &RetryPolicy, jitter: Jitte
         row: next_row(task, verdict),
         end: end_state(verdict),
         hold_lane: hold(outcome, verdict),
-        stop_lane: matches!(outcome, Outcome::Gone | Outcome::Stopped),
+        stop_lane: matches!(outcome, Outcome::Gone | Outcome::LastSuccess | Outcome::Stopped),
     }
 }
 
@@ -161,6 +169,7 @@ impl fmt::Display for DeathCause {
         f.write_str(match self {
             DeathCause::AttemptsExhausted => "attempts exhausted",
             DeathCause::EndpointGone => "endpoint gone",
+            DeathCause::Aborted => "aborted by the receiver",
             DeathCause::Poison => "poison",
         })
     }

@@ -17,8 +17,32 @@ pub struct Reply {
     pub status: u16,
     /// The `Retry-After` header, unparsed.
     pub retry_after: Option<String>,
+    /// The wish in the header `webhook-delivery`, which only deliveries obey.
+    pub wish: Option<Wish>,
     /// The first `REPLY_BYTES_MAX` bytes of the body.
     pub body: Bytes,
+}
+
+/// The wish of a receiver about further deliveries, in the header [`Wish::HEADER`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// `disable`: disables the endpoint.
+    Disable,
+    /// `abort-message`: ends the retries of this delivery.
+    AbortMessage,
+}
+
+impl Wish {
+    pub const HEADER: &str = "webhook-delivery";
+
+    /// Parses the value of the header. Other values are ignored.
+    pub fn parse(text: &str) -> Option<Wish> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "disable" => Some(Wish::Disable),
+            "abort-message" => Some(Wish::AbortMessage),
+            _ => None,
+        }
+    }
 }
 
 /// Why a request got no complete reply.
@@ -141,6 +165,8 @@ impl FromStr for Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Success,
+    /// Succeeded, and the receiver wants no further requests.
+    LastSuccess,
     /// The receiver refuses this endpoint for good.
     Gone,
     /// Failed; the whole lane backs off.
@@ -153,6 +179,8 @@ pub enum Outcome {
         /// Delay requested by the receiver.
         retry_after: Option<Duration>,
     },
+    /// Failed; the receiver wants no further attempt.
+    Aborted,
     /// Postponed by the handler, without using a try.
     Snoozed {
         wait: Duration,
@@ -166,8 +194,20 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// Classifies the result of a request. `now` resolves a `Retry-After` date.
+/// Classifies the result of a delivery's request. `now` resolves a `Retry-After` date.
 pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
+    let (class, outcome) = classify_status(sent, now);
+    let wish = sent.as_ref().ok().and_then(|reply| reply.wish);
+    let outcome = match (wish, outcome) {
+        (Some(Wish::Disable), Outcome::Success) => Outcome::LastSuccess,
+        (Some(Wish::Disable), _) => Outcome::Gone,
+        (Some(Wish::AbortMessage), Outcome::Throttled { .. } | Outcome::Failure { .. }) => Outcome::Aborted,
+        (Some(Wish::AbortMessage) | None, outcome) => outcome,
+    };
+    (class, outcome)
+}
+
+fn classify_status(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
     let reply = match sent {
         Ok(reply) => reply,
         // A hanging receiver probably hangs for its other tasks, too, and each would block a slot until its timeout.
@@ -188,9 +228,10 @@ pub fn classify(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Ou
 
 /// Classifies the result of a push.
 ///
-/// Differs from [`classify`] for 410: a gone endpoint ends its deliveries, but a queue keeps its jobs and stops.
+/// Differs from [`classify`] for 410: a gone endpoint ends its deliveries, but a queue keeps its jobs and stops. Wishes
+/// about deliveries are ignored.
 pub fn classify_push(sent: &Result<Reply, SendFailure>, now: Timestamp) -> (Class, Outcome) {
-    match classify(sent, now) {
+    match classify_status(sent, now) {
         (class, Outcome::Gone) => (class, Outcome::Stopped),
         other => other,
     }
@@ -216,7 +257,7 @@ mod tests {
     #[track_caller]
     fn check(status: u16, retry_after: &str, want: &str) {
         let retry_after = (!retry_after.is_empty()).then(|| retry_after.to_owned());
-        let reply = Reply { status, retry_after, body: Bytes::new() };
+        let reply = Reply { status, retry_after, wish: None, body: Bytes::new() };
         // 1994-11-15 08:12:00 UTC
         let (class, outcome) = classify(&Ok(reply), Timestamp::from_millis(784_887_120_000));
         assert_eq!(format!("{class} {outcome:?}"), want);
@@ -251,12 +292,27 @@ mod tests {
     #[test]
     fn a_push_differs_in_what_gone_means() {
         let push = |status| {
-            let reply = Reply { status, retry_after: None, body: Bytes::new() };
+            let reply = Reply { status, retry_after: None, wish: Some(Wish::Disable), body: Bytes::new() };
             classify_push(&Ok(reply), Timestamp::default())
         };
         assert_eq!(push(410), (Class::Gone, Outcome::Stopped));
         assert_eq!(push(204), (Class::Success, Outcome::Success));
         assert_eq!(push(500), (Class::Status, Outcome::Failure { retry_after: None }));
+    }
+
+    #[test]
+    fn a_receiver_can_disable_its_endpoint_and_abort_a_message() {
+        let with = |status, header: &str| {
+            let reply = Reply { status, retry_after: None, wish: Wish::parse(header), body: Bytes::new() };
+            classify(&Ok(reply), Timestamp::default())
+        };
+        assert_eq!(with(204, "disable"), (Class::Success, Outcome::LastSuccess));
+        assert_eq!(with(500, " Disable "), (Class::Status, Outcome::Gone));
+        assert_eq!(with(200, "abort-message"), (Class::Success, Outcome::Success));
+        assert_eq!(with(500, "abort-message"), (Class::Status, Outcome::Aborted));
+        assert_eq!(with(429, "abort-message"), (Class::Throttled, Outcome::Aborted));
+        assert_eq!(with(410, "abort-message"), (Class::Gone, Outcome::Gone));
+        assert_eq!(with(500, "abort"), (Class::Status, Outcome::Failure { retry_after: None }));
     }
 
     #[test]

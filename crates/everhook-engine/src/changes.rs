@@ -25,7 +25,7 @@ use everhook_store::query::Read;
 use everhook_store::resource::{Change, ChangedResource, Create, Deleted, Resource, ResourceKey};
 use everhook_store::schedule::Run;
 use everhook_store::steer::{Steer, Steered};
-use everhook_store::store::{Op, Reads, Resources, of_kind};
+use everhook_store::store::{Op, Reads, of_kind};
 
 use crate::intake::AcceptError;
 use crate::node::Node;
@@ -67,7 +67,8 @@ impl Node {
         new: R,
         key: Option<DedupKey>,
     ) -> Result<Created<R::Record>, StoreError> {
-        self.store.create(scope, new, key).await
+        let created = self.counted(self.store.create_resource(scope, new.into(), key).await?);
+        Ok(created.map(of_kind))
     }
 
     /// Replaces a resource if its revision is unchanged.
@@ -80,7 +81,7 @@ impl Node {
                 (false, false)
             }
         };
-        let replaced = self.store.replace_resource(scope, changed).await?.map(of_kind);
+        let replaced = self.counted(self.store.replace_resource(scope, changed).await?).map(of_kind);
         let is_done = matches!(replaced, Replaced::Done(_));
         if is_done && is_queue {
             self.queue_changed();
@@ -93,7 +94,7 @@ impl Node {
 
     pub async fn delete(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
         let is_queue = matches!(key, ResourceKey::Queue(_));
-        let deleted = self.store.delete_resource(scope, key).await?;
+        let deleted = self.counted(self.store.delete_resource(scope, key).await?);
         if is_queue {
             self.queue_changed();
         }

@@ -17,7 +17,6 @@ use everhook_core::limits::{SETTLE_BATCH_MAX, SETTLE_QUEUE_MAX};
 use everhook_core::outcome::{Class, Outcome};
 use everhook_core::task::{Task, TaskKind};
 use everhook_core::time::Timestamp;
-use everhook_store::batch;
 use everhook_store::capacity::Slot;
 use everhook_store::error::StoreError;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
@@ -243,12 +242,11 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
     let begun = node.metrics.begin();
     let Some(settled) = write_until_answered(node, &settlements, batch).await else { return };
     node.metrics.settled(settlements.len(), begun);
-    let (mut jobs, mut batches) = (false, false);
+    let mut jobs = false;
     for (((ended, settlement), decision), settled) in batch.drain(..).zip(&*settlements).zip(&decided).zip(settled) {
         log(&ended, decision.as_ref(), settled);
         count(node, &ended, settled);
         jobs |= settlement.kind == TaskKind::Job;
-        batches |= settled == Settled::Done && may_announce(settlement);
         if let (Settled::Done, NextRow::Pending { due_in }) = (settled, settlement.row) {
             node.wakeups.due_in(settlement.kind, due_in);
         }
@@ -256,11 +254,6 @@ async fn write(node: &Node, batch: &mut Vec<FinishedAttempt>) {
             let end = decision.map(|decision| decision.end);
             let _ = answer.send(if settled == Settled::Done { SettleReply::Done(end) } else { SettleReply::Rejected });
         }
-    }
-    if batches {
-        // Ending the last job of a batch may create an announcement message in the same transaction. Its deliveries are
-        // pending, and any node may lease them.
-        node.wakeups.hint_deliveries();
     }
     if jobs {
         // The end of a job may free a place in a limited queue. The lease that found the queue full could not say when
@@ -339,6 +332,8 @@ async fn write_until_answered(
         match node.store.settle(Arc::clone(settlements)).await {
             Ok(settled) => {
                 node.metrics.made(settled.made);
+                // An announcement of a batch or an operational event has pending deliveries, which any node may lease.
+                node.wakeups.hint_made(settled.made);
                 return Some(settled.answer);
             }
             // One bad settlement fails the whole transaction. Writing each one alone lets the good ones through.
@@ -377,13 +372,6 @@ async fn write_singly(node: &Node, settlements: &[Settlement], batch: &[Finished
         settled.push(answers.and_then(|answers| answers.first().copied()).unwrap_or(Settled::Lost));
     }
     settled
-}
-
-/// Returns whether the settlement ended a job of a batch. Only the store knows whether that makes the batch send an
-/// announcement.
-fn may_announce(settlement: &Settlement) -> bool {
-    let end = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
-    settlement.batch.is_some() && end.is_some()
 }
 
 /// Handles a task whose settlement the store refuses. The task stays leased while the session is open, so the session

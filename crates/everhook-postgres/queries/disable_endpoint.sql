@@ -1,5 +1,5 @@
--- Disable endpoints whose receivers answered that they are gone, hold their lanes, and invalidate caches. Index: the
--- primary keys.
+-- Disable endpoints whose receivers answered that they are gone, hold their lanes, and invalidate caches. Returns the
+-- endpoints that were enabled. Index: the primary keys.
 -- Differs: many rows at once, together with lanes and groups. The caller knows only the lane, whose id is the
 -- endpoint's id. Groups are locked first and in key order, because every change of an endpoint locks its group first.
 with lane as materialized (
@@ -38,10 +38,14 @@ told as (
     from (select distinct environment, parent from gone) as changed
     where lane_group.environment = any (array[changed.environment])
         and lane_group.id = changed.parent
+),
+held as (
+    update everhook.lane
+    set state = 1
+    from gone
+    where lane.environment = any (array[gone.environment])
+        and lane.id = gone.id
+        and lane.state = 0
 )
-update everhook.lane
-set state = 1
-from gone
-where lane.environment = any (array[gone.environment])
-    and lane.id = gone.id
-    and lane.state = 0;
+select environment, parent, id
+from gone;

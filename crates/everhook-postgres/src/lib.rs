@@ -22,6 +22,7 @@ mod lease;
 mod lease_sizing;
 mod migrate;
 mod once;
+mod operational;
 mod operations;
 mod optimistic_append;
 mod outbox;

@@ -191,15 +191,19 @@ impl Store for PostgresStore {
         scope: Scope,
         new: NewResource,
         key: Option<DedupKey>,
-    ) -> Result<Created<Resource>, StoreError> {
+    ) -> Result<WithMade<Created<Resource>>, StoreError> {
         self.run_plain(Op::CreateResource, || self.create_resource_once(scope.environment, &new, key.as_ref())).await
     }
 
-    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+    async fn replace_resource(
+        &self,
+        scope: Scope,
+        changed: ChangedResource,
+    ) -> Result<WithMade<Replaced<Resource>>, StoreError> {
         self.run_plain(Op::ReplaceResource, || self.replace_resource_once(scope.environment, &changed)).await
     }
 
-    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<WithMade<Deleted>, StoreError> {
         self.run_plain(Op::DeleteResource, || self.delete_resource_once(scope.environment, &key)).await
     }
 

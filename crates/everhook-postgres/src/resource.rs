@@ -10,10 +10,12 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EnvironmentId, Id};
 use everhook_core::limits::PAGE_BYTES_MAX;
 use everhook_core::name::Name;
+use everhook_core::operational::{OperationalEvent, changed};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
+use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
 use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
 use everhook_store::resource::{
@@ -90,7 +92,7 @@ impl PostgresStore {
         environment: EnvironmentId,
         new: &NewResource,
         key: Option<&DedupKey>,
-    ) -> Result<Created<Resource>, Fault> {
+    ) -> Result<WithMade<Created<Resource>>, Fault> {
         let columns = new.resource.columns(environment);
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
@@ -98,29 +100,32 @@ impl PostgresStore {
             && let Some(held) = claim(&tx, environment, &columns, key).await?
         {
             tx.roll_back().await?;
-            return Ok(held);
+            return Ok(Made::default().with(held));
         }
         if !projection::lock_parent(&tx, environment, &new.resource).await? {
             tx.roll_back().await?;
-            return Ok(Created::NoParent);
+            return Ok(Made::default().with(Created::NoParent));
         }
         for _ in 0..LOOKS_MAX {
             if let Some(row) = tx.run(CreateResource { fields: fields_of(environment, &columns) }).await? {
                 // The parent is locked: no other creation can change the count before the commit.
                 if projection::is_over(&tx, environment, &columns, new.max).await? {
                     tx.roll_back().await?;
-                    return Ok(Created::Full);
+                    return Ok(Made::default().with(Created::Full));
                 }
                 let firing = projection::write(&tx, environment, &new.resource, row.updated_at).await?;
+                let created = read(&row, firing.as_ref())?;
+                let made = self.tell_change(&tx, environment, None, &created).await?;
                 tx.commit().await?;
-                return Ok(Created::New(read(&row, firing.as_ref())?));
+                return Ok(made.with(Created::New(created)));
             }
             if let Some(found) = find_in_the_way(&tx, environment, &columns).await? {
                 tx.roll_back().await?;
                 // A generated id can only exist because this request was written before.
                 let is_own = found.0.id == columns.id && !columns.kind.is_named();
                 let found = read(&found.0, found.1.as_ref())?;
-                return Ok(if is_own { Created::Repeated(found) } else { Created::Taken(found) });
+                let known = if is_own { Created::Repeated(found) } else { Created::Taken(found) };
+                return Ok(Made::default().with(known));
             }
         }
         Err(Fault::Contended("the name was taken and freed repeatedly"))
@@ -130,7 +135,7 @@ impl PostgresStore {
         &self,
         environment: EnvironmentId,
         changed: &ChangedResource,
-    ) -> Result<Replaced<Resource>, Fault> {
+    ) -> Result<WithMade<Replaced<Resource>>, Fault> {
         let mut columns = changed.resource.columns(environment);
         let Columns { kind, parent, id, .. } = columns;
         let tx = self.database.tx().await?;
@@ -139,16 +144,18 @@ impl PostgresStore {
             && let Some(holder) = dedup::take_one(&tx, environment, key, id).await?
         {
             tx.roll_back().await?;
-            return Ok(if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused });
+            let held = if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
+            return Ok(Made::default().with(held));
         }
         projection::lock_parent(&tx, environment, &changed.resource).await?;
-        let written = match tx.run(LockResource { environment, kind, parent, id }).await? {
+        let old = tx.run(LockResource { environment, kind, parent, id }).await?;
+        let written = match &old {
             Some(old) if old.revision == columns.revision => {
                 columns.spec = keep_unknown(columns.spec, &old.spec);
                 columns.info = keep_unknown(columns.info, &old.info);
                 let (fields, revision) = (fields_of(environment, &columns), columns.revision);
                 match tx.run(ReplaceResource { fields, revision }).await {
-                    Err(fault) if is_taken(&fault) => return Ok(Replaced::Taken),
+                    Err(fault) if is_taken(&fault) => return Ok(Made::default().with(Replaced::Taken)),
                     written => written?,
                 }
             }
@@ -160,30 +167,53 @@ impl PostgresStore {
         };
         let Some(row) = written else {
             tx.roll_back().await?;
-            return Ok(Replaced::Stale);
+            return Ok(Made::default().with(Replaced::Stale));
         };
         let firing = projection::write(&tx, environment, &changed.resource, row.updated_at).await?;
+        let replaced = read(&row, firing.as_ref())?;
+        let made = self.tell_change(&tx, environment, old.as_ref(), &replaced).await?;
         tx.commit().await?;
-        Ok(Replaced::Done(read(&row, firing.as_ref())?))
+        Ok(made.with(Replaced::Done(replaced)))
+    }
+
+    /// Reports the creation or change of an endpoint to the operator.
+    async fn tell_change(
+        &self,
+        tx: &Tx<'_>,
+        environment: EnvironmentId,
+        old: Option<&ResourceRow>,
+        new: &Resource,
+    ) -> Result<Made, Fault> {
+        let Resource::Endpoint(new) = new else { return Ok(Made::default()) };
+        let events = match old {
+            Some(old) => changed(&record(old, None)?, new),
+            None => vec![OperationalEvent::EndpointCreated],
+        };
+        self.tell_endpoint(tx, environment, new, &events).await
     }
 
     pub(crate) async fn delete_resource_once(
         &self,
         environment: EnvironmentId,
         key: &ResourceKey,
-    ) -> Result<Deleted, Fault> {
+    ) -> Result<WithMade<Deleted>, Fault> {
         if let ResourceKey::Queue(name) = key {
-            return self.delete_queue_once(environment, name).await;
+            return Ok(Made::default().with(self.delete_queue_once(environment, name).await?));
         }
         let tx = self.database.tx().await?;
         tx.begin(()).await?;
-        let is_deleted = delete(&tx, environment, key).await?;
-        if is_deleted {
-            tx.commit().await?;
-        } else {
+        if !delete(&tx, environment, key).await? {
             tx.roll_back().await?;
+            return Ok(Made::default().with(Deleted::NotFound));
         }
-        Ok(is_deleted.into())
+        let made = match key {
+            ResourceKey::Endpoint(application, id) => {
+                self.tell_deleted_endpoint(&tx, (environment, *application, id.0)).await?
+            }
+            _ => Made::default(),
+        };
+        tx.commit().await?;
+        Ok(made.with(Deleted::Done))
     }
 
     pub(crate) async fn find_resource_once<R: Record>(

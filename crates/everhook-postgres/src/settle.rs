@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use everhook_core::batch::BatchChange;
-use everhook_core::id::{AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
+use everhook_core::id::{ApplicationId, AttemptId, EnvironmentId, Id, LaneId, SessionId, TaskId};
 use everhook_core::lifecycle::{EndState, NextRow};
 use everhook_core::outcome::Class;
 use everhook_core::task::{TaskKey, TaskKind, TaskState, Trigger};
@@ -15,6 +15,7 @@ use everhook_core::time::Timestamp;
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
+use everhook_store::operational::AttemptEvent;
 use everhook_store::{columns, statement};
 
 use crate::append::lower_lanes_due;
@@ -53,7 +54,8 @@ statement! {
     pub(crate) SettleGone<'a> = "settle_gone" { batch: GoneTasks<'a> } -> Vec<usize>;
     pub(crate) SettleKept<'a> = "settle_kept" { batch: KeptTasks<'a> } -> Vec<(usize, Option<Timestamp>)>;
     FindSettled = "find_settled" { batch: LoggedAttempts } -> Vec<usize>;
-    DisableEndpoint = "disable_endpoint" { wanted: Keys };
+    // Returns the endpoints that were enabled.
+    DisableEndpoint = "disable_endpoint" { wanted: Keys } -> Vec<(EnvironmentId, ApplicationId, Id)>;
     StopQueue = "stop_queue" { wanted: Keys };
 }
 
@@ -132,14 +134,19 @@ impl PostgresStore {
             stopped.nonempty().map(|wanted| StopQueue { wanted }),
             fresh.nonempty().map(|fresh| PutJobResult { fresh }),
         );
-        if changes.is_empty() {
+        let events: Vec<AttemptEvent> = counted().filter_map(AttemptEvent::of).collect();
+        if changes.is_empty() && events.is_empty() && lanes.stopped.is_empty() {
             return tx.finish(writes).await.map(|_| Made::default());
         }
-        tx.run(writes).await?;
-        let now = tx.now().await?;
-        let told = self.tell_batches(tx, &changes, now).await?;
+        let (_, _, disabled, _, _) = tx.run(writes).await?;
+        let mut made = Made::default();
+        if !changes.is_empty() {
+            let now = tx.now().await?;
+            made += self.tell_batches(tx, &changes, now).await?.made;
+        }
+        made += self.tell_settled(tx, &events, &disabled).await?;
         tx.commit().await?;
-        Ok(told.made)
+        Ok(made)
     }
 
     /// Distinguishes repeated settlements from lost ones. A repeated one finds its own attempt in the log.
@@ -171,7 +178,8 @@ fn lease_of(settlement: &Settlement) -> (TaskKey, u32, SessionId) {
 /// Whether the task leaves the table without any other effect.
 fn leaves_quietly(settlement: &Settlement) -> bool {
     let Settlement { row, hold_lane, stop_lane, batch, result, .. } = settlement;
-    *row == NextRow::Gone && hold_lane.is_none() && !stop_lane && batch.is_none() && result.is_none()
+    let has_effect = hold_lane.is_some() || *stop_lane || batch.is_some() || result.is_some();
+    *row == NextRow::Gone && !has_effect && AttemptEvent::of(settlement).is_none()
 }
 
 /// The settlements of one statement, with their indexes in the batch.

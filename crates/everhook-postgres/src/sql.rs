@@ -11,8 +11,9 @@ use everhook_store::sql::statement::{Text, Width};
 use crate::job::{batch as job_batch, enqueue, output, query, steer};
 use crate::schedule::fire;
 use crate::{
-    append, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once, optimistic_append,
-    outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, token, tx, worker,
+    append, backlog, batch, dedup, deliveries, endpoints, environment, feed, history, lease, once, operational,
+    optimistic_append, outbox, partition, queue, redrive, renew, resource, retention, schedule, session, settle, token,
+    tx, worker,
 };
 
 /// The statements of every module.
@@ -35,6 +36,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     lease::STATEMENTS,
     query::STATEMENTS,
     once::STATEMENTS,
+    operational::STATEMENTS,
     outbox::STATEMENTS,
     output::STATEMENTS,
     partition::STATEMENTS,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everhook_core::limits::REPLY_BYTES_MAX;
-use everhook_core::outcome::{Reply, SendFailure};
+use everhook_core::outcome::{Reply, SendFailure, Wish};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body_util::Full;
@@ -96,7 +96,12 @@ impl Link {
             Err(_elapsed) => return Err(broken(failure::timeout("timed out reading the reply"))),
         };
         Ok(Exchanged {
-            reply: Reply { status: head.status.as_u16(), retry_after: retry_after(&head.headers), body: body.kept },
+            reply: Reply {
+                status: head.status.as_u16(),
+                retry_after: retry_after(&head.headers),
+                wish: head.headers.get(Wish::HEADER).and_then(|value| Wish::parse(value.to_str().ok()?)),
+                body: body.kept,
+            },
             reusable: body.finished && self.is_settled(),
             promised: promised(&head.headers),
         })

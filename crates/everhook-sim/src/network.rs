@@ -107,7 +107,7 @@ impl NodeNetwork {
                 let longest = if self.shared.rng.once_in(20) { SEND_DEADLINE } else { Duration::from_millis(50) };
                 self.latency(longest).await;
                 let retry_after = (status == 429).then(|| self.shared.rng.below(4).to_string());
-                Ok(Reply { status, retry_after, body: Bytes::new() })
+                Ok(Reply { status, retry_after, wish: None, body: Bytes::new() })
             }
             Behaviour::ReplyLost => {
                 self.latency(Duration::from_millis(50)).await;

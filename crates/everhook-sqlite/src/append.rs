@@ -304,7 +304,8 @@ pub(crate) fn has_subscriber(
     Ok(endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels)))
 }
 
-fn read_endpoints(
+/// Returns the endpoints of an application, from the cache if its version is current; none if it does not exist.
+pub(crate) fn read_endpoints(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     application: ApplicationId,

@@ -33,6 +33,7 @@ mod lease;
 mod migrate;
 mod once;
 mod open;
+mod operational;
 mod operations;
 mod outbox;
 mod queue;

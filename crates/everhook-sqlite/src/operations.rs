@@ -187,20 +187,26 @@ impl Store for SqliteStore {
         scope: Scope,
         new: NewResource,
         key: Option<DedupKey>,
-    ) -> Result<Created<Resource>, StoreError> {
+    ) -> Result<WithMade<Created<Resource>>, StoreError> {
         self.change(Op::CreateResource, move |tx| resource::create(tx, scope.environment, &new, key.as_ref())).await
     }
 
-    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+    async fn replace_resource(
+        &self,
+        scope: Scope,
+        changed: ChangedResource,
+    ) -> Result<WithMade<Replaced<Resource>>, StoreError> {
         self.change(Op::ReplaceResource, move |tx| resource::replace(tx, scope.environment, &changed)).await
     }
 
-    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<WithMade<Deleted>, StoreError> {
         match key {
-            ResourceKey::Queue(name) => self.delete_queue(scope.environment, &name).await,
+            ResourceKey::Queue(name) => {
+                self.delete_queue(scope.environment, &name).await.map(|deleted| Made::default().with(deleted))
+            }
             key => {
                 self.change(Op::DeleteResource, move |tx| {
-                    resource::delete(tx, scope.environment, &key).map(Deleted::from)
+                    resource::delete(tx, scope.environment, &key).map(|deleted| deleted.map(Deleted::from))
                 })
                 .await
             }

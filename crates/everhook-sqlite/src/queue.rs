@@ -82,7 +82,7 @@ fn delete(tx: &Tx<'_>, environment: EnvironmentId, name: &Name) -> Result<Deleti
     if lanes == QUEUE_LANES_DELETED_MAX {
         return Ok(Deletion::Part);
     }
-    let is_configured = resource::delete(tx, environment, &ResourceKey::Queue(name.clone()))?;
+    let is_configured = resource::delete(tx, environment, &ResourceKey::Queue(name.clone()))?.answer;
     Ok(Deletion::Whole { found: lanes > 0 || is_configured })
 }
 

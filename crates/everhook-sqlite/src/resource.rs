@@ -9,12 +9,14 @@ use everhook_core::endpoint::Endpoint;
 use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id};
 use everhook_core::name::Name;
+use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, Target};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
+use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::{IdRange, Piece, names_beyond};
 use everhook_store::resource::encoding::{ARCHIVED, Columns, keep_unknown};
 use everhook_store::resource::{ChangedResource, NewResource, Parent, Record, Resource, ResourceKey, ResourcePlace};
@@ -29,6 +31,7 @@ pub(crate) use self::projection::{STATEMENTS as PROJECTION_STATEMENTS, touch_gro
 use crate::append::FindGroupVersion;
 use crate::dedup::{Claim, claim, unclaim};
 use crate::error::Fault;
+use crate::operational;
 use crate::sql::run;
 use crate::writer::Tx;
 
@@ -84,9 +87,27 @@ pub(crate) fn create(
     environment: EnvironmentId,
     new: &NewResource,
     key: Option<&DedupKey>,
-) -> Result<Created<Resource>, Fault> {
+) -> Result<WithMade<Created<Resource>>, Fault> {
     let columns = new.resource.columns(environment);
-    let Columns { kind, parent, id, .. } = columns;
+    let created = create_unreported(tx, environment, new, &columns, key)?;
+    let made = match &created {
+        Created::New(Resource::Endpoint(endpoint)) => {
+            let events = [OperationalEvent::EndpointCreated];
+            operational::tell_endpoint(tx, environment, endpoint, &events, DisabledBy::Manual)?
+        }
+        _ => Made::default(),
+    };
+    Ok(made.with(created))
+}
+
+fn create_unreported(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    new: &NewResource,
+    columns: &Columns,
+    key: Option<&DedupKey>,
+) -> Result<Created<Resource>, Fault> {
+    let Columns { kind, parent, id, .. } = *columns;
     match claim(tx, environment, key, id)? {
         Claim::Won => {}
         Claim::Reused => return Ok(Created::KeyReused),
@@ -100,11 +121,14 @@ pub(crate) fn create(
             claim(tx, environment, key, id)?;
         }
     }
-    if let Some(refused) = refusal(tx, environment, &columns, new.max)? {
+    if parent == Parent::of(OPERATIONAL_APPLICATION) {
+        projection::open_group(tx, environment, OPERATIONAL_APPLICATION)?;
+    }
+    if let Some(refused) = refusal(tx, environment, columns, new.max)? {
         unclaim(tx, environment, key, id)?;
         return Ok(refused);
     }
-    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, &columns) })?;
+    let created = run(tx.conn, CreateResource { fields: fields_of(tx, environment, columns) })?;
     let row = created.ok_or(Fault::Corrupt { table: "resource", column: "id" })?;
     let firing = projection::write(tx, environment, &new.resource)?;
     Ok(Created::New(read(&row, firing.as_ref())?))
@@ -141,6 +165,25 @@ fn refusal(
 }
 
 pub(crate) fn replace(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    changed: &ChangedResource,
+) -> Result<WithMade<Replaced<Resource>>, Fault> {
+    let old = match &changed.resource {
+        Resource::Endpoint(new) => find_endpoint(tx.conn, environment, new.application, new.id)?,
+        _ => None,
+    };
+    let replaced = replace_unreported(tx, environment, changed)?;
+    let made = match (old, &replaced) {
+        (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
+            operational::tell_endpoint(tx, environment, new, &events::changed(&old, new), DisabledBy::Manual)?
+        }
+        _ => Made::default(),
+    };
+    Ok(made.with(replaced))
+}
+
+fn replace_unreported(
     tx: &Tx<'_>,
     environment: EnvironmentId,
     changed: &ChangedResource,
@@ -191,7 +234,19 @@ fn write(tx: &Tx<'_>, environment: EnvironmentId, mut columns: Columns) -> Resul
 }
 
 /// Deletes a resource; returns false if it does not exist. The caller deletes the lanes of a queue.
-pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
+pub(crate) fn delete(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<WithMade<bool>, Fault> {
+    let deleted = delete_unreported(tx, environment, key)?;
+    let made = match key {
+        ResourceKey::Endpoint(application, id) if deleted => {
+            let event = OperationalEvent::EndpointDeleted;
+            operational::tell_lost_endpoint(tx, environment, *application, *id, event)?
+        }
+        _ => Made::default(),
+    };
+    Ok(made.with(deleted))
+}
+
+fn delete_unreported(tx: &Tx<'_>, environment: EnvironmentId, key: &ResourceKey) -> Result<bool, Fault> {
     let ResourcePlace { kind, parent, locator } = key.place();
     let deleted = match &locator {
         Locator::Id(id) => {
@@ -242,6 +297,18 @@ pub(crate) fn find_endpoint(
     id: EndpointId,
 ) -> Result<Option<Endpoint>, Fault> {
     find(conn, environment, &ResourcePlace::endpoint(application, &Locator::Id(id)))
+}
+
+/// Finds an endpoint whose row stays after its deletion.
+pub(crate) fn find_even_deleted(
+    tx: &Tx<'_>,
+    environment: EnvironmentId,
+    application: ApplicationId,
+    id: EndpointId,
+) -> Result<Option<Endpoint>, Fault> {
+    let (kind, parent) = (ResourceKind::Endpoint, Parent::of(application));
+    let found = run(tx.conn, FindResource { environment, kind, parent, id: id.0 })?;
+    found.map(|(row, _)| record(&row, None)).transpose()
 }
 
 pub(crate) fn find_schedule(

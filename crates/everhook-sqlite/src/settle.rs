@@ -6,22 +6,24 @@
 use std::collections::BTreeMap;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
-use everhook_core::id::{ApplicationId, BatchId, EnvironmentId, Id, LaneId, SessionId};
+use everhook_core::id::{BatchId, EndpointId, EnvironmentId, Id, LaneId, SessionId};
 use everhook_core::job::report::KeptResult;
 use everhook_core::lifecycle::NextRow;
+use everhook_core::operational::OperationalEvent;
 use everhook_core::task::{TaskKind, TaskState};
 use everhook_core::time::{Timestamp, micros};
 use everhook_store::batch::ended;
 use everhook_store::lease::{NewAttempt, Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
+use everhook_store::operational::AttemptEvent;
 use everhook_store::statement;
-use rusqlite::{CachedStatement, OptionalExtension, params};
+use rusqlite::{CachedStatement, params};
 
 use crate::append::{Waits, lower_lane_due};
 use crate::batch;
 use crate::error::Fault;
+use crate::operational;
 use crate::resource;
-use crate::rows::Reader;
 use crate::sql::run;
 use crate::writer::Tx;
 
@@ -47,6 +49,7 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
     let mut log = tx.conn.prepare_cached(APPEND_ATTEMPT)?;
     let mut batches: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(settlements.len());
+    let mut made = Made::default();
     for settlement in settlements {
         let matched = match settlement.row {
             NextRow::Gone => settle_gone(&mut gone, settlement)?,
@@ -72,11 +75,13 @@ pub(crate) fn settle(tx: &Tx<'_>, settlements: &[Settlement]) -> Result<WithMade
             keep_result(tx, settlement, result)?;
         }
         if settlement.stop_lane {
-            stop_lane(tx, settlement)?;
+            made += stop_lane(tx, settlement)?;
+        }
+        if let Some(event) = AttemptEvent::of(settlement) {
+            made += operational::tell_attempt(tx, &event)?;
         }
         settled.push(Settled::Done);
     }
-    let mut made = Made::default();
     for ((environment, id), ended) in batches {
         made += batch::tell(tx, environment, id, BatchChange::Ended(ended))?;
     }
@@ -152,14 +157,15 @@ fn keep_result(tx: &Tx<'_>, settlement: &Settlement, result: &KeptResult) -> Res
     Ok(())
 }
 
-/// Stops the settlement's lane.
-fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
+/// Stops the settlement's lane. Returns the messages that report it.
+fn stop_lane(tx: &Tx<'_>, settlement: &Settlement) -> Result<Made, Fault> {
     match settlement.kind {
         TaskKind::Delivery => disable_endpoint(tx, settlement),
         TaskKind::Job => {
             let (environment, lane) = (settlement.key.environment, settlement.lane);
             let stopped = run(tx.conn, StopQueue { environment, lane, now: tx.now })?;
-            stopped.map_or(Ok(()), |id| run(tx.conn, StopGroup { environment, id }).map(drop))
+            stopped.map_or(Ok(()), |id| run(tx.conn, StopGroup { environment, id }).map(drop))?;
+            Ok(Made::default())
         }
     }
 }
@@ -179,20 +185,17 @@ fn was_settled(tx: &Tx<'_>, settlement: &Settlement) -> Result<bool, Fault> {
 }
 
 /// Disables the endpoint of the settlement's lane, unless it is disabled or deleted already.
-fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<(), Fault> {
+fn disable_endpoint(tx: &Tx<'_>, settlement: &Settlement) -> Result<Made, Fault> {
     let (environment, lane) = (settlement.key.environment, settlement.lane);
-    let mut find = tx.conn.prepare_cached("select application from lane where environment = ?1 and id = ?2")?;
-    let read = |row: &rusqlite::Row<'_>| Ok(Reader::new(row, "lane").id(0, "application"));
-    let Some(application) = find.query_row(params![environment.0, lane.as_bytes()], read).optional()? else {
-        return Ok(());
-    };
-    let application = ApplicationId(application?);
+    let Some(application) = operational::application_of(tx, environment, lane)? else { return Ok(Made::default()) };
     let mut disable = tx.conn.prepare_cached(DISABLE_ENDPOINT)?;
     let disabled =
         disable.execute(params![environment.0, application.as_bytes(), lane.as_bytes(), tx.now.as_micros()])?;
-    if disabled == 1 {
-        tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
-        resource::touch_group(tx, environment, application)?;
+    if disabled == 0 {
+        return Ok(Made::default());
     }
-    Ok(())
+    tx.conn.prepare_cached(SET_LANE_STATE)?.execute(params![environment.0, lane.as_bytes(), 1])?;
+    resource::touch_group(tx, environment, application)?;
+    let (id, event) = (EndpointId(lane.0), OperationalEvent::EndpointDisabled);
+    operational::tell_lost_endpoint(tx, environment, application, id, event)
 }

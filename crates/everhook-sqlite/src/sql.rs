@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::error::Fault;
 use crate::rows::Reader;
-use crate::{append, deliveries, environment, feed, history, queue, resource, schedule, settle, token};
+use crate::{append, deliveries, environment, feed, history, operational, queue, resource, schedule, settle, token};
 
 pub(crate) fn run<S: Statement>(conn: &Connection, statement: S) -> Result<S::Answer, Fault> {
     let call = statement.call();
@@ -149,6 +149,7 @@ const ALL: &[&[fn() -> &'static Text]] = &[
     environment::STATEMENTS,
     history::delivery::STATEMENTS,
     feed::STATEMENTS,
+    operational::STATEMENTS,
     queue::STATEMENTS,
     resource::STATEMENTS,
     resource::PROJECTION_STATEMENTS,

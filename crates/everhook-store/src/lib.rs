@@ -21,6 +21,7 @@ pub mod job;
 pub mod lease;
 pub mod made;
 pub mod once;
+pub mod operational;
 pub mod outbox;
 pub mod piece;
 pub mod query;

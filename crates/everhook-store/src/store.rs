@@ -215,11 +215,13 @@ store! {
         /// Creates a resource; callers use [`Resources::create`].
         [CreateResource] fn create_resource(
             scope: Scope, new: NewResource, key: Option<DedupKey>
-        ) -> Created<Resource>;
+        ) -> WithMade<Created<Resource>>;
         /// Replaces a resource; callers use [`Resources::replace`].
-        [ReplaceResource] fn replace_resource(scope: Scope, changed: ChangedResource) -> Replaced<Resource>;
+        [ReplaceResource] fn replace_resource(
+            scope: Scope, changed: ChangedResource
+        ) -> WithMade<Replaced<Resource>>;
         /// Deletes a resource with the effects described at [`ResourceKey`].
-        [DeleteResource] fn delete_resource(scope: Scope, key: ResourceKey) -> Deleted;
+        [DeleteResource] fn delete_resource(scope: Scope, key: ResourceKey) -> WithMade<Deleted>;
         /// Returns the environment with this public id; creates it with `name` if it does not exist.
         [EnsureEnvironment] fn ensure_environment(org: OrgId, name: String) -> Environment;
         /// Stores the hash of an API key.
@@ -294,7 +296,7 @@ pub trait Reads: Store {
 
 impl<S: Store + ?Sized> Reads for S {}
 
-/// Resources with typed records, on every store.
+/// Resources with typed records, on every store. The messages that report changes are not counted.
 pub trait Resources: Store {
     fn create<R: Create>(
         &self,
@@ -302,7 +304,7 @@ pub trait Resources: Store {
         new: R,
         key: Option<DedupKey>,
     ) -> impl Future<Output = Result<Created<R::Record>, StoreError>> + Send {
-        async move { Ok(self.create_resource(scope, new.into(), key).await?.map(of_kind)) }
+        async move { Ok(self.create_resource(scope, new.into(), key).await?.answer.map(of_kind)) }
     }
 
     /// Replaces a resource whose revision is still the given one.
@@ -311,7 +313,11 @@ pub trait Resources: Store {
         scope: Scope,
         changed: R,
     ) -> impl Future<Output = Result<Replaced<R::Record>, StoreError>> + Send {
-        async move { Ok(self.replace_resource(scope, changed.into()).await?.map(of_kind)) }
+        async move { Ok(self.replace_resource(scope, changed.into()).await?.answer.map(of_kind)) }
+    }
+
+    fn delete(&self, scope: Scope, key: ResourceKey) -> impl Future<Output = Result<Deleted, StoreError>> + Send {
+        async move { Ok(self.delete_resource(scope, key).await?.answer) }
     }
 }
 

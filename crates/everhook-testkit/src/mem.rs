@@ -13,6 +13,7 @@ mod history;
 mod job;
 mod lease;
 mod once;
+mod operational;
 mod operations;
 mod queue;
 mod resource;

@@ -256,7 +256,7 @@ impl Import<'_> {
             (None, _) if !self.writes => Ok(Ok(Step::Created)),
             (Some(_), Some(scope)) => {
                 let changed = ChangedResource { resource: new, key: None };
-                Ok(match self.store.replace_resource(scope, changed).await? {
+                Ok(match self.store.replace_resource(scope, changed).await?.answer {
                     Replaced::Done(_) | Replaced::Repeated => Ok(Step::Updated),
                     Replaced::Taken => Err("uid belongs to another object in Everhook".to_owned()),
                     Replaced::Stale | Replaced::KeyReused => {
@@ -266,7 +266,7 @@ impl Import<'_> {
             }
             (None, Some(scope)) => {
                 let new = NewResource { resource: new, max: ENDPOINTS_MAX };
-                Ok(match self.store.create_resource(scope, new, None).await? {
+                Ok(match self.store.create_resource(scope, new, None).await?.answer {
                     Created::New(_) => Ok(Step::Created),
                     Created::Taken(_) => Err("uid belongs to another object in Everhook".to_owned()),
                     // The store knows the id, but no object was found under it.

@@ -153,7 +153,7 @@ struct AnswersAtOnce;
 #[async_trait]
 impl Transport for AnswersAtOnce {
     async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
-        Ok(Reply { status: 200, retry_after: None, body: Bytes::from_static(b"ok") })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::from_static(b"ok") })
     }
 }
 

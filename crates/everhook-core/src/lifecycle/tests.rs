@@ -50,6 +50,17 @@ fn success_ends_the_task() {
 }
 
 #[test]
+fn the_wishes_of_a_receiver_are_obeyed() {
+    check(task(), Outcome::LastSuccess, "succeed | 1/0 | gone | Succeeded | disable");
+    check(task(), Outcome::Aborted, "die: aborted by the receiver | 1/0 | dead | Dead");
+    check(
+        Task { trigger: Trigger::Manual, ..task() },
+        Outcome::Aborted,
+        "die: aborted by the receiver | 1/0 | gone | Dead",
+    );
+}
+
+#[test]
 fn a_failure_waits_for_its_turn_in_the_schedule() {
     check(task(), FAILURE, "retry in 5s | 1/0 | pending | Open");
     check(Task { tries: 2, ..task() }, FAILURE, "retry in 1800s | 3/0 | pending | Open");

@@ -239,7 +239,8 @@ fn ticket(leased: Leased, session: &Arc<Session>, order: StartOrder) -> Ticket<D
 /// Returns whether the endpoint asks for no more requests, for now or for good. Deliveries waiting for a slot must not
 /// be sent to it.
 fn wants_rest(end: &AttemptEnd) -> bool {
-    matches!(end, AttemptEnd::Attempted(record) if matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone))
+    let AttemptEnd::Attempted(record) = end else { return false };
+    matches!(record.outcome, Outcome::Throttled { .. } | Outcome::Gone | Outcome::LastSuccess)
 }
 
 fn cancelled(leased: &Leased, started_at: Timestamp) -> AttemptRecord {

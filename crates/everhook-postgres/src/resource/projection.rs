@@ -3,6 +3,7 @@
 use everhook_core::endpoint::{Endpoint, EndpointState};
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
+use everhook_core::operational::OPERATIONAL_APPLICATION;
 use everhook_core::queue::{Queue, QueueState, Rate};
 use everhook_core::resource::ResourceKind;
 use everhook_core::schedule::fire::ScheduleState;
@@ -42,6 +43,11 @@ statement! {
 /// Locks the application of a resource, and invalidates its cached endpoints. Returns false if it does not exist.
 pub(super) async fn lock_parent(tx: &Tx<'_>, environment: EnvironmentId, resource: &Resource) -> Result<bool, Fault> {
     match resource {
+        // The hidden application begins with its first endpoint.
+        Resource::Endpoint(endpoint) if endpoint.application == OPERATIONAL_APPLICATION => {
+            tx.run(put_group(environment, endpoint.application.0, &LaneGroup::OPEN)).await?;
+            Ok(true)
+        }
         Resource::Endpoint(Endpoint { application, .. }) | Resource::Integration(Integration { application, .. }) => {
             lock_parent_of(tx, environment, Parent::of(*application)).await
         }

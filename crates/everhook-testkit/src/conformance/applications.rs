@@ -149,11 +149,7 @@ pub(super) async fn a_change_of_an_endpoint_is_a_change_of_its_application(fx: &
     seen.push(version(fx.here).await);
     fx.store.replace(Scope::of(fx.here), ChangedEndpoint { endpoint: endpoint.clone(), key: None }).await.unwrap();
     seen.push(version(fx.here).await);
-    fx.store
-        .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id))
-        .await
-        .unwrap()
-        .is_done();
+    fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(application.id, endpoint.id)).await.unwrap().is_done();
     seen.push(version(fx.here).await);
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
     assert_eq!(version(fx.there).await, there, "not in the other environment");
@@ -168,8 +164,8 @@ pub(super) async fn a_deleted_application_is_gone_and_its_uid_is_free(fx: &Fixtu
         .create(Scope::of(fx.here), NewEndpoint { endpoint: endpoint.clone(), max: ENDPOINTS_MAX }, None)
         .await
         .unwrap();
-    assert!(fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
-    assert!(!fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
+    assert!(fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
+    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::Application(old.id)).await.unwrap().is_done());
     assert_eq!(find(fx, fx.here, old.id).await, None);
     assert_eq!(find_uid(fx, fx.here, "u").await, None);
     assert_eq!(
@@ -198,7 +194,7 @@ pub(super) async fn applications_are_listed_piece_by_piece_both_ways(fx: &Fixtur
         want.push(create(fx, None).await.id);
     }
     let deleted = create(fx, None).await.id;
-    fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Application(deleted)).await.unwrap().is_done();
+    fx.store.delete(Scope::of(fx.here), ResourceKey::Application(deleted)).await.unwrap().is_done();
     create_in(fx, fx.there, "elsewhere").await;
     want.sort();
     let pages = async |order: Order, limit: usize| {
@@ -241,7 +237,7 @@ pub(super) async fn applications_are_listed_by_what_endpoints_they_have(fx: &Fix
         if application == deleted {
             assert!(
                 fx.store
-                    .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(application, endpoint.id))
+                    .delete(Scope::of(fx.here), ResourceKey::Endpoint(application, endpoint.id))
                     .await
                     .unwrap()
                     .is_done()

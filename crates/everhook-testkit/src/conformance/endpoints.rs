@@ -109,16 +109,10 @@ pub(super) async fn an_endpoint_belongs_to_its_application(fx: &Fixture) {
         None
     );
     assert_eq!(find_uid(fx, other, "u").await, None);
+    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(other, endpoint.id)).await.unwrap().is_done());
     assert!(
         !fx.store
-            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(other, endpoint.id))
-            .await
-            .unwrap()
-            .is_done()
-    );
-    assert!(
-        !fx.store
-            .delete_resource(Scope::of(fx.there), ResourceKey::Endpoint(fx.application, endpoint.id))
+            .delete(Scope::of(fx.there), ResourceKey::Endpoint(fx.application, endpoint.id))
             .await
             .unwrap()
             .is_done()
@@ -166,18 +160,10 @@ pub(super) async fn a_uid_belongs_to_one_endpoint_of_an_application(fx: &Fixture
         Replaced::Taken
     );
     assert!(
-        fx.store
-            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id))
-            .await
-            .unwrap()
-            .is_done()
+        fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
     );
     assert!(
-        !fx.store
-            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id))
-            .await
-            .unwrap()
-            .is_done()
+        !fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, first.id)).await.unwrap().is_done()
     );
     assert_eq!(find(fx, fx.here, first.id).await, None);
     assert_eq!(
@@ -209,11 +195,7 @@ pub(super) async fn an_application_has_no_more_endpoints_than_it_may(fx: &Fixtur
     let there = Endpoint { id: EndpointId(fx.id()), ..third.clone() };
     create(fx, fx.there, &there).await;
     assert!(
-        fx.store
-            .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, second.id))
-            .await
-            .unwrap()
-            .is_done()
+        fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, second.id)).await.unwrap().is_done()
     );
     let created = try_create(&third, 2).await.unwrap();
     assert!(matches!(created, Created::New(_)), "a deleted one does not count, a refusal used up no key: {created:?}");
@@ -320,11 +302,7 @@ pub(super) async fn endpoints_are_listed_piece_by_piece_both_ways(fx: &Fixture) 
         want.push(fx.endpoint().await);
     }
     let deleted = fx.endpoint().await;
-    fx.store
-        .delete_resource(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, deleted))
-        .await
-        .unwrap()
-        .is_done();
+    fx.store.delete(Scope::of(fx.here), ResourceKey::Endpoint(fx.application, deleted)).await.unwrap().is_done();
     let other = other_application(fx).await;
     create(fx, fx.here, &new_endpoint(EndpointId(fx.id()), other)).await;
     want.sort();
@@ -434,16 +412,8 @@ pub(super) async fn a_concurrent_change_of_an_event_type_is_noticed(fx: &Fixture
         .unwrap()
         .expect("it is there");
     assert!(!there.archived);
-    assert!(
-        fx.store.delete_resource(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done()
-    );
-    assert!(
-        !fx.store
-            .delete_resource(Scope::of(fx.here), ResourceKey::EventType(old.name.clone()))
-            .await
-            .unwrap()
-            .is_done()
-    );
+    assert!(fx.store.delete(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done());
+    assert!(!fx.store.delete(Scope::of(fx.here), ResourceKey::EventType(old.name.clone())).await.unwrap().is_done());
     assert_eq!(
         fx.store.read(query::FindEventType { scope: Scope::of(fx.here), name: old.name.clone() }).await.unwrap(),
         None

@@ -51,9 +51,9 @@ pub(super) async fn an_integration_is_found_changed_and_deleted(fx: &Fixture) {
     assert_eq!((after.key, after.feature_flags.len(), after.created_at), (None, 0, made.created_at));
     assert_eq!(fx.other.replace(Scope::of(fx.here), changed).await.unwrap(), Replaced::Stale);
     let key = ResourceKey::Integration(fx.application, made.id);
-    assert!(!fx.store.delete_resource(Scope::of(fx.there), key.clone()).await.unwrap().is_done());
-    assert!(fx.store.delete_resource(Scope::of(fx.here), key.clone()).await.unwrap().is_done());
-    assert!(!fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().is_done());
+    assert!(!fx.store.delete_resource(Scope::of(fx.there), key.clone()).await.unwrap().answer.is_done());
+    assert!(fx.store.delete_resource(Scope::of(fx.here), key.clone()).await.unwrap().answer.is_done());
+    assert!(!fx.store.delete_resource(Scope::of(fx.here), key).await.unwrap().answer.is_done());
     assert_eq!(find(fx, scope, made.id).await, None);
 }
 
@@ -83,7 +83,14 @@ pub(super) async fn integrations_are_listed_piece_by_piece_and_end_with_their_ap
     assert_eq!(list(None, Order::Ascending, 2).await, made[..2]);
     assert_eq!(list(Some(made[1]), Order::Ascending, 2).await, made[2..]);
     assert_eq!(list(None, Order::Descending, 1).await, made[2..]);
-    assert!(fx.store.delete_resource(scope.scope(), ResourceKey::Application(fx.application)).await.unwrap().is_done());
+    assert!(
+        fx.store
+            .delete_resource(scope.scope(), ResourceKey::Application(fx.application))
+            .await
+            .unwrap()
+            .answer
+            .is_done()
+    );
     assert_eq!(list(None, Order::Ascending, 2).await, []);
     assert_eq!(find(fx, scope, made[0]).await, None);
     let gone = query::FindApplication { scope: scope.scope(), locator: Locator::Id(fx.application) };

@@ -469,7 +469,7 @@ pub(super) async fn two_changes_of_a_queue_do_not_undo_each_other(fx: &Fixture) 
 }
 
 pub(super) async fn a_queue_is_deleted_once_no_job_of_it_is_open(fx: &Fixture) {
-    let delete = async || fx.store.delete_resource(Scope::of(fx.here), ResourceKey::Queue(name("q"))).await.unwrap();
+    let delete = async || fx.store.delete(Scope::of(fx.here), ResourceKey::Queue(name("q"))).await.unwrap();
     assert_eq!(delete().await, Deleted::NotFound);
     fx.configure("q", |queue| queue.limit = Some(2)).await;
     fx.accept(fx.job_on("other")).await;

@@ -290,6 +290,15 @@ macro_rules! conformance_resources {
             applications_are_listed_by_what_endpoints_they_have
             applications_are_listed_piece_by_piece_both_ways
         }
+        $crate::conformance_cases! { $backend, operational:
+            a_change_of_an_endpoint_is_reported_with_it
+            a_failing_delivery_is_reported_at_its_fourth_failure_and_its_end
+            a_success_after_a_redrive_is_reported
+            an_endpoint_that_its_receiver_disables_is_reported
+            operational_endpoints_cause_no_events
+            without_a_listener_nothing_is_written
+            the_hidden_application_is_in_no_list
+        }
         $crate::conformance_cases! { $backend, endpoints:
             an_endpoint_is_found_as_it_was_made
             an_endpoint_belongs_to_its_application

@@ -55,6 +55,7 @@ mod list;
 mod maintenance;
 pub mod model;
 mod once;
+mod operational;
 pub mod outbox;
 mod race;
 mod schedule;

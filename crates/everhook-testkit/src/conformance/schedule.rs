@@ -232,14 +232,8 @@ pub(super) async fn schedules_are_kept_listed_and_deleted(fx: &Fixture) {
     };
     assert_eq!(names(None).await, ["a", "b"]);
     assert_eq!(names(Some("a")).await, ["b"]);
-    assert!(
-        !fx.other.delete_resource(Scope::of(fx.there), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
-    );
-    assert!(
-        fx.other.delete_resource(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
-    );
-    assert!(
-        !fx.other.delete_resource(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done()
-    );
+    assert!(!fx.other.delete(Scope::of(fx.there), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
+    assert!(fx.other.delete(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
+    assert!(!fx.other.delete(Scope::of(fx.here), ResourceKey::Schedule(a.name.clone())).await.unwrap().is_done());
     assert_eq!(names(None).await, ["b"]);
 }

@@ -85,11 +85,11 @@ impl<S: Store> Stage for S {
     }
 
     async fn drop_endpoint(&self, environment: EnvironmentId, application: ApplicationId, id: EndpointId) -> bool {
-        self.delete_resource(Scope::of(environment), ResourceKey::Endpoint(application, id)).await.unwrap().is_done()
+        self.delete(Scope::of(environment), ResourceKey::Endpoint(application, id)).await.unwrap().is_done()
     }
 
     async fn drop_application(&self, environment: EnvironmentId, id: ApplicationId) -> bool {
-        self.delete_resource(Scope::of(environment), ResourceKey::Application(id)).await.unwrap().is_done()
+        self.delete(Scope::of(environment), ResourceKey::Application(id)).await.unwrap().is_done()
     }
 
     async fn attempts_of(

@@ -96,7 +96,7 @@ pub(super) fn has_subscriber(tables: &Tables, scope: AppScope, event_type: &Name
     set.endpoints.iter().any(|endpoint| fanout::wants(endpoint, event_type, channels))
 }
 
-fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
+pub(super) fn endpoints_of(tables: &Tables, environment: EnvironmentId, application: ApplicationId) -> EndpointSet {
     let endpoints: Vec<Endpoint> = resource::records(tables, environment, Parent::of(application));
     EndpointSet::new(0, endpoints.iter().map(resource::delivered).collect())
 }

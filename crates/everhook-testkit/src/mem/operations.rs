@@ -174,15 +174,19 @@ impl Store for MemStore {
         scope: Scope,
         new: NewResource,
         key: Option<DedupKey>,
-    ) -> Result<Created<Resource>, StoreError> {
+    ) -> Result<WithMade<Created<Resource>>, StoreError> {
         Ok(self.create_resource_now(scope.environment, new, key.as_ref()))
     }
 
-    async fn replace_resource(&self, scope: Scope, changed: ChangedResource) -> Result<Replaced<Resource>, StoreError> {
+    async fn replace_resource(
+        &self,
+        scope: Scope,
+        changed: ChangedResource,
+    ) -> Result<WithMade<Replaced<Resource>>, StoreError> {
         Ok(self.replace_resource_now(scope.environment, changed))
     }
 
-    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<Deleted, StoreError> {
+    async fn delete_resource(&self, scope: Scope, key: ResourceKey) -> Result<WithMade<Deleted>, StoreError> {
         Ok(self.delete_resource_now(scope.environment, &key))
     }
 

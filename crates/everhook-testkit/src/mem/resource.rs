@@ -6,12 +6,14 @@ use everhook_core::event_type::EventType;
 use everhook_core::id::{ApplicationId, EndpointId, EnvironmentId, Id, ScheduleId};
 use everhook_core::integration::Integration;
 use everhook_core::name::{Metadata, Name};
+use everhook_core::operational::{self as events, DisabledBy, OPERATIONAL_APPLICATION, OperationalEvent};
 use everhook_core::queue::{Queue, queue_id};
 use everhook_core::resource::ResourceKind;
 use everhook_core::scope::AppScope;
 use everhook_core::time::Timestamp;
 use everhook_store::catalog::{ArchivedTypes, Created, Having, Locator, Order, Replaced, Slice};
 use everhook_store::dedup::DedupKey;
+use everhook_store::made::{Made, WithMade};
 use everhook_store::piece::Piece;
 use everhook_store::queue::LaneGroup;
 use everhook_store::resource::encoding::Columns;
@@ -23,7 +25,7 @@ use everhook_store::uids::Found;
 
 use crate::mem::append::{holder, keep_key};
 use crate::mem::tables::{LaneRow, LaneState, ResourceEntry, Tables};
-use crate::mem::{MemStore, queue};
+use crate::mem::{MemStore, operational, queue};
 
 impl MemStore {
     /// Creates an application without a name.
@@ -63,81 +65,67 @@ impl MemStore {
         environment: EnvironmentId,
         new: NewResource,
         key: Option<&DedupKey>,
-    ) -> Created<Resource> {
+    ) -> WithMade<Created<Resource>> {
         let (mut tables, now) = self.lock();
-        let columns = new.resource.columns(environment);
-        let Columns { kind, id, .. } = columns;
-        if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
-            if holder.body != key.body {
-                return Created::KeyReused;
+        let created = create(&mut tables, environment, new, key, now);
+        let made = match &created {
+            Created::New(Resource::Endpoint(endpoint)) => {
+                let events = [OperationalEvent::EndpointCreated];
+                self.tell(&mut tables, now, (environment, endpoint.id), &events)
             }
-            if let Some(entry) = tables.resources.get(&(environment, kind, holder.object)) {
-                return Created::Repeated(entry.resource.clone());
-            }
-        }
-        if let Parent(Some(application)) = columns.parent
-            && !tables.has_application(environment, ApplicationId(application))
-        {
-            return Created::NoParent;
-        }
-        if let Some(found) = in_the_way(&tables, environment, &columns) {
-            // A random id can only exist because this request was committed before.
-            let is_own = found.columns(environment).id == id && !kind.is_named();
-            return if is_own { Created::Repeated(found) } else { Created::Taken(found) };
-        }
-        let siblings = open_entries(&tables, environment, kind).filter(|entry| entry.parent == columns.parent);
-        if siblings.count() >= new.max {
-            return Created::Full;
-        }
-        if let Some(key) = key {
-            keep_key(&mut tables, environment, key, id, now);
-        }
-        Created::New(write(&mut tables, environment, stamped(new.resource, now, now, 1), now))
+            _ => Made::default(),
+        };
+        made.with(created)
     }
 
     pub(super) fn replace_resource_now(
         &self,
         environment: EnvironmentId,
         changed: ChangedResource,
-    ) -> Replaced<Resource> {
+    ) -> WithMade<Replaced<Resource>> {
         let (mut tables, now) = self.lock();
-        let columns = changed.resource.columns(environment);
-        let key = changed.key.as_ref();
-        if let Some((key, holder)) = key.and_then(|key| Some((key, holder(&tables, environment, key, now)?))) {
-            return if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
-        }
-        let known = tables.resources.get(&(environment, columns.kind, columns.id));
-        let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
-        let known = known.map(|entry| entry.resource.clone());
-        let revision = known.as_ref().map(|known| known.columns(environment).revision);
-        // A queue without a row exists with the default configuration.
-        let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
-        if revision != Some(columns.revision) {
-            return Replaced::Stale;
-        }
-        if by_name(&tables, environment, &columns).is_some_and(|found| found.columns(environment).id != columns.id) {
-            return Replaced::Taken;
-        }
-        if let Some(key) = key {
-            keep_key(&mut tables, environment, key, columns.id, now);
-        }
-        let created_at = known.as_ref().map_or(now, created_at);
-        let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
-        Replaced::Done(write(&mut tables, environment, resource, now))
+        let old = match &changed.resource {
+            Resource::Endpoint(new) => tables.endpoint(environment, new.id).map(|(old, _)| old.clone()),
+            _ => None,
+        };
+        let replaced = replace(&mut tables, environment, changed, now);
+        let made = match (old, &replaced) {
+            (Some(old), Replaced::Done(Resource::Endpoint(new))) => {
+                self.tell(&mut tables, now, (environment, new.id), &events::changed(&old, new))
+            }
+            _ => Made::default(),
+        };
+        made.with(replaced)
     }
 
-    pub(super) fn delete_resource_now(&self, environment: EnvironmentId, key: &ResourceKey) -> Deleted {
-        let (mut tables, _) = self.lock();
+    pub(super) fn delete_resource_now(&self, environment: EnvironmentId, key: &ResourceKey) -> WithMade<Deleted> {
+        let (mut tables, now) = self.lock();
         if let ResourceKey::Queue(name) = key
             && queue::has_jobs(&tables, environment, name)
         {
-            return Deleted::HasJobs;
+            return Made::default().with(Deleted::HasJobs);
         }
         let mut found = delete(&mut tables, environment, &key.place());
         if let ResourceKey::Queue(name) = key {
             found |= queue::forget_lanes(&mut tables, environment, name);
         }
-        found.into()
+        let made = match key {
+            ResourceKey::Endpoint(_, id) if found => {
+                self.tell(&mut tables, now, (environment, *id), &[OperationalEvent::EndpointDeleted])
+            }
+            _ => Made::default(),
+        };
+        made.with(found.into())
+    }
+
+    fn tell(
+        &self,
+        tables: &mut Tables,
+        now: Timestamp,
+        endpoint: (EnvironmentId, EndpointId),
+        events: &[OperationalEvent],
+    ) -> Made {
+        operational::tell_endpoint(tables, &self.ids, now, endpoint, events, DisabledBy::Manual)
     }
 
     pub(super) fn find_resource<R: Record>(&self, environment: EnvironmentId, place: &ResourcePlace) -> Option<R> {
@@ -209,6 +197,77 @@ impl MemStore {
         let is_known = |name: &Name| known.iter().any(|known| known.name == *name && !known.archived);
         names.into_iter().filter(|name| !is_known(name)).collect()
     }
+}
+
+fn create(
+    tables: &mut Tables,
+    environment: EnvironmentId,
+    new: NewResource,
+    key: Option<&DedupKey>,
+    now: Timestamp,
+) -> Created<Resource> {
+    let columns = new.resource.columns(environment);
+    let Columns { kind, id, .. } = columns;
+    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
+        if holder.body != key.body {
+            return Created::KeyReused;
+        }
+        if let Some(entry) = tables.resources.get(&(environment, kind, holder.object)) {
+            return Created::Repeated(entry.resource.clone());
+        }
+    }
+    if columns.parent == Parent::of(OPERATIONAL_APPLICATION) {
+        put_group(tables, environment, OPERATIONAL_APPLICATION.0, LaneGroup::OPEN, now);
+    }
+    if let Parent(Some(application)) = columns.parent
+        && !tables.has_application(environment, ApplicationId(application))
+    {
+        return Created::NoParent;
+    }
+    if let Some(found) = in_the_way(tables, environment, &columns) {
+        // A random id can only exist because this request was committed before.
+        let is_own = found.columns(environment).id == id && !kind.is_named();
+        return if is_own { Created::Repeated(found) } else { Created::Taken(found) };
+    }
+    let siblings = open_entries(tables, environment, kind).filter(|entry| entry.parent == columns.parent);
+    if siblings.count() >= new.max {
+        return Created::Full;
+    }
+    if let Some(key) = key {
+        keep_key(tables, environment, key, id, now);
+    }
+    Created::New(write(tables, environment, stamped(new.resource, now, now, 1), now))
+}
+
+fn replace(
+    tables: &mut Tables,
+    environment: EnvironmentId,
+    changed: ChangedResource,
+    now: Timestamp,
+) -> Replaced<Resource> {
+    let columns = changed.resource.columns(environment);
+    let key = changed.key.as_ref();
+    if let Some((key, holder)) = key.and_then(|key| Some((key, holder(tables, environment, key, now)?))) {
+        return if holder.body == key.body { Replaced::Repeated } else { Replaced::KeyReused };
+    }
+    let known = tables.resources.get(&(environment, columns.kind, columns.id));
+    let known = known.filter(|entry| !entry.deleted && entry.parent == columns.parent);
+    let known = known.map(|entry| entry.resource.clone());
+    let revision = known.as_ref().map(|known| known.columns(environment).revision);
+    // A queue without a row exists with the default configuration.
+    let revision = revision.or((columns.kind == ResourceKind::Queue).then_some(0));
+    if revision != Some(columns.revision) {
+        return Replaced::Stale;
+    }
+    if by_name(tables, environment, &columns).is_some_and(|found| found.columns(environment).id != columns.id) {
+        return Replaced::Taken;
+    }
+    if let Some(key) = key {
+        keep_key(tables, environment, key, columns.id, now);
+    }
+    let created_at = known.as_ref().map_or(now, created_at);
+    let resource = stamped(changed.resource, created_at, now, columns.revision + 1);
+    Replaced::Done(write(tables, environment, resource, now))
 }
 
 /// Stores a resource and everything that depends on it.

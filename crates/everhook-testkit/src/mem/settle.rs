@@ -4,32 +4,40 @@ use std::collections::BTreeMap;
 
 use everhook_core::batch::{BatchChange, EndedJobs};
 use everhook_core::endpoint::EndpointState;
-use everhook_core::id::{BatchId, EndpointId, EnvironmentId, LaneId};
+use everhook_core::id::{BatchId, EndpointId, EnvironmentId};
 use everhook_core::lifecycle::NextRow;
+use everhook_core::operational::{DisabledBy, OperationalEvent};
 use everhook_core::task::TaskKind;
 use everhook_core::time::Timestamp;
 use everhook_store::batch;
 use everhook_store::ids::Ids;
 use everhook_store::lease::{Settled, Settlement};
 use everhook_store::made::{Made, WithMade};
+use everhook_store::operational::AttemptEvent;
 
 use crate::mem::tables::{AttemptRow, Tables, TaskPlace, TaskRow};
-use crate::mem::{job, queue, resource};
+use crate::mem::{job, operational, queue, resource};
 
 /// Settles attempts, and applies all ends of jobs to their batches at once, as in one transaction.
 pub(super) fn settle(tables: &mut Tables, ids: &Ids, now: Timestamp, batch: &[Settlement]) -> WithMade<Vec<Settled>> {
     let mut told: BTreeMap<(EnvironmentId, BatchId), EndedJobs> = BTreeMap::new();
     let mut settled = Vec::with_capacity(batch.len());
+    let mut made = Made::default();
     for settlement in batch {
         let holder = tables.tasks.get(&settlement.key).map(|row| (row.place, row.task.epoch));
         let counts = holder == Some((TaskPlace::Leased(settlement.session), settlement.epoch));
         settled.push(settle_one(tables, now, settlement));
+        if counts && settlement.stop_lane {
+            made += stop_lane(tables, ids, now, settlement);
+        }
+        if let (true, Some(event)) = (counts, AttemptEvent::of(settlement)) {
+            made += operational::tell_attempt(tables, ids, now, &event);
+        }
         let ended = settlement.attempt.as_ref().and_then(|attempt| batch::ended(attempt.end));
         if let (true, Some(id), Some(ended)) = (counts, settlement.batch, ended) {
             *told.entry((settlement.key.environment, id)).or_default() += ended;
         }
     }
-    let mut made = Made::default();
     for (id, ended) in told {
         let told = super::batch::tell(tables, ids, now, id, BatchChange::Ended(ended));
         made += told.expect("the jobs were pending");
@@ -66,12 +74,6 @@ fn settle_one(tables: &mut Tables, now: Timestamp, settlement: &Settlement) -> S
     if let (Some(hold), Some(lane)) = (settlement.hold_lane, tables.lane(environment, settlement.lane)) {
         lane.hold_until = lane.hold_until.max(now.plus(hold));
     }
-    if settlement.stop_lane {
-        match settlement.kind {
-            TaskKind::Delivery => disable(tables, environment, settlement.lane),
-            TaskKind::Job => queue::stop(tables, environment, settlement.lane, now),
-        }
-    }
     job::keep_result(tables, settlement);
     Settled::Done
 }
@@ -82,10 +84,20 @@ fn was_settled(tables: &Tables, settlement: &Settlement) -> bool {
     logged.is_some() && logged == settlement.attempt.as_ref().map(|attempt| attempt.id)
 }
 
-/// Disables an endpoint that wants no more requests. Its remaining tasks wait until an operator enables it again.
-fn disable(tables: &mut Tables, environment: EnvironmentId, lane: LaneId) {
-    let id = EndpointId(lane.0);
-    if tables.endpoint(environment, id).is_some_and(|(endpoint, _)| endpoint.state == EndpointState::Enabled) {
-        resource::set_endpoint_state(tables, environment, id, EndpointState::Gone);
+/// Stops a lane. An endpoint that wants no more requests is disabled; its remaining tasks wait until an operator
+/// enables it again.
+fn stop_lane(tables: &mut Tables, ids: &Ids, now: Timestamp, settlement: &Settlement) -> Made {
+    let (environment, lane) = (settlement.key.environment, settlement.lane);
+    if settlement.kind == TaskKind::Job {
+        queue::stop(tables, environment, lane, now);
+        return Made::default();
     }
+    let id = EndpointId(lane.0);
+    let known = tables.endpoint(environment, id);
+    let is_enabled = known.is_some_and(|(endpoint, _)| endpoint.state == EndpointState::Enabled);
+    if !is_enabled || !resource::set_endpoint_state(tables, environment, id, EndpointState::Gone) {
+        return Made::default();
+    }
+    let (events, by) = ([OperationalEvent::EndpointDisabled], DisabledBy::Automatic);
+    operational::tell_endpoint(tables, ids, now, (environment, id), &events, by)
 }

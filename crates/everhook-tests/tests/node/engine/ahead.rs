@@ -37,9 +37,9 @@ impl Transport for Target {
         }
         self.under_way.fetch_sub(1, Ordering::SeqCst);
         if self.rests.load(Ordering::SeqCst) {
-            return Ok(Reply { status: 429, retry_after: Some("60".to_owned()), body: Bytes::new() });
+            return Ok(Reply { status: 429, retry_after: Some("60".to_owned()), wish: None, body: Bytes::new() });
         }
-        Ok(Reply { status: 200, retry_after: None, body: Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::new() })
     }
 }
 

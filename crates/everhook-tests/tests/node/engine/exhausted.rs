@@ -28,7 +28,7 @@ impl Transport for Exhausted {
             let failure = SendFailure::new(Class::Connect, "this node has reached its limit of open files");
             return Err(SendFailure { blame: Blame::Node, ..failure });
         }
-        Ok(Reply { status: 200, retry_after: None, body: Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::new() })
     }
 }
 

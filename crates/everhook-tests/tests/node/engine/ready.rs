@@ -18,7 +18,7 @@ struct Takes;
 #[async_trait]
 impl Transport for Takes {
     async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
-        Ok(Reply { status: 200, retry_after: None, body: bytes::Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: bytes::Bytes::new() })
     }
 }
 

@@ -86,7 +86,7 @@ struct Panicking(std::sync::atomic::AtomicBool);
 impl Transport for Panicking {
     async fn send(&self, _: Request) -> Result<Reply, SendFailure> {
         assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "planned");
-        Ok(Reply { status: 200, retry_after: None, body: bytes::Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: bytes::Bytes::new() })
     }
 }
 

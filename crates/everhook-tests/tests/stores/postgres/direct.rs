@@ -9,7 +9,7 @@ use everhook_core::scope::Scope;
 use everhook_store::dedup::DedupKey;
 use everhook_store::lease::{Append, Appended, NewMessage};
 use everhook_store::resource::{NewEndpoint, ResourceKey};
-use everhook_store::store::{Resources, Store};
+use everhook_store::store::Resources;
 use everhook_testkit::conformance::fixture::{FixedCapacity, fast, new_endpoint, request_key};
 use tokio_postgres::Client;
 
@@ -92,7 +92,7 @@ async fn endpoints_that_another_node_changed_are_noticed() {
         .unwrap();
     assert_eq!(stage.append_fast(vec![stage.message(key("k"))]).await.unwrap().len(), 2);
     elsewhere
-        .delete_resource(Scope::of(stage.environment), ResourceKey::Application(stage.application))
+        .delete(Scope::of(stage.environment), ResourceKey::Application(stage.application))
         .await
         .unwrap()
         .is_done();

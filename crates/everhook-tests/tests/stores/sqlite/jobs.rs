@@ -147,7 +147,7 @@ async fn a_schedule_that_cannot_be_read_stops_no_other() {
     assert!(
         stage
             .store
-            .delete_resource(Scope::of(stage.environment), ResourceKey::Schedule("bad".parse().unwrap()))
+            .delete(Scope::of(stage.environment), ResourceKey::Schedule("bad".parse().unwrap()))
             .await
             .unwrap()
             .is_done()

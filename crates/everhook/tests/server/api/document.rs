@@ -76,7 +76,10 @@ fn the_document_lists_every_route() {
     /api/v1/batch/{batch_id}/seal post
     /api/v1/batch/{batch_id}/skip post
     /api/v1/delivery get
+    /api/v1/environment/export post
+    /api/v1/environment/import post
     /api/v1/event-type get post
+    /api/v1/event-type/import/openapi post
     /api/v1/event-type/{event_type_name} delete get patch put
     /api/v1/health get
     /api/v1/health/ping get
@@ -92,6 +95,11 @@ fn the_document_lists_every_route() {
     /api/v1/job/{job_id}/retry post
     /api/v1/job/{job_id}/snooze post
     /api/v1/node get
+    /api/v1/operational-webhook/endpoint get post
+    /api/v1/operational-webhook/endpoint/{endpoint_id} delete get put
+    /api/v1/operational-webhook/endpoint/{endpoint_id}/headers get put
+    /api/v1/operational-webhook/endpoint/{endpoint_id}/secret get
+    /api/v1/operational-webhook/endpoint/{endpoint_id}/secret/rotate post
     /api/v1/outbox get
     /api/v1/outbox/{outbox}/aside get
     /api/v1/outbox/{outbox}/aside/retry post

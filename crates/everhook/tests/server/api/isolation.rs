@@ -9,7 +9,7 @@ use crate::api::world::{Call, World};
 
 /// A body that every route reads.
 const BODY: &str = r#"{"name": "x", "url": "https://example.com/", "eventType": "a", "payload": {}, "description": "d",
-    "headers": {}}"#;
+    "headers": {}, "spec": {"webhooks": {"b": {}}}}"#;
 
 /// An operation of the document.
 struct Operation {
@@ -83,7 +83,7 @@ fn is_of_jobs(path: &str) -> bool {
 
 /// An application with one of everything.
 struct Everything {
-    slots: [(&'static str, String); 7],
+    slots: [(&'static str, String); 8],
 }
 
 impl Everything {
@@ -96,7 +96,10 @@ impl Everything {
         world.deliver(200, b"", NextRow::Gone).await;
         let attempt = world.get("/app/acme/attempt/msg/e-1").await.text("/data/0/id");
         let integration = world.post("/app/acme/integration", r#"{"name": "Tool"}"#).await.created();
+        let operational = r#"{"url": "https://example.com/", "disabled": true}"#;
+        let operational = world.post("/operational-webhook/endpoint", operational).await.created();
         let slots = [
+            ("/operational-webhook/endpoint/{endpoint_id}", format!("/operational-webhook/endpoint/{operational}")),
             ("{app_id}", application),
             ("{integ_id}", integration),
             ("{endpoint_id}", endpoint),

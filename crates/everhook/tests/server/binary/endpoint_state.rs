@@ -10,6 +10,7 @@ use crate::binary::server::{Backend, Server, on_both_stores};
 
 on_both_stores! {
     gone_disables_the_endpoint,
+    a_receiver_disables_its_endpoint_and_aborts_a_message_by_a_header,
     a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled,
     the_open_deliveries_of_a_deleted_endpoint_end_as_canceled,
     the_open_deliveries_of_a_deleted_application_never_arrive,
@@ -34,6 +35,24 @@ fn gone_disables_the_endpoint(backend: Arc<Backend>) {
     let later = application.send_many(3);
     receiver.wait_for_messages("/other", &later);
     assert_eq!(receiver.seen("/gone").len(), 1);
+}
+
+fn a_receiver_disables_its_endpoint_and_aborts_a_message_by_a_header(backend: Arc<Backend>) {
+    let (server, receiver) = (Server::start(&backend, &SETTINGS), Receiver::start());
+    let application = server.client().application("Acme");
+    let aborting = application.endpoint(&receiver.url("/aborts"));
+    let disabling = application.endpoint(&receiver.url("/disables"));
+    receiver.answer("/aborts", Answer::status(500).header("webhook-delivery", "abort-message"));
+    receiver.answer("/disables", Answer::status(200).header("webhook-delivery", "disable"));
+    let message = application.send(&json!({}));
+    assert_eq!(application.wait_for(&message, &aborting, "fail")["disabled"], false);
+    application.wait_for(&message, &disabling, "success");
+    let path = application.path(&format!("/endpoint/{}", disabling.id));
+    assert_eq!(application.client.get(&path).expect(200)["disabled"], true);
+    assert_eq!(receiver.seen("/aborts").len(), 1, "the message is not retried");
+    let later = application.send(&json!({}));
+    application.wait_for(&later, &aborting, "fail");
+    assert_eq!(receiver.seen("/disables").len(), 1);
 }
 
 fn a_disabled_endpoint_holds_its_deliveries_over_a_restart_until_it_is_enabled(backend: Arc<Backend>) {

@@ -108,6 +108,8 @@ impl Stage {
         let admin = server.client_with(backend.run(&["key", "create", "--admin"]).trim());
         let application = client.application("Acme");
         let endpoint = application.endpoint("http://127.0.0.1:9/").id;
+        let operational = json!({ "url": "http://127.0.0.1:9/", "disabled": true });
+        let operational = client.post("/operational-webhook/endpoint", &operational).expect(201);
         let message = application.send(&json!({ "number": 1 }));
         client.post("/event-type", &json!({ "name": "a", "description": "" })).expect(201);
         let job = client.post("/job", &json!({ "queue": "q", "kind": "k", "delaySeconds": 600 })).expect(202);
@@ -119,7 +121,7 @@ impl Stage {
         let slots = json!({
             "app_id": application.id, "endpoint_id": endpoint, "msg_id": message, "attempt_id": "atmpt_1",
             "event_type_name": "a", "job_id": job["id"], "batch_id": batch["id"], "queue": "q", "schedule": "s",
-            "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k",
+            "worker_id": worker["id"], "outbox": "main", "row_id": "1", "key": "k", "operational": operational["id"],
         });
         let document = client.get("/openapi.json").expect(200);
         let Value::Object(slots) = slots else { unreachable!("it is one") };
@@ -129,6 +131,9 @@ impl Stage {
     /// Fills the path with existing ids, and puts a NUL into the parameter of this name.
     fn fill(&self, path: &str, bad: &str) -> String {
         let mut filled = path.strip_prefix("/api/v1").expect("every route has it").to_owned();
+        if filled.starts_with("/operational-webhook/") && bad != "endpoint_id" {
+            filled = filled.replace("{endpoint_id}", "{operational}");
+        }
         for (name, value) in &self.slots {
             let value = if name == bad { "a%00b" } else { value.as_str().expect("a text") };
             filled = filled.replace(&format!("{{{name}}}"), value);

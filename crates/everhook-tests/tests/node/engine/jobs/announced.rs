@@ -54,7 +54,7 @@ impl Transport for Recorder {
         self.begun.lock().unwrap().push(format!("{kind} {}", phase(&request.body)));
         self.changed.notify_waiters();
         tokio::task::yield_now().await;
-        Ok(Reply { status: 200, retry_after: None, body: Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::new() })
     }
 }
 

@@ -49,7 +49,7 @@ impl Transport for Hosts {
             std::future::pending::<()>().await;
         }
         *self.under_way.lock().unwrap().get_mut(&host).unwrap() -= 1;
-        Ok(Reply { status: 200, retry_after: None, body: Bytes::new() })
+        Ok(Reply { status: 200, retry_after: None, wish: None, body: Bytes::new() })
     }
 }
 

@@ -110,7 +110,12 @@ impl Transport for Target {
         self.requests.lock().unwrap().push(request);
         let mut answers = self.answers.lock().unwrap();
         let (status, retry_after) = if answers.len() > 1 { answers.remove(0) } else { answers[0] };
-        Ok(Reply { status, retry_after: retry_after.map(str::to_owned), body: Bytes::from_static(b"so it is") })
+        Ok(Reply {
+            status,
+            retry_after: retry_after.map(str::to_owned),
+            wish: None,
+            body: Bytes::from_static(b"so it is"),
+        })
     }
 }
 

@@ -1,0 +1,319 @@
+//! Operational webhooks: endpoints of the environment itself, which get events about its endpoints and deliveries.
+//!
+//! They are endpoints of a hidden application, so that secrets, headers, deliveries and retries work as everywhere
+//! else. Only keys and tokens of the environment may use these routes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, State};
+use everhook_core::endpoint::{Endpoint, EndpointState};
+use everhook_core::id::EndpointId;
+use everhook_core::name::{Metadata, Name};
+use everhook_core::operational::OPERATIONAL_APPLICATION;
+use everhook_core::scope::{AppScope, Scope};
+use everhook_core::time::Timestamp;
+use everhook_store::catalog::{Locator, Order};
+use everhook_store::query;
+use everhook_store::resource::{NewEndpoint, ResourceKey};
+use http::StatusCode;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::endpoint::{Checks, EndpointIn};
+use crate::endpoint_headers::{self, EndpointHeadersIn, EndpointHeadersOut};
+use crate::endpoint_secret::{self, EndpointSecretOut, EndpointSecretRotateIn};
+use crate::error::ApiError;
+use crate::input::{self, Input};
+use crate::page::{Cursor, OrderParams, Page, PageParams};
+use crate::query::Query;
+use crate::resource;
+use crate::routes::Routes;
+use crate::scope::{self, AtEndpoint, EndpointPath, InEnvironment, PathParams};
+use crate::state::Api;
+
+/// An operational endpoint to create or to replace. When an endpoint is replaced, absent headers stay, and a secret must
+/// be the current one, because another route rotates it.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OperationalWebhookEndpointIn {
+    /// The URL that receives the events.
+    #[schema(format = "uri")]
+    url: String,
+    /// A text for people.
+    description: Option<String>,
+    /// Whether the endpoint receives no events. Events that happen meanwhile are not delivered later.
+    disabled: Option<bool>,
+    /// The wanted events, for example `endpoint.disabled`; absent or null means all events.
+    event_types: Option<Vec<String>>,
+    /// The older name of `eventTypes`.
+    #[schema(deprecated)]
+    filter_types: Option<Vec<String>>,
+    /// The secret that signs the deliveries; random if absent.
+    #[schema(example = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")]
+    secret: Option<String>,
+    /// The user's own id for the endpoint, unique among the operational endpoints of the environment.
+    #[serde(default, deserialize_with = "input::present")]
+    #[schema(value_type = Option<String>, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
+    uid: Option<Option<String>>,
+    /// Deliveries per second. Stored and shown; deliveries are not slowed down yet.
+    #[schema(minimum = 1)]
+    throttle_rate: Option<u16>,
+    /// The older name of `throttleRate`.
+    #[schema(minimum = 1, deprecated)]
+    rate_limit: Option<u16>,
+    /// The user's own data, which Everhook never interprets.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    metadata: Option<Metadata>,
+    /// Extra headers of every delivery.
+    headers: Option<BTreeMap<String, String>>,
+}
+
+/// An operational endpoint. Other routes show its secret and headers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OperationalWebhookEndpointOut {
+    #[schema(value_type = String, example = "ep_1srOrx2ZWZBpBUvZwXKQmoEYga2")]
+    id: EndpointId,
+    /// The URL that receives the events.
+    url: String,
+    /// A text for people.
+    description: String,
+    /// Whether the endpoint receives no events.
+    disabled: bool,
+    /// The user's own id for the endpoint.
+    #[schema(value_type = Option<String>)]
+    uid: Option<Name>,
+    /// Deliveries per second. Deliveries are not slowed down yet.
+    throttle_rate: Option<u16>,
+    /// The older name of `throttleRate`.
+    #[schema(deprecated)]
+    rate_limit: Option<u16>,
+    /// The wanted events; null means all events.
+    #[schema(value_type = Option<Vec<String>>)]
+    event_types: Option<Vec<Name>>,
+    /// The older name of `eventTypes`.
+    #[schema(value_type = Option<Vec<String>>, deprecated)]
+    filter_types: Option<Vec<Name>>,
+    /// The user's own data.
+    #[schema(value_type = BTreeMap<String, String>)]
+    metadata: Metadata,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// Routes of one operational endpoint.
+struct AtOperational(AtEndpoint);
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .add(list, __path_list)
+        .add(create, __path_create)
+        .add(get, __path_get)
+        .add(put, __path_put)
+        .add(delete, __path_delete)
+        .add(get_secret, __path_get_secret)
+        .add(rotate_secret, __path_rotate_secret)
+        .add(get_headers, __path_get_headers)
+        .add(put_headers, __path_put_headers)
+}
+
+/// List the operational endpoints of the environment.
+#[utoipa::path(
+    get, path = "/api/v1/operational-webhook/endpoint", operation_id = "v1.operational-webhook.endpoint.list",
+    tag = "Operational Webhook", params(PageParams, OrderParams),
+    responses((status = 200, body = Page<OperationalWebhookEndpointOut>))
+)]
+async fn list(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    Query(page): Query<PageParams>,
+    Query(order): Query<OrderParams>,
+) -> Result<Json<Page<OperationalWebhookEndpointOut>>, ApiError> {
+    let cursor = Cursor::new(&page, order.or(Order::Descending))?;
+    let scope = AppScope::of(environment, OPERATIONAL_APPLICATION);
+    let rows = api.read(query::Endpoints { scope, slice: cursor.slice() }).await?;
+    Ok(Json(cursor.page(rows, |row| row.id, OperationalWebhookEndpointOut::from)))
+}
+
+/// Create an operational endpoint.
+#[utoipa::path(
+    post, path = "/api/v1/operational-webhook/endpoint", operation_id = "v1.operational-webhook.endpoint.create",
+    tag = "Operational Webhook", request_body = OperationalWebhookEndpointIn,
+    responses((status = 201, body = OperationalWebhookEndpointOut))
+)]
+async fn create(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    input: Input,
+) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
+    let wanted = EndpointIn::from(input.json::<OperationalWebhookEndpointIn>()?);
+    let checks = Checks::of_operational(&api, &wanted)?;
+    let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
+    let new = NewEndpoint { endpoint, max: api.endpoints_max };
+    let new = resource::create(&api, environment, new, input.key.as_ref()).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Get an operational endpoint.
+#[utoipa::path(
+    get, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}",
+    operation_id = "v1.operational-webhook.endpoint.get", tag = "Operational Webhook", params(EndpointPath),
+    responses((status = 200, body = OperationalWebhookEndpointOut))
+)]
+async fn get(AtOperational(at): AtOperational) -> Json<OperationalWebhookEndpointOut> {
+    Json(at.endpoint.into())
+}
+
+/// Replace the operational endpoint with this id or uid, or create it under this uid.
+#[utoipa::path(
+    put, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}",
+    operation_id = "v1.operational-webhook.endpoint.update", tag = "Operational Webhook", params(EndpointPath),
+    request_body = OperationalWebhookEndpointIn,
+    responses(
+        (status = 200, body = OperationalWebhookEndpointOut),
+        (status = 201, body = OperationalWebhookEndpointOut, description = "The endpoint is new."),
+    )
+)]
+async fn put(
+    State(api): State<Arc<Api>>,
+    InEnvironment { environment }: InEnvironment,
+    PathParams(EndpointPath { endpoint_id }): PathParams<EndpointPath>,
+    input: Input,
+) -> Result<(StatusCode, Json<OperationalWebhookEndpointOut>), ApiError> {
+    let locator = scope::locator("endpoint", &endpoint_id, EndpointId::PREFIX)?;
+    let mut wanted = input.json::<OperationalWebhookEndpointIn>()?;
+    if let (Locator::Uid(uid), None) = (&locator, &wanted.uid) {
+        // Without the uid, the same request would create another endpoint each time.
+        wanted.uid = Some(Some(uid.as_str().to_owned()));
+    }
+    let wanted = EndpointIn::from(wanted);
+    let checks = Checks::of_operational(&api, &wanted)?;
+    let change = |old: Endpoint| Ok(wanted.clone().check(&checks, OPERATIONAL_APPLICATION, Some(old))?);
+    let place = (OPERATIONAL_APPLICATION, locator);
+    if let Some(changed) = resource::change(&api, environment, &place, None, change).await? {
+        return Ok((StatusCode::OK, Json(changed.into())));
+    }
+    if let Locator::Id(_) = place.1 {
+        return Err(scope::no_endpoint(&endpoint_id));
+    }
+    let endpoint = wanted.check(&checks, OPERATIONAL_APPLICATION, None)?;
+    let new = NewEndpoint { endpoint, max: api.endpoints_max };
+    let new = resource::create(&api, environment, new, None).await?.done()?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Delete an operational endpoint. Its open deliveries are cancelled.
+#[utoipa::path(
+    delete, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}",
+    operation_id = "v1.operational-webhook.endpoint.delete", tag = "Operational Webhook", params(EndpointPath),
+    responses((status = 204))
+)]
+async fn delete(State(api): State<Arc<Api>>, AtOperational(at): AtOperational) -> Result<StatusCode, ApiError> {
+    let key = ResourceKey::Endpoint(OPERATIONAL_APPLICATION, at.endpoint.id);
+    let deleted = api.node.delete(Scope::of(at.environment), key).await?.is_done();
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(scope::no_endpoint(&at.endpoint.id.to_string())) }
+}
+
+/// Get the secret of an operational endpoint.
+#[utoipa::path(
+    get, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}/secret",
+    operation_id = "v1.operational-webhook.endpoint.get-secret", tag = "Operational Webhook", params(EndpointPath),
+    responses((status = 200, body = EndpointSecretOut))
+)]
+async fn get_secret(AtOperational(at): AtOperational) -> Json<EndpointSecretOut> {
+    Json(EndpointSecretOut::of(&at.endpoint.keys))
+}
+
+/// Rotate the secret of an operational endpoint. The old secret also signs for a while. Returns the new secret.
+#[utoipa::path(
+    post, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}/secret/rotate",
+    operation_id = "v1.operational-webhook.endpoint.rotate-secret", tag = "Operational Webhook", params(EndpointPath),
+    request_body = EndpointSecretRotateIn, responses((status = 200, body = EndpointSecretOut))
+)]
+async fn rotate_secret(
+    State(api): State<Arc<Api>>,
+    AtOperational(at): AtOperational,
+    input: Input,
+) -> Result<Json<EndpointSecretOut>, ApiError> {
+    endpoint_secret::rotate_at(&api, &at, &input).await
+}
+
+/// Get the headers of an operational endpoint.
+#[utoipa::path(
+    get, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}/headers",
+    operation_id = "v1.operational-webhook.endpoint.get-headers", tag = "Operational Webhook", params(EndpointPath),
+    responses((status = 200, body = EndpointHeadersOut))
+)]
+async fn get_headers(AtOperational(at): AtOperational) -> Json<EndpointHeadersOut> {
+    Json(EndpointHeadersOut::of(at.endpoint))
+}
+
+/// Set the headers of an operational endpoint.
+#[utoipa::path(
+    put, path = "/api/v1/operational-webhook/endpoint/{endpoint_id}/headers",
+    operation_id = "v1.operational-webhook.endpoint.update-headers", tag = "Operational Webhook",
+    params(EndpointPath), request_body = EndpointHeadersIn, responses((status = 204))
+)]
+async fn put_headers(
+    State(api): State<Arc<Api>>,
+    AtOperational(at): AtOperational,
+    input: Input,
+) -> Result<StatusCode, ApiError> {
+    endpoint_headers::put_at(&api, &at, &input).await
+}
+
+impl FromRequestParts<Arc<Api>> for AtOperational {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<AtOperational, ApiError> {
+        let InEnvironment { environment } = InEnvironment::from_request_parts(parts, api).await?;
+        let PathParams(EndpointPath { endpoint_id }) = PathParams::from_request_parts(parts, api).await?;
+        let found = scope::find_endpoint(api, (environment, OPERATIONAL_APPLICATION), &endpoint_id).await?;
+        let endpoint = found.ok_or_else(|| scope::no_endpoint(&endpoint_id))?;
+        Ok(AtOperational(AtEndpoint { environment, application: OPERATIONAL_APPLICATION, endpoint }))
+    }
+}
+
+impl From<OperationalWebhookEndpointIn> for EndpointIn {
+    fn from(wanted: OperationalWebhookEndpointIn) -> EndpointIn {
+        EndpointIn {
+            url: wanted.url,
+            description: wanted.description,
+            disabled: wanted.disabled,
+            event_types: wanted.event_types,
+            filter_types: wanted.filter_types,
+            channels: None,
+            secret: wanted.secret,
+            uid: wanted.uid,
+            throttle_rate: wanted.throttle_rate,
+            rate_limit: wanted.rate_limit,
+            metadata: wanted.metadata,
+            headers: wanted.headers,
+            version: None,
+        }
+    }
+}
+
+impl From<Endpoint> for OperationalWebhookEndpointOut {
+    fn from(endpoint: Endpoint) -> OperationalWebhookEndpointOut {
+        OperationalWebhookEndpointOut {
+            id: endpoint.id,
+            url: endpoint.url,
+            description: endpoint.description,
+            disabled: endpoint.state != EndpointState::Enabled,
+            uid: endpoint.uid,
+            throttle_rate: endpoint.throttle_rate,
+            rate_limit: endpoint.throttle_rate,
+            event_types: endpoint.event_types.clone(),
+            filter_types: endpoint.event_types,
+            metadata: endpoint.metadata,
+            created_at: endpoint.created_at,
+            updated_at: endpoint.updated_at,
+        }
+    }
+}
